@@ -1,16 +1,17 @@
-//! Addresses that are not on the public internet, and how they can be spelt.
+//! Addresses that are not on the public internet, and their spellings in URLs and DNS answers.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// One a line: what the library's own tests go through.
+/// One address a line: the list of the library's own tests.
 const PRIVATE: &str = include_str!("../../host/core/src/egress/tests/private.txt");
 
-/// All of them.
+/// Returns all addresses of the list.
 pub(crate) fn all() -> impl Iterator<Item = IpAddr> {
     PRIVATE.lines().map(|text| text.parse().expect("an address"))
 }
 
-/// What a resolver may answer that wants to be sent there.
+/// Returns a DNS answer that leads to the address: as it is, repeated, or (IPv4) embedded in IPv6
+/// in one of several ways.
 pub(crate) fn disguised(address: IpAddr, index: usize) -> Vec<IpAddr> {
     let IpAddr::V4(v4) = address else {
         return vec![address; [1, 2, 64, 10_000][index % 4]];
@@ -28,14 +29,14 @@ pub(crate) fn disguised(address: IpAddr, index: usize) -> Vec<IpAddr> {
     }
 }
 
-/// How a URL may spell an address.
+/// Returns the spellings of an address in a URL.
 pub(crate) fn spellings(address: IpAddr) -> Vec<String> {
     let v4 = match address {
         IpAddr::V4(v4) => v4,
         IpAddr::V6(v6) => {
             let long = v6.segments().map(|part| format!("{part:04X}")).join(":");
-            // The last ones are no addresses for a careful parser: a zone, and a port in the wrong
-            // place.
+            // The last two are no addresses for a strict parser: one has a zone, one escapes its
+            // brackets.
             return vec![
                 format!("[{v6}]"),
                 format!("[{v6}]").to_uppercase(),

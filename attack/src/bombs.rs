@@ -1,5 +1,5 @@
 //! Components that a compiler would work on for hours. Each must be refused, or its compiler
-//! killed, in time; meanwhile the tools of others go on as before.
+//! killed, within a bound; meanwhile calls of other tools must not slow down.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,27 +16,27 @@ use crate::stage::{Stage, is_typed, load_for_good, load_with};
 use crate::tally::{Fault, Tally, record};
 use crate::theatre::Theatre;
 
-/// How long a bomb may occupy anybody.
+/// Time that loading one bomb may take at most.
 const BOUND: Duration = Duration::from_secs(30);
-/// Calls of others that are made before, to compare with.
+/// Calls of the other tool that are measured before the attack, as the baseline.
 const ALONE: u64 = 500;
-/// Calls from which on the slowest of a hundred tell something: ten of them, and not what a
-/// scheduler did to two.
+/// Calls from which on the p99 means something: then ten calls lie above it, so that two that the
+/// scheduler delayed do not decide it.
 const ENOUGH: u64 = 1_000;
-/// Latency in microseconds below which a difference is the machine's: a tick of its scheduler.
+/// Microseconds. Differences of latency below it come from the scheduler's tick.
 const NOISE: u64 = 1_000;
-/// Sizes of each bomb, in parts of its largest.
+/// Sizes at which each bomb is loaded: the largest size over the number.
 const SIZES: [usize; 3] = [16, 4, 1];
 
-/// Sections of a core module that the tests' own table does not need.
+/// Section ids of a core module that the table of `toolcell_tests` does not have.
 const EXPORTS: u8 = 7;
 const DATA: u8 = 11;
 const FUNCTION: [u8; 5] = [0x60, 2, 0x7f, 0x7f, 0];
 
-/// A bomb of some size.
+/// Makes a bomb of a size.
 type Bomb = fn(usize) -> Vec<u8>;
 
-/// Each by its size, of which one is a sixteenth of the largest.
+/// The bombs by name. Their size is 1 to 16 sixteenths of the largest.
 const BOMBS: [(&str, Bomb); 18] = [
     ("nested blocks", |size| code(1, &nested(size * 2_000, &[0x02, 0x40], &[0x20, 0, 0x0d, 0]))),
     ("nested loops", |size| {
@@ -110,17 +110,17 @@ const BOMBS: [(&str, Bomb); 18] = [
     }),
 ];
 
-/// Blocks in blocks, with this in each.
+/// Returns nested blocks, each with `inside` in it.
 fn nested(depth: usize, open: &[u8], inside: &[u8]) -> Vec<u8> {
     [[open, inside].concat().repeat(depth), vec![0x0b; depth]].concat()
 }
 
-/// As many functions with this code.
+/// A component with `count` functions of this code and no locals.
 fn code(count: usize, code: &[u8]) -> Vec<u8> {
     beside(&of_code(count, &[&[0], code, &[0x0b]].concat()))
 }
 
-/// The sections of functions with this body.
+/// The type, function and code sections of `count` functions with this body.
 fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
     let types = section(of_module::TYPES, &list(1, &FUNCTION));
     let functions = section(of_module::FUNCTIONS, &list(count, &vec![0; count]));
@@ -128,7 +128,7 @@ fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
     [types, functions, code].concat()
 }
 
-/// As many types of functions, no two of them alike.
+/// `count` different function types.
 fn distinct(count: usize) -> Vec<u8> {
     let types = (0..count).flat_map(|number| {
         let parameters: Vec<u8> =
@@ -138,12 +138,13 @@ fn distinct(count: usize) -> Vec<u8> {
     types.collect()
 }
 
-/// A component that behaves, and makes so many instances on each of eight levels.
+/// A component that behaves, with components nested in it that each make `of_each` instances of the
+/// next, over several levels.
 fn multiplied(of_each: usize) -> Vec<u8> {
     let inside = (2..8).fold(component(&[]), |inner, _| {
         component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
     });
-    // The one before it is the guest's own interface.
+    // Index 0 is the interface of the guest itself.
     [
         Hostile::answering(Answer::Echo).component(),
         section(of_component::COMPONENT, &inside),
@@ -152,10 +153,11 @@ fn multiplied(of_each: usize) -> Vec<u8> {
     .concat()
 }
 
-/// The same side by side: each component is made of the one before it, by way of what all stand in.
+/// Like `multiplied`, side by side: each component instantiates the one before it through an alias
+/// of the enclosing component.
 fn multiplied_beside(of_each: usize) -> Vec<u8> {
     let parts = (1..100).map(|before| {
-        // The component of this index, one level up.
+        // An alias of the component with this index in the enclosing component.
         let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, before]));
         section(of_component::COMPONENT, &component(&[alias, copies(of_each, 0)].concat()))
     });
@@ -164,12 +166,12 @@ fn multiplied_beside(of_each: usize) -> Vec<u8> {
     [Hostile::answering(Answer::Echo).component(), first, parts, copies(1, 100)].concat()
 }
 
-/// As many instances of the component of this index.
+/// An instance section with `count` instances of the component with this index.
 fn copies(count: usize, index: u8) -> Vec<u8> {
     section(of_component::INSTANCES, &list(count, &[0, index, 0].repeat(count)))
 }
 
-/// A component that behaves, with a module of these sections beside its own.
+/// A component that behaves, with a second core module of these sections.
 fn beside(sections: &[u8]) -> Vec<u8> {
     [
         Hostile::answering(Answer::Echo).component(),
@@ -179,7 +181,7 @@ fn beside(sections: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) struct Bombs {
-    /// Where bombs are loaded, and where others call.
+    /// Loads the bombs and runs the calls of the other tool.
     engine: Engine,
     innocent: Component,
 }
@@ -188,13 +190,14 @@ impl Bombs {
     pub(crate) fn new(stage: &Stage) -> Self {
         let engine =
             stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
-        // It is others' bombs that may slow it down, and not its own compiler.
+        // The bombs alone are to slow this tool down, not its own optimiser.
         let innocent =
             load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
         Self { engine, innocent }
     }
 
-    /// Calls by others, while it goes on; and whether all ended as they should.
+    /// Calls the other tool while `goes_on` returns true. Returns the latencies, and true if all
+    /// calls succeeded.
     fn others(&self, goes_on: impl Fn(u64) -> bool) -> (Histogram<u64>, bool) {
         let mut latencies = Histogram::new(3).expect("three digits are possible");
         let mut well = true;

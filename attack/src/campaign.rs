@@ -1,4 +1,5 @@
-//! The parent's side: a process for each theatre, whose death is seen, told and survived.
+//! The parent process of a campaign: starts a child for each scenario, notices when one dies or
+//! hangs, and continues after that case.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -15,25 +16,25 @@ use crate::report::{Report, Row};
 use crate::tally::{Fault, Finding};
 use crate::{mixed, slots};
 
-/// A child that says nothing for so long hangs.
+/// A child that writes no line for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(120);
-/// How often a theatre is begun again before it is given up.
+/// Processes that a scenario gets at most; after that many deaths it is given up.
 const LIVES: usize = 20;
-/// How the allocator of the C library is told to give back what is free: one arena, and what is
-/// larger than four pages in pages of its own. What grows then is what is kept, and not how an
-/// allocator spreads it over threads and time.
+/// Makes the C library's allocator return free memory: one arena, and allocations above four pages
+/// (16 KiB) in mappings of their own. Growth then shows what is kept, not how the allocator spreads
+/// memory over threads and time.
 const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "16384"),
     ("MALLOC_TRIM_THRESHOLD_", "16384"),
 ];
-/// Bytes of a dead child's last words.
+/// Bytes that are kept of the end of a dead child's standard error.
 const WORDS: usize = 2_000;
 
-/// Plays all theatres, one after the other.
+/// Runs all chosen scenarios, one after the other.
 ///
 /// # Errors
-/// When no process can be started or no directory made.
+/// Fails if no process can be started or no directory can be made.
 pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     let began = Instant::now();
     let theatres: Vec<_> = Name::value_variants()
@@ -44,7 +45,7 @@ pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     let mut rows = Vec::new();
     let mut played = Duration::ZERO;
     for (index, name) in theatres.iter().enumerate() {
-        // What one leaves of its time, the others have. Setting up is not playing.
+        // Time that one scenario leaves goes to the rest. Time for setting up does not count.
         let share = whole.saturating_sub(played) / (theatres.len() - index) as u32;
         let opened = Instant::now();
         rows.push(Stand { options, seed, name: **name }.play(share)?);
@@ -56,18 +57,18 @@ pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     Ok(Report::new(seed, began.elapsed().as_secs_f64(), rows))
 }
 
-/// One theatre's part.
+/// One scenario of a campaign.
 struct Stand<'a> {
     options: &'a Campaign,
     seed: u64,
     name: Name,
 }
 
-/// How a child ended.
+/// The end of a child process.
 struct Ended {
     row: Option<Row>,
     is_over: bool,
-    /// The last case it began.
+    /// The last case that it began: position and number.
     last: Option<(u64, u64)>,
     hung: bool,
     status: ExitStatus,
@@ -107,13 +108,13 @@ impl Stand<'_> {
         Ok(whole)
     }
 
-    /// One life.
+    /// Starts one child process and reads it to its end.
     fn child(&self, time: Duration, from: u64) -> std::io::Result<Ended> {
         let temp = tempfile::tempdir()?;
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
-        // At least so many cases, whatever the time: a theatre that is slow to set up is not left
-        // out.
+        // At least this many cases, however long they take: otherwise a scenario that is slow to
+        // set up would be left out.
         let asked =
             calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
         let least = if self.options.whole { asked.max(self.name.whole()) } else { asked };
@@ -184,7 +185,7 @@ impl Stand<'_> {
     }
 }
 
-/// Of those theatres whose calls can be counted beforehand.
+/// Calls of one case, for the scenarios that count calls.
 fn calls_of_a_case(name: Name) -> Option<u64> {
     match name {
         Name::Mixed => Some(mixed::CALLS),
@@ -201,7 +202,7 @@ fn calls_of_a_case(name: Name) -> Option<u64> {
     }
 }
 
-/// One line that is written over by the next.
+/// Shows a status line that the next one overwrites.
 fn show(text: &str) {
     let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");
 }

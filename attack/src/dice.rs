@@ -1,13 +1,13 @@
-//! Chance that can be had again: the same seed, theatre and case roll the same.
+//! A seeded random number generator: the same seed, scenario and case give the same numbers.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::RangeBounds;
 
-/// The chance of one case.
+/// The random number generator of one case.
 pub(crate) struct Dice(fastrand::Rng);
 
 impl Dice {
-    /// For one case of a theatre.
+    /// Seeds the generator from seed, scenario and case.
     pub(crate) fn of(seed: u64, theatre: &str, case: u64) -> Self {
         let mut hasher = DefaultHasher::new();
         (seed, theatre, case).hash(&mut hasher);
@@ -18,12 +18,12 @@ impl Dice {
         self.0.u64(range)
     }
 
-    /// An index of something with so many.
+    /// Returns an index below `count`.
     pub(crate) fn index(&mut self, count: usize) -> usize {
         self.0.usize(..count)
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.0.u64(..times) == 0
     }

@@ -1,10 +1,10 @@
-//! Forms in which a secret may leave, and how it is found in all of them.
+//! Encodings in which a secret may leave, and a search for all of them.
 
 mod forms;
 
 pub(crate) use forms::disguised;
 
-/// Twelve forms.
+/// The encodings.
 pub(crate) const DISGUISES: [&str; 12] = [
     "plain",
     "upper",
@@ -20,7 +20,7 @@ pub(crate) const DISGUISES: [&str; 12] = [
     "halves",
 ];
 
-/// Finds a value in all its forms.
+/// Finds a value in all its encodings.
 pub(crate) struct Finder(Vec<(&'static str, String)>);
 
 impl Finder {
@@ -33,15 +33,15 @@ impl Finder {
         )
     }
 
-    /// The form in which the value stands in this text.
+    /// Returns the encoding in which the text contains the value.
     pub(crate) fn find(&self, text: &str) -> Option<&'static str> {
         let text = text.to_lowercase();
         self.0.iter().find(|(_, needle)| text.contains(needle)).map(|(disguise, _)| *disguise)
     }
 }
 
-/// What to look for, whatever the letters' case: without what stands beside the value in its
-/// encoding, and with escapes escaped once more, as in JSON.
+/// Lower-case strings to search for: without the characters at the edges that depend on what is
+/// encoded beside the value, and also with escapes escaped again (as in JSON) and spaces as `%20`.
 fn needles(value: &str, disguise: &str) -> impl Iterator<Item = String> {
     let whole = disguised(value, disguise).to_lowercase();
     let core = match disguise {

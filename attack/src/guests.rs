@@ -1,4 +1,4 @@
-//! Guests that misbehave in one exact place, under limits of chance, at both placements.
+//! Guests that misbehave in one exact place, under random limits, at both placements.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ const ANSWERS: [Answer; 10] = [
 
 pub(crate) struct Guests {
     seed: u64,
-    /// Each with a guest that behaves.
+    /// The engine of each placement, with a loaded guest that behaves.
     engines: Vec<(Engine, Component)>,
 }
 
@@ -63,7 +63,8 @@ impl Theatre for Guests {
         let mut dice = Dice::of(self.seed, "guests", case);
         let (mut place, misdeed) = (dice.pick(Place::ALL), dice.pick(Misdeed::ALL));
         if matches!(place, Place::Start | Place::Describe) && !dice.one_in(8) {
-            // At load the host's own limits hold, which are seconds: now and then is enough.
+            // Both run while the component is loaded, under the host's own limits of seconds: so
+            // only now and then.
             place = Place::Execute;
         }
         let mut guest = Hostile { answer: dice.pick(&ANSWERS), ..Hostile::new(place, misdeed) };

@@ -1,29 +1,29 @@
-//! A campaign against the library: every kind of attack that the threat model names, tried for
-//! real, from a seed.
+//! Runs a campaign of attacks against the library: every kind of attack that the threat model
+//! names, with cases made from a seed.
 //!
 //! ```text
 //! campaign ── a process for each theatre ── performance: case, case, case … ── row ── report
 //!     └─ sees a death by its last case, and goes on behind it
 //! ```
 //!
-//! A *theatre* is one kind of attack. Each of its cases is made from the seed and its own number
-//! alone, so that any one of them can be tried again: `cargo xtask attack --seed S --only THEATRE
+//! A *scenario* (in code: theatre) is one kind of attack. Each case is made from the seed and its
+//! number alone, so that any one can be run again: `cargo xtask attack --seed S --only THEATRE
 //! --case N`.
 
-// -- words
+// -- shared types
 mod dice;
 mod disguise;
 pub mod options;
 mod report;
 mod tally;
-// -- what is watched
+// -- observation
 mod listener;
 mod watch;
-// -- what is attacked with
+// -- attack material
 mod addresses;
 mod pieces;
 mod stage;
-// -- theatres
+// -- scenarios
 mod bombs;
 mod guests;
 mod mixed;
@@ -36,7 +36,7 @@ mod server;
 mod slots;
 mod smith;
 mod theatre;
-// -- the pipe
+// -- processes
 mod campaign;
 mod performance;
 

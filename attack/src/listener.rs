@@ -1,11 +1,11 @@
-//! The listener that must see no connection.
+//! A listener that must see no connection.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Listens on every address of this machine, at one port, and counts.
+/// Listens on one port of every address of this machine, and counts connections.
 pub(crate) struct Forbidden {
     pub(crate) port: u16,
     seen: Arc<AtomicU64>,
@@ -16,7 +16,7 @@ impl Forbidden {
         let seen = Arc::new(AtomicU64::new(0));
         let first = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
         let port = first.local_addr().expect("its address").port();
-        // Where there is no IPv6 nothing can arrive by it.
+        // Without IPv6 nothing can arrive by it.
         let second = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).ok();
         for listener in [Some(first), second].into_iter().flatten() {
             let seen = Arc::clone(&seen);
@@ -29,8 +29,8 @@ impl Forbidden {
         Self { port, seen }
     }
 
-    /// Whether a connection came since this was last asked. One that comes between two attempts is
-    /// not overlooked.
+    /// Returns true if a connection came since the last call. A connection between two attempts
+    /// counts.
     pub(crate) fn is_new(&self) -> bool {
         self.seen.swap(0, Ordering::Relaxed) > 0
     }

@@ -1,4 +1,5 @@
-//! The command: what was typed → a campaign, or a part of one → a report and an exit status.
+//! The command `attack`: runs a campaign, or one part of it, prints the report and sets the exit
+//! status.
 
 use std::io::Write as _;
 use std::process::ExitCode;

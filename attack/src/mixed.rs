@@ -1,5 +1,5 @@
-//! Calls that end in every way, 64 at once and in no order: each ends as it should and in time, and
-//! leaves nothing behind.
+//! 64 concurrent calls that end in every way, in random order: each must end as expected and in
+//! time, and leave nothing behind.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -26,20 +26,20 @@ use crate::stage::{CELLS, MEMORY, Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// At once.
+/// Callers that run at the same time.
 const CALLERS: u64 = 64;
-/// Of each caller, one after the other.
+/// Calls of each caller, one after the other.
 const EACH: u64 = 8;
 /// Calls of one case.
 pub(crate) const CALLS: u64 = CALLERS * EACH;
-/// How long it may take until as many calls as there are cells have one each.
+/// Time until each of as many calls as there are cells must have a cell.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Connections at once: fewer than callers, so that one that is lost is missed.
+/// Connections at once: fewer than callers, so that a connection that is never given back shows.
 const CONNECTIONS: usize = 16;
 
-/// How a call may end whose time is up: as it runs, as it waits, as its own request ends a moment
-/// before it, or before it had a cell.
+/// Endings of a call whose deadline passed: while it runs, while it waits, because its own request
+/// failed just before, or before it had a cell.
 const ENDS_LATE: [&str; 3] = ["timeout/", "error", "refusal/overloaded"];
 
 /// A resolver that panics at every name.
@@ -51,7 +51,7 @@ impl Resolver for Panics {
     }
 }
 
-/// What is called, with which arguments, and how it ends.
+/// A kind of call: the tool, its arguments, the ending that is expected, and what ends it.
 struct Kind {
     tool: Tool,
     arguments: String,
@@ -61,13 +61,13 @@ struct Kind {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// Has all the time it wants.
+    /// Runs to its own end.
     Freely,
-    /// Has little, and is ended by that.
+    /// Runs into a short deadline.
     Deadline,
-    /// Is dropped on the way.
+    /// Its future is dropped while it runs.
     Dropped,
-    /// Is asked to end on the way.
+    /// Its abort signal is raised while it runs.
     Aborted,
 }
 
@@ -78,11 +78,11 @@ pub(crate) struct Mixed {
     server: Server,
 }
 
-/// What one call came to.
+/// The ending of one call.
 struct Ended {
     expected: &'static str,
     got: String,
-    /// Behind its deadline, for those that it ended.
+    /// Time after the deadline, for calls that are to end at theirs.
     late: Option<Duration>,
 }
 
@@ -91,7 +91,7 @@ impl Mixed {
         let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
         let builder = stage.engine(Placement::Cells).keys(SqliteStore::in_memory()).egress(egress);
         let engine = builder.quarantine_after(None).build().expect("an engine");
-        // Of one cell, so that guests which look for marks have what the one before them had.
+        // One cell, so that each guest that looks for marks gets the memory of the guest before it.
         let single = stage.engine(Placement::Cells).cells(1).build().expect("an engine");
         let loaded = |engine: &Engine, bytes, grants| {
             load_for_good(engine, bytes, grants).tools()[0].clone()
@@ -193,9 +193,9 @@ impl Mixed {
         mixed
     }
 
-    /// Lets each kind of call that is not cut short have each of the cells once: a cell keeps its
-    /// stack and some of its memory, and one that is first used to its depth after a hundred
-    /// thousand calls would look like a leak.
+    /// Runs each kind of call that runs freely once in each cell. A cell keeps its stack and some
+    /// of its memory; one that first reached its depth after a hundred thousand calls would look
+    /// like a leak.
     fn wear_in(&self) {
         let (kinds, waits) = (Arc::clone(&self.kinds), self.waits.clone());
         wait(async move {
@@ -206,7 +206,7 @@ impl Mixed {
             all_started(&holders).await;
             let mut dice = Dice::of(0, "mixed", 0);
             for _ in 0..CELLS {
-                // Its cell is the only one that is free.
+                // The cell of this holder is the only free one.
                 holders.pop_front().expect("as many as cells").ends().await;
                 for kind in kinds.iter().filter(|kind| kind.how == How::Freely) {
                     one(kind, &mut dice).await;
@@ -217,8 +217,7 @@ impl Mixed {
             for holder in holders {
                 holder.ends().await;
             }
-            // As many of each kind at once as there ever are: a memory that a component had is kept
-            // for its next call.
+            // Each kind at full concurrency: a component's memory is kept for its next call.
             for index in 0..kinds.len() {
                 let mut callers = JoinSet::new();
                 for caller in 0..CALLERS {
@@ -233,8 +232,8 @@ impl Mixed {
         });
     }
 
-    /// Whether as many calls as there are cells can have one each: no more of them than those got
-    /// lost.
+    /// Counts the cells that can no longer be had: starts as many calls as there are cells and
+    /// counts those that get none.
     fn lost_permits(&self) -> i64 {
         let tool = self.waits.clone();
         wait(async move {
@@ -248,7 +247,7 @@ impl Mixed {
     }
 }
 
-/// A call that has a cell until it is told to end.
+/// A call that occupies a cell until its signal is raised.
 struct Holder {
     started: Arc<AtomicBool>,
     signal: AbortSignal,
@@ -279,7 +278,7 @@ impl Holder {
     }
 }
 
-/// How many of them have their cells, once it is all of them or takes too long.
+/// Waits until all holders have their cells, at most `PATIENCE`. Returns the number that have one.
 async fn all_started(holders: &VecDeque<Holder>) -> usize {
     let began = Instant::now();
     loop {
@@ -297,7 +296,7 @@ fn many_objects(objects: usize) -> String {
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; objects].join(","))
 }
 
-/// Requests to these, wherever they are.
+/// Grants requests to these URLs, also at loopback addresses.
 fn reaching(urls: [&str; 3]) -> Grants {
     let mut grants = Grants::default();
     grants.http.extend(urls.map(|url| {
@@ -368,7 +367,7 @@ impl Theatre for Mixed {
             }
             callers.join_all().await
         });
-        // What it remembers would look like a leak.
+        // The requests that the server keeps would look like a leak.
         drop(self.server.taken());
         for ended in all.into_iter().flatten() {
             if let Some(late) = ended.late {

@@ -1,5 +1,4 @@
-//! Real components with some of their bytes or sections changed, and what the loader and the cells
-//! make of them.
+//! Loads and calls real components in which some bytes or sections were changed.
 
 use toolcell::Engine;
 use toolcell_test_guests::{Answer, COMPONENTS, Hostile, bare_hello, bytes};
@@ -11,10 +10,10 @@ use crate::stage::{Stage, try_stranger};
 use crate::tally::Tally;
 use crate::theatre::Theatre;
 
-/// Cells at once.
+/// Cells of each engine.
 const CELLS: u32 = 4;
-/// Bytes of the largest real component that is changed: beyond it is a whole language runtime,
-/// which takes seconds.
+/// Bytes of the largest real component that is mutated. Larger ones hold a whole language runtime,
+/// which takes seconds to compile.
 const LARGEST: usize = 600 << 10;
 
 pub(crate) struct Mutants {
@@ -53,7 +52,7 @@ impl Mutants {
     }
 }
 
-/// Changes something.
+/// Makes one random change; sections are taken from `other` too.
 fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     let sections = pieces(bytes);
     let whole = |dice: &mut Dice| {
@@ -70,7 +69,7 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
             bytes.drain(at..end);
         }
         7 => {
-            // A number at its largest, where it may be the length of something.
+            // A LEB128 number, up to the largest, where a length may be expected.
             let count = number(dice.pick(&[0, 127, 128, 65_535, 1 << 20, u32::MAX as usize]));
             bytes.splice(at..at, count);
         }
@@ -92,7 +91,7 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
             }
         }
         _ => {
-            // A section of another component, or of chance, in some place.
+            // Inserts a section of the other component, or a random one.
             let theirs = pieces(other);
             let strange = if theirs.is_empty() || dice.one_in(3) {
                 let content: Vec<u8> = (0..dice.index(40)).map(|_| dice.byte()).collect();

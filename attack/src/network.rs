@@ -1,5 +1,5 @@
-//! Requests to where none may go: every address that is not on the public internet, spelt in every
-//! way, by every way.
+//! Requests to forbidden addresses: every address that is not on the public internet, in every
+//! spelling and through every way.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::stage::{Stage, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Stands for the public internet, which no request reaches from here: an address of loopback that
+/// Takes the place of a public address, which no request reaches from here: a loopback address that
 /// a rule names.
 const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
-/// The name that leads elsewhere the second time.
+/// The name that resolves to another address the second time.
 const REBOUND: &str = "rebound.example";
-/// Ways to a forbidden address.
+/// Ways to reach a forbidden address.
 const WAYS: [Way; 5] =
     [Way::Direct, Way::Redirect, Way::Rebinding, Way::AbsoluteForm, Way::Userinfo];
 
@@ -40,7 +40,7 @@ enum Way {
     Userinfo,
 }
 
-/// Answers first with what is allowed and then with what is not.
+/// Resolves the rebound name to the allowed address first, and to the forbidden ones afterwards.
 #[derive(Clone, Default)]
 struct Rebinding(Arc<std::sync::Mutex<Vec<IpAddr>>>, Arc<AtomicUsize>);
 
@@ -65,7 +65,7 @@ impl Network {
     pub(crate) fn new(stage: &Stage) -> Self {
         let resolver = Rebinding::default();
         let egress = Egress::new().with_resolver(resolver.clone());
-        // What is asked for after `/to/` is where it leads to.
+        // A path `/to/<hex>` redirects to the address in it.
         let answer = |request: &str| match request
             .split(' ')
             .nth(1)
@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// A tool that was granted all of these, although no tool should reach them.
+    /// Loads a tool with grants for all of these URLs, although no tool may reach them.
     fn granted(&self, name: &str, urls: &[String]) -> Component {
         let rule = |method, url: &str| Some(HttpRule::smallest(method, &Target::parse(url).ok()?));
         let mut grants = Grants::default();
@@ -103,7 +103,7 @@ impl Network {
         load_with(&self.engine, bytes(name), grants).expect("the tool")
     }
 
-    /// A case's requests, in order: the tool, its arguments, and whether it may succeed.
+    /// The requests of one case, in order: the tool, its arguments, and whether it may succeed.
     fn requests(&self, way: Way, spelt: &str, forbidden: &str) -> Vec<(&'static str, Value, bool)> {
         let (direct, own) =
             (format!("http://{spelt}:{}/", self.forbidden.port), self.allowed.address);
@@ -122,8 +122,8 @@ impl Network {
             Way::Rebinding => {
                 vec![fetch(&rebound, true), fetch(&rebound, false), fetch(&rebound, false)]
             }
-            // What leaves for the allowed server may be answered by it; nothing may go by it to
-            // another.
+            // The allowed server may answer what is sent to it; no request may be routed by it to
+            // another server.
             Way::AbsoluteForm => {
                 vec![post(direct), post(format!("//{spelt}:{}/", self.forbidden.port))]
             }
@@ -158,7 +158,7 @@ impl Theatre for Network {
         Some((all().count() * WAYS.len()) as u64)
     }
 
-    /// One address by one way, in all its spellings.
+    /// Tries one address in one way, in several of its spellings.
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
         let mut dice = Dice::of(self.seed, "network", case);
         let way = WAYS[case as usize % WAYS.len()];
@@ -166,7 +166,7 @@ impl Theatre for Network {
         let mut spelt = spellings(address);
         let port = self.forbidden.port;
         let urls: Vec<_> = spelt.iter().map(|spelt| format!("http://{spelt}:{port}/")).collect();
-        // Six at least, others each time there are more.
+        // Keeps six at least; a random part of the rest is dropped.
         while spelt.len() > 6 && !dice.one_in(3) {
             spelt.remove(dice.index(spelt.len()));
         }

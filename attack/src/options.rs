@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -116,30 +116,31 @@ pub enum Name {
 }
 
 impl Name {
-    /// How many cases a whole campaign has at least. Source: docs/threat-model.md, section 1.
+    /// Returns the cases that a whole campaign has at least. Source: docs/threat-model.md, section
+    /// 1.
     #[must_use]
     pub fn whole(self) -> u64 {
         match self {
-            // Each kind in each place and under each answer some times.
+            // Each misdeed in each place and with each answer several times.
             Self::Guests => 10_000,
-            // Row 9: 100,000 components that were changed.
+            // Row 9: 100,000 mutated components.
             Self::Mutants | Self::Smith => 50_000,
-            // Rows 25 and 27: each has six paths, and reads that are raced.
+            // Rows 25 and 27: each case has six paths, and reads that race with a swap.
             Self::Paths => 20_000,
             // Rows 24 and 85: one call in 29 recurses.
             Self::Mixed => 300_000_u64.div_ceil(crate::mixed::CALLS),
-            // Row 54: 100,000 who leave something, and who look.
+            // Row 54: 100,000 calls that leave something behind or look for it.
             Self::Slots => 100_000_u64.div_ceil(crate::slots::CALLS),
             // Rows 72 to 81.
             Self::Server => 5_000,
             // Row 70.
             Self::Schemas => 5_000,
-            // To the end of their tables.
+            // The whole table.
             Self::Network | Self::Secrets | Self::Bombs => u64::MAX,
         }
     }
 
-    /// As it is typed.
+    /// Returns the name as it is typed.
     #[must_use]
     pub fn text(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())

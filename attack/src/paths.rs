@@ -1,4 +1,4 @@
-//! Paths that lead out of a directory: made of every piece that ever fooled a resolver, while links
+//! Paths that lead out of a directory: built from pieces that once fooled a resolver, while links
 //! are planted and swapped.
 
 use std::fs;
@@ -22,7 +22,7 @@ use crate::stage::{Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Between them a path's pieces stand.
+/// Separators between the pieces of a path.
 const SEPARATORS: [&str; 6] = ["/", "/", "//", "/./", "\\", "%2f"];
 const PIECES: [&str; 26] = [
     "..",
@@ -56,16 +56,16 @@ const STARTS: [&str; 8] =
     ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
 /// Paths of one case.
 const PATHS: usize = 6;
-/// Bytes of what lies outside: no other file has as many.
+/// Bytes of the file outside: no other file has this size.
 const SIZE: usize = 60_921;
-/// Where a tool may write: little, so that nothing grows.
+/// Room that a tool may write: little, so that nothing grows.
 const ROOM: Room = Room { bytes: 1 << 20, files: 200 };
 
 pub(crate) struct Paths {
     seed: u64,
     outer: PathBuf,
     canary: String,
-    /// For reading, and for writing too.
+    /// One with the right to read, one with the right to write too.
     clerks: [Component; 2],
     over: Arc<AtomicBool>,
     swapping: Option<JoinHandle<()>>,
@@ -73,14 +73,14 @@ pub(crate) struct Paths {
 
 impl Paths {
     pub(crate) fn new(stage: &Stage) -> Self {
-        // Not among the temporary files: no tool may have those.
+        // Not among the temporary files: no tool may get those.
         let outer = stage.cache.with_file_name(format!("attack-paths-{}", std::process::id()));
         let canary = format!("canary-{}", Dice::of(stage.seed, "paths", u64::MAX).letters(24));
         for name in ["inner/sub", "turned"] {
             fs::create_dir_all(outer.join(name)).expect("a directory");
         }
-        // In a file of a size of its own, and as a name: whatever is read, listed or looked at is
-        // known.
+        // The canary is the content of a file of unique size, and a name: so reading, listing and
+        // stat can each be detected.
         fs::write(outer.join("secret"), format!("{canary:.<SIZE$}")).expect("a file");
         fs::write(outer.join(&canary), "").expect("a file");
         let outer = outer.canonicalize().expect("a path");
@@ -104,7 +104,7 @@ impl Paths {
         paths
     }
 
-    /// Links that lead out. A tool with the right to write may have removed them.
+    /// Plants links that lead out, again if a tool with the right to write removed them.
     fn plant(&self) {
         let inner = self.outer.join("inner");
         let secret = self.outer.join("secret");
@@ -125,7 +125,7 @@ impl Paths {
         let _ = fs::write(inner.join("plain"), "inside");
     }
 
-    /// What lies outside, and must be as it was.
+    /// Returns true if the files outside are unchanged.
     fn is_intact(&self) -> bool {
         let mut names: Vec<_> = fs::read_dir(&self.outer)
             .into_iter()
@@ -143,7 +143,7 @@ impl Paths {
     }
 }
 
-/// Makes `inner/swapped` in turns a directory and a link that leads out.
+/// Makes `inner/swapped` alternately a directory and a link that leads out.
 fn swap(outer: &Path) {
     let (at, turned) = (outer.join("inner/swapped"), outer.join("turned"));
     let _ = fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at));
@@ -201,7 +201,7 @@ fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
     steps.iter().map(|step| step.iter().map(|word| (*word).to_owned()).collect()).collect()
 }
 
-/// Whether a step has answered with the size of what lies outside.
+/// Returns true if a step answered with the size of the file outside.
 fn tells_of_the_size(completion: &Completion) -> bool {
     let answers = completion
         .result
@@ -217,7 +217,7 @@ impl Theatre for Paths {
         self.plant();
         let paths: Vec<_> = (0..PATHS).map(|_| path(&mut dice, &self.outer)).collect();
         let mut all: Vec<_> = paths.iter().flat_map(|path| steps(path, &paths[0])).collect();
-        // Against the swapping.
+        // A race against `swap`.
         all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(11));
         let tool = clerk.tools()[0].clone();
         let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));

@@ -1,5 +1,4 @@
-//! The child's side of a campaign: plays one theatre, and says what it is about to try before it
-//! tries it.
+//! The child process of a campaign: runs one scenario, and announces each case before it runs it.
 
 use std::env;
 use std::io::Write as _;
@@ -15,31 +14,31 @@ use crate::tally::{Fault, Tally};
 use crate::theatre::{Theatre, theatre};
 use crate::watch::{Reading, memory, slope};
 
-/// How often the tally so far is told: what a death may take with it.
+/// Interval between reports of the tally: a death loses at most this much.
 const TELLING: Duration = Duration::from_secs(1);
-/// Part of the time, and of the cases, after which everything that is made once has been made.
+/// Part of the time, and of the cases, after which everything that is allocated once exists.
 const WARM: f64 = 0.2;
-/// Attempts from which on a slope tells more than noise.
+/// Attempts from which on a slope is more than noise.
 const MANY: u64 = 10_000;
-/// What a handler says that panics on purpose.
+/// The message of handlers that panic on purpose.
 pub(crate) const ON_PURPOSE: &str = "as told";
 
 /// A line from child to parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// What is tried next: where in the order, and its number.
+    /// The next case: its position in the order, and its number.
     Case(u64, u64),
-    /// What came of all so far.
+    /// The results so far.
     SoFar(Row),
-    /// What came of all.
+    /// The results of the whole run.
     Over(Row),
 }
 
 fn tell(line: &Line) {
     let mut out = std::io::stdout().lock();
     let text = serde_json::to_string(line).expect("a line is JSON");
-    // A parent that went away wants nothing more.
+    // Without a parent there is nothing left to do.
     if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
         panic!("the parent does not listen");
     }
@@ -52,8 +51,8 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Where the numbered cases of a table stand in this seed's order, so that a short run sees a bit
-/// of everything.
+/// Returns the case at a position of this seed's order, which spreads a table's cases so that a
+/// short run has some of every part.
 fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
     let Some(cases) = cases else { return position };
     let stride = (cases * 382 / 1000..)
@@ -63,10 +62,10 @@ fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
         as u64
 }
 
-/// Plays one theatre to its end.
+/// Runs one scenario to its end, and reports to standard output.
 ///
 /// # Panics
-/// When it cannot be set up, or the parent does not listen: the parent sees a death.
+/// If the scenario cannot be set up, or the parent does not read: the parent counts a death.
 pub fn perform(options: &Perform) {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -1,10 +1,10 @@
-//! A component cut into its sections.
+//! Splits a component into its sections.
 
 use std::ops::Range;
 
 use toolcell_tests::binary::{COMPONENT, of_component, section};
 
-/// A section: its id, and where it and its content lie.
+/// A section: its id, and the ranges of the section and of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) id: u8,
@@ -12,7 +12,7 @@ pub(crate) struct Piece {
     pub(crate) content: Range<usize>,
 }
 
-/// The sections of a component that is well made.
+/// Returns the sections of a component, up to the first that is malformed.
 pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = COMPONENT.len();
@@ -36,14 +36,14 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// The first core module inside.
+/// Returns the first core module inside.
 pub(crate) fn module(component: &[u8]) -> Option<Vec<u8>> {
     let found =
         pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
     Some(component[found.content].to_vec())
 }
 
-/// The component with another first core module.
+/// Returns the component with another first core module.
 pub(crate) fn with_module(component: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     let found =
         pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;

@@ -1,5 +1,5 @@
-//! What came of a campaign: a table, the figures it must hold, and every failure with the command
-//! that tries it again.
+//! The report of a campaign: a table, the figures that must hold, and each failure with the command
+//! that runs it again.
 
 use std::fmt::Write as _;
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::stage::Stage;
 use crate::tally::{Finding, Tally};
 
-/// Milliseconds that a call may end after its deadline, all but one of a hundred; and each. Source:
-/// the campaign's figures.
+/// Milliseconds by which calls may end after their deadline: at p99, and at most. Source: the
+/// campaign's figures.
 const OVERRUN: (f64, f64) = (25.0, 250.0);
 /// Bytes that a thousand calls may leave behind.
 const SLOPE: f64 = 1024.0;
-/// How much slower others may be while a bomb is compiled.
+/// Factor by which the latency of other calls may grow while a bomb is compiled.
 const SLIP: f64 = 2.0;
 
-/// What was not given back, and how much memory there was at most.
+/// Resources that were not given back, and peak memory.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
     pub(crate) fds: i64,
     pub(crate) threads: i64,
     pub(crate) files: i64,
-    /// Bytes a thousand attempts; absent where there were too few to tell.
+    /// Bytes of growth per thousand attempts; absent with too few attempts.
     pub(crate) slope: Option<f64>,
     pub(crate) peak: u64,
     pub(crate) bound: u64,
 }
 
-/// What came of one theatre.
+/// The results of one scenario.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) theatre: String,
@@ -37,7 +37,7 @@ pub(crate) struct Row {
     /// Attempts that ended as they should, but too late.
     pub(crate) slow: u64,
     pub(crate) deaths: u64,
-    /// Calls that their deadline ended, and by how many milliseconds too late.
+    /// Calls that their deadline ended; the overruns below are in milliseconds.
     pub(crate) late: u64,
     pub(crate) overrun_p99: f64,
     pub(crate) overrun_max: f64,
@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// With what another process of the same theatre has seen.
+    /// Adds the results of another process of the same scenario.
     pub(crate) fn add(&mut self, other: Self) {
         self.tried += other.tried;
         self.survived += other.survived;
@@ -112,7 +112,8 @@ impl Row {
         self.findings.extend(other.findings);
     }
 
-    /// The figures that do not hold; first those that do not depend on how busy the machine is.
+    /// Returns the figures that do not hold: first the counts, then those that depend on the load
+    /// of the machine.
     fn broken(&self) -> (Vec<String>, Vec<String>) {
         let leaks = self.spent.fds.max(0)
             + self.spent.threads.max(0)
@@ -145,20 +146,20 @@ impl Row {
     }
 }
 
-/// The larger of what there is.
+/// Returns the larger of the values that are present.
 pub(crate) fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     one.into_iter().chain(other).reduce(f64::max)
 }
 
-/// What came of a campaign.
+/// The results of a campaign.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
     pub(crate) rows: Vec<Row>,
-    /// Figures that do not hold.
+    /// Figures that do not hold and do not depend on the load of the machine.
     pub(crate) broken: Vec<String>,
-    /// Of these, what only tells how busy the machine is, or that it is too small.
+    /// Figures of time and memory that do not hold: a busy or small machine can cause them too.
     pub(crate) broken_times: Vec<String>,
 }
 
@@ -168,13 +169,14 @@ impl Report {
         Self { seed, seconds, rows, broken: broken.concat(), broken_times: times.concat() }
     }
 
-    /// Whether every figure holds.
+    /// Returns true if every figure holds.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.broken.is_empty() && self.broken_times.is_empty()
     }
 
-    /// The memory that no process of the campaign may have more of.
+    /// Returns the opening line: the seed, and the memory that no process of the campaign may
+    /// exceed.
     #[must_use]
     pub fn opening(seed: u64) -> String {
         format!(
@@ -183,16 +185,16 @@ impl Report {
         )
     }
 
-    /// As JSON.
+    /// Returns the report as JSON.
     ///
     /// # Panics
-    /// Never: it is plain data.
+    /// Never: the report is plain data.
     #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data")
     }
 
-    /// As a table, for people.
+    /// Returns the report as a table for people.
     #[must_use]
     pub fn text(&self) -> String {
         const HEADS: [&str; 16] = [
@@ -282,7 +284,7 @@ mod tests {
     use super::*;
     use crate::tally::Fault;
 
-    /// A busy machine can make an attempt slow, and nothing else.
+    /// A busy machine can make an attempt slow, and cause no other fault.
     #[test]
     fn a_slow_attempt_is_a_figure_of_time() {
         for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]

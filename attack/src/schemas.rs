@@ -1,4 +1,4 @@
-//! Schemas and arguments that a checker would work on for hours, or fall over.
+//! Schemas and arguments that would keep a checker busy for hours, or crash it.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use crate::stage::{Stage, is_typed};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// What taking a definition, or checking arguments by it, may take. Source: docs/threat-model.md,
-/// row 7.
+/// Time that taking a definition, or checking arguments against it, may need. Source:
+/// docs/threat-model.md, row 7.
 const BOUND: Duration = Duration::from_millis(50);
-/// Beyond it is a failure on the busiest machine.
+/// More than this is a failure even on a busy machine.
 const FAR: Duration = Duration::from_secs(2);
-/// Levels of a schema of chance.
+/// Levels of a random schema.
 const DEPTH: u64 = 5;
 
 pub(crate) struct Schemas {
@@ -58,7 +58,7 @@ fn bomb(dice: &mut Dice) -> Value {
             dice.pick(&["items", "not", "additionalProperties", "contains", "if"]),
             count.min(119),
         ),
-        // Each level has two ways to the next.
+        // Each level references the next one twice.
         4 => {
             let link = |n: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{}", n + 1)}, {"allOf": [{"$ref": format!("#/$defs/{}", n + 1)}]}]});
             let levels = count.min(60);
@@ -90,7 +90,7 @@ fn bomb(dice: &mut Dice) -> Value {
     }
 }
 
-/// A schema of keywords that chance puts together.
+/// Returns a schema of random keywords.
 fn chance(dice: &mut Dice, depth: u64) -> Value {
     let mut schema = serde_json::Map::new();
     for _ in 0..dice.number(0..4) {
@@ -132,8 +132,8 @@ fn chance(dice: &mut Dice, depth: u64) -> Value {
     Value::Object(schema)
 }
 
-/// Arrays of nothing but arrays, one for each number: a hash of their items alone is the same for
-/// all.
+/// Arrays that contain only arrays, a different one for each number: a hash over their items'
+/// scalar values is the same for all.
 fn tree(number: usize) -> Value {
     match (number, number % 2) {
         (0, _) => json!([]),

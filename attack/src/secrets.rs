@@ -1,5 +1,5 @@
-//! A secret that a tool was told, or that comes back from where it was sent, in every disguise by
-//! every exit.
+//! A secret that a tool was given, or that a server sends back, in every disguise through every
+//! exit.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::stage::{Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Every way out of a cell.
+/// The ways out of a cell.
 const EXITS: [&str; 16] = [
     "reflected",
     "result",
@@ -42,7 +42,7 @@ const EXITS: [&str; 16] = [
     "body",
 ];
 
-/// What the library's spans and events write.
+/// Collects what the library's spans and events write.
 #[derive(Clone, Default)]
 struct Traces(Arc<Mutex<Vec<u8>>>);
 
@@ -85,7 +85,7 @@ pub(crate) struct Secrets {
 impl Secrets {
     pub(crate) fn new(stage: &Stage) -> Self {
         let canary = format!("cnry-{}+/=", Dice::of(stage.seed, "secrets", u64::MAX).letters(30));
-        // Sends the value back in the disguise that was asked for: as body, and as header.
+        // Sends the value back in the disguise that the path names: as body, and as header.
         let known = canary.clone();
         let echo = move |request: &str| {
             let disguise =
@@ -125,7 +125,7 @@ impl Secrets {
                 format!("{event:?} {}\n", serde_json::to_string(&event).expect("an event is JSON"));
             seen.lock().expect("no panic").push_str(&line);
         });
-        // A process has one theatre: no other code has set it.
+        // A process runs one scenario: no other code has set a subscriber.
         let writes = tracing_subscriber::fmt()
             .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
         let _ = writes.with_writer(traces.clone()).with_ansi(false).try_init();
@@ -160,7 +160,7 @@ impl Theatre for Secrets {
             ("tracing", self.traces.taken()),
             ("another server", self.other.taken().concat()),
         ];
-        // Where it is bound to it may arrive.
+        // The server that the secret is bound to may receive it.
         drop(self.bound.taken());
         let found: Vec<_> = places
             .iter()

@@ -1,5 +1,5 @@
-//! Guests that look for what another one left in their slot, and leave marks for the next: in one
-//! cell, so that each call has what the one before it had.
+//! Guests that look for memory that another guest left in their slot of the pool, and leave marks
+//! for the next. Each engine has one cell, so each call gets the slot of the call before it.
 
 use serde_json::json;
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Placement, Tool, ToolCall};
@@ -11,12 +11,12 @@ use crate::stage::{Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Of one case.
+/// Calls of one case.
 pub(crate) const CALLS: u64 = 1_000;
-/// Pages of the guests that are called most, and of those that are called now and then.
+/// Memory in pages of the guests that are called mostly, and of those that are called rarely.
 const OFTEN: [u32; 4] = [1, 2, 3, 4];
 const SELDOM: [u32; 3] = [16, 256, 1000];
-/// Memories beside the guest's own: none, or all that a cell has.
+/// Memories beside the guest's own: none, or as many as a cell can have.
 const MORE: [usize; 2] = [0, 3];
 
 pub(crate) struct Slots {
@@ -41,7 +41,7 @@ impl Slots {
                     ..Hostile::new(Place::Execute, Misdeed::LeaveMarks)
                 };
                 let component = load_for_good(&engine, guest.component(), Grants::default());
-                // The first call on optimised code opens what all later ones share.
+                // The first call on optimised code opens resources that all later calls share.
                 let _ = call(&component, "hostile", "{}", Limits::default());
                 component.tools()[0].clone()
             };

@@ -1,5 +1,6 @@
-//! Components that the engine's own fuzzers make, in a cell: of chance, of chance in the contract's
-//! shape, and real modules with one change that a compiler may trip over.
+//! Calls components made by the generators of the engine's own fuzzers, which run in a cell: random
+//! components, random modules in the shape of the contract, and real modules with mutations that a
+//! compiler may handle wrongly.
 
 use std::time::Duration;
 
@@ -17,10 +18,10 @@ use crate::stage::{Stage, load_with, try_stranger};
 use crate::tally::Tally;
 use crate::theatre::Theatre;
 
-/// Of the generator: its memory in bytes, its time.
+/// Limits of the generator: its memory in bytes, its time.
 const MEMORY: u64 = 512 << 20;
 const TIME: Duration = Duration::from_secs(5);
-/// Real tools whose modules are small enough to be changed often.
+/// Real tools whose modules are small enough to be mutated often.
 const REAL: [&str; 4] = ["hello", "calculator", "mischief", "caller"];
 
 pub(crate) struct Smith {
@@ -32,10 +33,10 @@ pub(crate) struct Smith {
 
 impl Smith {
     pub(crate) fn new(stage: &Stage) -> Self {
-        // A clock that stands still: what is made must not depend on how long it took.
+        // With a frozen clock the generator's result does not depend on how long it took.
         let engine = stage.engine(Placement::Cells).frozen_clock().seed(stage.seed);
-        // To optimise the generator takes a minute of processor time, and its code would open a
-        // file when it comes.
+        // Optimising the generator takes a minute of processor time, and the optimised code would
+        // open a file when it arrives.
         let engine = engine.optimise(Optimise::Never).build().expect("an engine");
         Self {
             seed: stage.seed,
@@ -46,7 +47,7 @@ impl Smith {
         }
     }
 
-    /// What the generator makes, if it does.
+    /// Runs the generator. Returns `None` if it fails.
     fn made(&self, kind: &str, dice: &mut Dice, base: Option<&[u8]>) -> Option<Vec<u8>> {
         let tool = self.forge.tools()[0].clone();
         let base = base.map(|base| STANDARD.encode(base));
@@ -70,7 +71,7 @@ impl Smith {
         };
         match dice.number(0..8) {
             0 => self.made("component", dice, None),
-            // Beside a guest that behaves: then it is not refused before the compiler has seen it.
+            // Beside a guest that behaves: otherwise it is refused before the compiler sees it.
             1 => Some(
                 [
                     hostile.component(),
@@ -84,7 +85,7 @@ impl Smith {
             }
             kind => {
                 let mut guest = if kind == 4 { dice.pick(&self.real) } else { hostile.component() };
-                // Not every change can be made to every module.
+                // Some mutations are impossible for some modules.
                 for _ in 0..dice.number(2..8) {
                     let changed = self.made("mutated", dice, Some(&module(&guest)?));
                     guest =

@@ -1,4 +1,5 @@
-//! What theatres share: engines, and how strangers' components are tried.
+//! The fixture that scenarios share: engines, limits, and the load and calls of an untrusted
+//! component.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,42 +10,43 @@ use toolcell_tests::{call, ending, wait, worst_case};
 use crate::dice::Dice;
 use crate::tally::{Fault, Tally};
 
-/// Cells at once.
+/// Cells of an engine.
 pub(crate) const CELLS: u32 = 80;
-/// Bytes of memory of a call.
+/// Memory of a call, in bytes.
 pub(crate) const MEMORY: u64 = 16 << 20;
-/// Processor time of one compilation: what takes longer is a bomb.
+/// Processor time of one compilation: a component that takes longer is a bomb.
 pub(crate) const COMPILE_TIME: Duration = Duration::from_secs(10);
 
-/// Where a theatre is set up.
+/// The fixture of a scenario.
 pub(crate) struct Stage {
     pub(crate) seed: u64,
-    /// This program, which lends itself as a compiler.
+    /// This program, which engines also start as their compiler.
     pub(crate) program: PathBuf,
-    /// Compiled code of components that every run has.
+    /// The cache of compiled code, kept from run to run.
     pub(crate) cache: PathBuf,
-    /// The temporary files of this process.
+    /// The directory of this process's temporary files.
     pub(crate) temp: PathBuf,
 }
 
 impl Stage {
-    /// The most that the process may have in memory, in bytes.
+    /// Returns the memory that the process may have at most, in bytes.
     pub(crate) fn bound() -> u64 {
         worst_case(CELLS, MEMORY)
     }
 
-    /// An engine that compiles in this process and keeps what it compiled.
+    /// Returns an engine that compiles in this process and keeps compiled code in the cache.
     pub(crate) fn engine(&self, placement: Placement) -> EngineBuilder {
         Engine::builder().cells(CELLS).placement(placement).cache(&self.cache)
     }
 
-    /// An engine for bytes that are loaded once: nothing is kept.
+    /// Returns an engine for bytes that are loaded once: it compiles in a child process and keeps
+    /// nothing.
     pub(crate) fn for_strangers(&self, cells: u32) -> EngineBuilder {
         Engine::builder().cells(cells).compile_in(&self.program, ["compile"], COMPILE_TIME)
     }
 }
 
-/// Loads with these rights.
+/// Loads a component with these grants.
 pub(crate) fn load_with(
     engine: &Engine,
     bytes: Vec<u8>,
@@ -54,9 +56,8 @@ pub(crate) fn load_with(
     wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
 }
 
-/// Loads a component that is called until the end, and waits for its optimised code: what comes in
-/// place of the first code opens a file, which would look like a leak if it came after the first
-/// reading.
+/// Loads a component that is called until the end, and waits for its optimised code. Optimised code
+/// opens a file, which would look like a leak if that happened after the first reading.
 pub(crate) fn load_for_good(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> Component {
     let component = load_with(engine, bytes, grants).expect("a component of the campaign loads");
     let waiting = component.clone();
@@ -64,13 +65,13 @@ pub(crate) fn load_for_good(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> 
     component
 }
 
-/// What a stranger's tool may use.
+/// Limits for the tools of an untrusted component.
 pub(crate) fn tight() -> Limits {
     let limits = Limits::default().with_fuel(20_000_000).with_memory(MEMORY).with_host_calls(2_000);
     limits.with_result(64 << 10).with_log(4 << 10).with_timeout(Duration::from_millis(100))
 }
 
-/// Whether an error is one of those that are promised: of a kind, with a hint, in bounded words.
+/// Returns true if an error keeps the promises: it has a kind, a hint, and a bounded message.
 pub(crate) fn is_typed(error: &Error) -> bool {
     let kinds = [
         error.is_component(),
@@ -82,7 +83,8 @@ pub(crate) fn is_typed(error: &Error) -> bool {
     kinds.contains(&true) && !error.hint().is_empty() && error.to_string().len() < 8_000
 }
 
-/// Loads a stranger's component and calls each of its tools: everything has a typed end, in time.
+/// Loads an untrusted component and calls each of its tools: everything must end in time with a
+/// typed error or result.
 pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tally: &mut Tally) {
     let component = match load_with(engine, bytes, Grants::default()) {
         Ok(component) => component,
@@ -111,8 +113,8 @@ pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tal
     tally.judged(judgement);
 }
 
-/// Notes how late a call ended that its deadline ended. What is later by a second is a failure of
-/// its own.
+/// Records the overrun of a call that its deadline ended. A call that ends a second late is a
+/// failure.
 pub(crate) fn in_time(
     ending: &str,
     began: Instant,

@@ -1,34 +1,34 @@
-//! What came of the attempts of one theatre, in one process.
+//! The results of the attempts of one scenario in one process.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of failure that are told one by one; the rest is counted.
+/// Kinds of failure that are listed; further kinds are only counted as failed attempts.
 const KEPT: usize = 200;
-/// Microseconds of the longest time that is told from longer ones: a day.
+/// Microseconds. Longer times are recorded as a day.
 const LONGEST: u64 = 86_400_000_000;
 /// Characters of a failure's detail.
 const DETAIL: usize = 400;
 
-/// What must not happen.
+/// A kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// The process died.
     Death,
-    /// No end came.
+    /// The process stopped answering.
     Hang,
-    /// Something was not given back.
+    /// A resource was not given back.
     Leak,
-    /// A connection to where none may go.
+    /// A connection was made to a forbidden address.
     Connection,
-    /// A secret, or a file from outside, where it may not be.
+    /// A secret, or a file from outside, appeared where it may not.
     Canary,
-    /// It took too long.
+    /// The attempt took too long.
     Slow,
-    /// It ended otherwise than it should.
+    /// The attempt ended in another way than it should.
     Wrong,
 }
 
@@ -38,34 +38,34 @@ pub(crate) struct Finding {
     pub(crate) theatre: String,
     pub(crate) fault: Fault,
     pub(crate) what: String,
-    /// How often.
+    /// Number of failures.
     pub(crate) count: u64,
-    /// The first one.
+    /// The case of the first failure.
     pub(crate) case: u64,
     pub(crate) detail: String,
 }
 
-/// Records a time, of whatever length: `saturating_record` would cut it off where the histogram
-/// ends as yet.
+/// Records a time of any length. `saturating_record` would cut it off at the current end of the
+/// histogram, which grows.
 pub(crate) fn record(times: &mut Histogram<u64>, time: Duration) {
     let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
     times.record(micros.min(LONGEST)).expect("it grows");
 }
 
-/// What came of the attempts so far.
+/// The results so far.
 pub(crate) struct Tally {
     theatre: String,
     pub(crate) case: u64,
     pub(crate) tried: u64,
     pub(crate) failed: u64,
-    /// Of the failed ones, those that only took too long: a busy machine makes them too.
+    /// Failed attempts that only took too long: a busy machine causes them too.
     pub(crate) slow: u64,
     pub(crate) connections: u64,
     pub(crate) canaries: u64,
     pub(crate) permits: i64,
-    /// How much later than its deadline a call ended, in microseconds.
+    /// Time by which calls ended after their deadline, in microseconds.
     pub(crate) overruns: Histogram<u64>,
-    /// Latency of others while the attack went on, over that without it.
+    /// Latency of other calls during the attack, divided by that before it.
     pub(crate) slip: Option<f64>,
     pub(crate) findings: Vec<Finding>,
 }
@@ -87,12 +87,12 @@ impl Tally {
         }
     }
 
-    /// An attempt that ended as it should.
+    /// Counts an attempt that ended as it should.
     pub(crate) fn survived(&mut self) {
         self.tried += 1;
     }
 
-    /// An attempt that did not.
+    /// Counts an attempt that failed.
     pub(crate) fn failed(
         &mut self,
         fault: Fault,
@@ -110,7 +110,7 @@ impl Tally {
         self.note(fault, what, detail);
     }
 
-    /// A failure that is no attempt's own.
+    /// Adds a finding without counting an attempt.
     pub(crate) fn note(
         &mut self,
         fault: Fault,
@@ -127,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// Survived, or why not.
+    /// Counts an attempt: as survived, or as failed with this fault.
     pub(crate) fn judged(&mut self, judgement: Result<(), (Fault, String, String)>) {
         match judgement {
             Ok(()) => self.survived(),

@@ -1,4 +1,4 @@
-//! What every theatre is: cases by number.
+//! The trait of a scenario, which has cases by number, and the constructors of all scenarios.
 
 use crate::options::Name;
 use crate::stage::Stage;
@@ -7,21 +7,21 @@ use crate::{
     bombs, guests, mixed, mutants, network, paths, schemas, secrets, server, slots, smith,
 };
 
-/// One kind of attack.
+/// A scenario: one kind of attack.
 pub(crate) trait Theatre {
-    /// How many cases there are. Absent: they have no end.
+    /// Returns the number of cases. `None`: without end.
     fn cases(&self) -> Option<u64> {
         None
     }
 
-    /// Tries the attempts of one case.
+    /// Runs the attempts of one case.
     fn attempt(&mut self, case: u64, tally: &mut Tally);
 
-    /// What is looked at when all is over.
+    /// Runs checks after the last case.
     fn close(&mut self, _: &mut Tally) {}
 }
 
-/// Sets a theatre up.
+/// Sets a scenario up.
 pub(crate) fn theatre(name: Name, stage: &Stage) -> Box<dyn Theatre> {
     match name {
         Name::Guests => Box::new(guests::Guests::new(stage)),

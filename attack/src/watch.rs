@@ -1,18 +1,18 @@
-//! What a process holds, as the operating system counts it.
+//! Resources that a process holds, as the operating system counts them.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long after the last call things may still be given back: idle threads are kept for ten
-/// seconds.
+/// Time after the last call in which resources may still be given back: idle threads are kept for
+/// ten seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Threads that are made when they are first needed, and kept: for files, for names, for waiting.
+/// Threads that are started when first needed, and kept: for files, for names, for waiting.
 const ONCE: i64 = 4;
 const STEP: Duration = Duration::from_millis(100);
 
-/// One look.
+/// One reading of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) fds: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Now; `temp` is where the process has its temporary files.
+    /// Reads the counts now; `temp` is the directory of the process's temporary files.
     pub(crate) fn now(temp: &Path) -> Self {
         Self {
             fds: entries("/proc/self/fd".as_ref()),
@@ -30,7 +30,7 @@ impl Reading {
         }
     }
 
-    /// What is held over a baseline, once no more is given back.
+    /// Returns the counts above a baseline, after waiting for resources to be given back.
     pub(crate) fn settled(baseline: Self, temp: &Path) -> Self {
         let began = Instant::now();
         loop {
@@ -57,7 +57,7 @@ fn entries(path: &Path) -> i64 {
     fs::read_dir(path).map_or(0, |entries| entries.count() as i64)
 }
 
-/// Files and directories, all the way down.
+/// Counts files and directories below a path, recursively.
 fn below(path: &Path) -> i64 {
     fs::read_dir(path).into_iter().flatten().flatten().fold(0, |count, entry| {
         let inside = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -69,7 +69,7 @@ fn below(path: &Path) -> i64 {
     })
 }
 
-/// Bytes of the process in memory: now, and at most so far.
+/// Bytes of the process in memory: now, and at their peak.
 pub(crate) fn memory() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -79,7 +79,8 @@ pub(crate) fn memory() -> (u64, u64) {
     (field("VmRSS:").unwrap_or(0) << 10, field("VmHWM:").unwrap_or(0) << 10)
 }
 
-/// Bytes per thousand calls, as a straight line through the samples of calls and memory.
+/// Returns bytes per thousand calls: the slope of a straight line through samples of calls and
+/// memory.
 pub(crate) fn slope(samples: &[(f64, f64)]) -> Option<f64> {
     let count = samples.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| samples.iter().map(of).sum::<f64>() / count;

@@ -1,4 +1,5 @@
-//! A short campaign from a known seed: what does not depend on how busy the machine is must hold.
+//! A short campaign from a known seed: every figure that does not depend on the load of the machine
+//! must hold.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// What the campaign must not see, one promise a line. The times are a long campaign's to judge.
+/// Figures of time are left to long campaigns.
 #[test]
 fn nothing_gets_through() {
     let campaign = Command::new(env!("CARGO_BIN_EXE_attack"))
@@ -25,7 +26,7 @@ fn nothing_gets_through() {
     assert!(broken.is_empty(), "{broken:?}: {report:#}");
 }
 
-/// The same command gives the same attempts: a failure can be had again.
+/// A command makes the same attempts each time, so a failure can be reproduced.
 #[test]
 fn an_attempt_can_be_had_again() {
     let again = || {
@@ -38,7 +39,7 @@ fn an_attempt_can_be_had_again() {
     assert_eq!(again(), again());
 }
 
-/// Whatever a theatre's process dies of: here it is killed.
+/// A killed scenario process counts as a death, fails the campaign and is named in the report.
 #[test]
 fn a_death_is_seen() {
     let arguments = ["--only", "schemas", "--seconds", "5", "--seed", "1", "--json"];

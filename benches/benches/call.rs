@@ -1,4 +1,4 @@
-//! What one call costs, against raw wasmtime with the same guest in the same run.
+//! Measures one call against raw wasmtime with the same guest in the same run.
 //!
 //! `cargo bench --workspace --profile dev --bench call`
 
@@ -43,7 +43,7 @@ fn echo() -> Hostile {
     Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }
 }
 
-/// The caller's side: a runtime that is not the engine's.
+/// The caller's side, with a runtime that is not the engine's.
 struct Bench {
     runtime: Runtime,
     inline: Engine,
@@ -97,7 +97,7 @@ impl Bench {
         table(title, &summaries, targets)
     }
 
-    /// Calls per second of two callers against one, inline and raw.
+    /// Compares calls per second of two threads with those of one, inline and raw.
     fn two_threads(&self) -> Result<()> {
         let bytes = echo().component();
         let (tool, floor) =
@@ -133,7 +133,7 @@ impl Bench {
     }
 }
 
-/// Calls per second of this many threads.
+/// Returns calls per second of this many threads together.
 fn rate(call: &(dyn Fn() + Sync), threads: usize) -> f64 {
     let done = AtomicU64::new(0);
     let start = Instant::now();

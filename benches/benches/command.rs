@@ -1,7 +1,6 @@
-//! What one command costs as a whole process: a call of a small tool that is in the cache, beside a
-//! start of the program that only prints its version.
+//! Measures whole processes: `toolcell run` of a small cached tool, beside `toolcell --version`.
 //!
-//! `cargo bench --workspace --bench command`. It starts `toolcell`: build it first, with the same
+//! `cargo bench --workspace --bench command`. It starts `toolcell`: build that first, with the same
 //! profile.
 
 use std::fs;
@@ -17,10 +16,10 @@ use toolcell_test_guests::bytes;
 use wait4::Wait4 as _;
 
 const ROUNDS: usize = 60;
-/// What a call may take: milliseconds, and MiB at its peak.
+/// Bounds of `run`: milliseconds, and MiB at the peak.
 const TARGET: (f64, f64) = (8.0, 20.0);
 
-/// What is started: a name, and words.
+/// The commands: a name, and the arguments.
 const COMMANDS: [(&str, &[&str]); 2] =
     [("--version", &["--version"]), ("run", &["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#])];
 
@@ -28,7 +27,7 @@ fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("hello.wasm"), bytes("hello"))?;
     let program = program()?;
-    // Waits until the component is compiled and optimised, and in the cache.
+    // `check` waits until the component is compiled, optimised and in the cache.
     fs::write(folder.path().join("toolcell.toml"), "[components.hello]\npath = \"hello.wasm\"\n")?;
     started(&program, folder.path(), &["--config", "toolcell.toml", "check"])?;
     fs::remove_file(folder.path().join("toolcell.toml"))?;
@@ -56,7 +55,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs the program to its end. How long that took, and the most memory that it had.
+/// Runs the program to its end. Returns its time and its peak memory in bytes.
 fn started(program: &Path, folder: &Path, words: &[&str]) -> Result<(Duration, u64)> {
     let mut command = Command::new(program);
     command

@@ -1,6 +1,6 @@
-//! Whether the time of an answer says how near a wrong API key is to a right one: Welch's t between
-//! two kinds of tries, as dudect has it (Reparaz, Balasch, Verbauwhede: "Dude, is my code constant
-//! time?", 2017).
+//! Tests that the time of an answer does not tell how near a wrong API key is to a right one:
+//! Welch's t between two kinds of tries, as dudect does it (Reparaz, Balasch, Verbauwhede: "Dude,
+//! is my code constant time?", 2017).
 //!
 //! `cargo bench --workspace --profile dev --bench keys`
 
@@ -12,13 +12,13 @@ use anyhow::Result;
 use toolcell::{ApiKey, ApiKeys};
 use toolcell_benches::timing::percentile;
 
-/// Of each kind. Source: docs/threat-model.md, row 49.
+/// Tries of each kind. Source: docs/threat-model.md, row 49.
 const TRIES: usize = 200_000;
-/// Below it the kinds are not told apart. Source: the same.
+/// The |t| below which the kinds count as indistinguishable. Source: the same row.
 const TARGET: f64 = 4.5;
-/// Keys that are known, for the smaller table.
+/// Number of known keys of the smaller table.
 const FEW: usize = 64;
-/// Percent of the times that count: the slowest are the machine's.
+/// Percent of the times that count: the slowest ones are noise of the machine.
 const KEPT: f64 = 90.0;
 
 fn main() -> Result<()> {
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
         let known = (0..count).map(|_| ApiKey::generate()).collect::<Result<Vec<_>, _>>()?;
         let none = ApiKeys::new()?;
         let keys = known.iter().try_fold(none, |keys, key| keys.with("tenant", key.digest()))?;
-        // Each is tried once: what is particular to one key is no kind's.
+        // Each key is tried once, so that a peculiarity of one key does not count for its kind.
         let near = (0..TRIES)
             .map(|number| with_another_end(known[number % count].expose(), number))
             .collect::<Vec<_>>();
@@ -68,21 +68,21 @@ fn main() -> Result<()> {
 
 type Find<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Another one for each number.
+/// Replaces the last six characters of a key by a number.
 fn with_another_end(key: &str, number: usize) -> String {
     format!("{}{number:06}", &key[..key.len() - 6])
 }
 
-/// As a loop over characters compares that ends at the first difference.
+/// Compares byte by byte and stops at the first difference.
 fn alike(one: &str, other: &str) -> bool {
     one.len() == other.len()
         && one.bytes().zip(other.bytes()).all(|(one, other)| black_box(one) == other)
 }
 
-/// The mean of each kind's times, and Welch's t.
+/// Returns the mean time of each kind, and Welch's t.
 fn compared(kinds: [&Vec<String>; 2], found: Find<'_>) -> ([f64; 2], f64) {
     let mut times = [Vec::with_capacity(TRIES), Vec::with_capacity(TRIES)];
-    // Chance decides whose turn it is, so that neither always comes after the other.
+    // A pseudo-random order, so that neither kind always comes second.
     let (mut chance, mut tried) = (1_u32, [0; 2]);
     while tried.iter().all(|tried| *tried < TRIES) {
         chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! What good calls feel of hostile ones beside them, on the cells runtime of the same engine.
+//! Measures the latency of good calls beside hostile ones, on the cells runtime of one engine.
 //!
 //! `cargo bench --workspace --profile dev --bench neighbours`
 
@@ -18,22 +18,22 @@ use toolcell_benches::tools::{optimised, to};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const TEXT: &str = r#"{"text":"hello"}"#;
-/// Paragraphs of a text that takes some milliseconds.
+/// Paragraphs of a text whose conversion takes some milliseconds.
 const PARAGRAPHS: usize = 2_000;
-/// At least so long beside hostile calls, for each of them to end many times.
+/// Minimum time of a sample beside hostile calls, so that each of them ends many times.
 const LONG_ENOUGH: Duration = Duration::from_secs(4);
-/// Between two good calls.
+/// Pause between two good calls.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Hostile calls, each of which is made again when it has ended.
+/// A set of hostile calls, each of which starts again when it ends.
 struct Crowd {
     title: &'static str,
     calls: usize,
     tenant: Option<&'static str>,
     limit: Duration,
-    /// Good calls are of so many tenants in turn.
+    /// Number of tenants that make the good calls in turn; 0: calls without a tenant.
     others: usize,
-    /// How much later than alone short good calls may end, at p99.
+    /// Factor by which the p99 of short good calls may grow.
     slip: f64,
 }
 
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
     CROWDS.iter().try_for_each(|crowd| bench.beside(crowd))
 }
 
-/// The caller's side: a runtime that is not the engine's.
+/// The caller's side, with a runtime that is not the engine's.
 struct Bench {
     runtime: Runtime,
     executor: Executor,
@@ -70,7 +70,7 @@ struct Bench {
     spin: Tool,
 }
 
-/// A good tool, what it is asked, and how often at least.
+/// A good tool: a title, the tool, its arguments, and the minimum number of calls.
 type Good<'a> = (&'static str, &'a Tool, &'a str, usize);
 
 impl Bench {
@@ -85,7 +85,7 @@ impl Bench {
         Ok(Self { runtime, executor, echo, markdown, spin })
     }
 
-    /// Good calls without and with a crowd.
+    /// Measures good calls without and with a crowd, and prints both.
     fn beside(&self, crowd: &Crowd) -> Result<()> {
         let text =
             format!(r#"{{"markdown":"{}"}}"#, r"some *text* and `more`\n\n".repeat(PARAGRAPHS));
@@ -135,7 +135,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Microseconds of good calls.
+    /// Returns the times of good calls in microseconds.
     fn sample(
         &self,
         (_, tool, arguments, calls): Good<'_>,
@@ -159,8 +159,8 @@ impl Bench {
         times
     }
 
-    /// Calls a loop until its limit, and again: milliseconds until each had its end that had a
-    /// cell.
+    /// Calls a loop until its time limit, again and again. Returns the milliseconds to the end of
+    /// each call that had a cell.
     fn hostile(
         &self,
         crowd: &Crowd,

@@ -1,4 +1,5 @@
-//! What a run costs on top of its calls, an event on top of a run, and a look at arguments.
+//! Measures the cost of a run on top of its calls, of an event on top of a run, and of checking
+//! arguments.
 //!
 //! `cargo bench --workspace --profile dev --bench run`
 
@@ -16,16 +17,16 @@ use toolcell_benches::timing::{Contender, Step, Summary, interleaved, steps};
 use toolcell_test_guests::{Answer, Hostile};
 
 const ROUNDS: usize = 15;
-/// Of a hundred calls each: enough for a difference of a tenth of a microsecond a call.
+/// Batches of a hundred calls: enough to see a difference of 0.1 µs a call.
 const BATCHES: usize = 3000;
 /// Calls of a run.
 const CALLS: usize = 100;
 const TEXT: &str = r#"{"text":"hello"}"#;
-/// What a run may cost on top of each call, in microseconds.
+/// Cost of a run on top of each call, at most, in microseconds.
 const PER_CALL: f64 = 0.5;
-/// What a stream may cost on top of a run for each event, in microseconds.
+/// Cost of a stream on top of a run for each event, at most, in microseconds.
 const PER_EVENT: f64 = 1.0;
-/// What it may cost to look at a KiB of arguments, in microseconds.
+/// Cost of checking a KiB of arguments, at most, in microseconds.
 const PER_LOOK: f64 = 3.0;
 
 fn main() -> Result<()> {
@@ -41,7 +42,7 @@ fn batch() -> Vec<ToolCall> {
     (0..CALLS).map(|n| ToolCall::new(format!("call-{n}"), "hostile", TEXT)).collect()
 }
 
-/// A hundred calls one by one, as a run, and as a stream, with the same concurrency.
+/// Measures a hundred calls made one by one, as a run, and as a stream, with the same concurrency.
 fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let engine = Engine::builder().placement(placement).build()?;
     let component =
@@ -94,7 +95,7 @@ fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     Ok(())
 }
 
-/// A KiB of arguments against a schema of ten properties.
+/// Measures the check of a KiB of arguments against a schema of ten properties.
 fn validation(runtime: &Runtime) -> Result<()> {
     let text = "x".repeat(80);
     let members = || (0..10).map(|n| (format!("field_{n}"), json!(text)));
@@ -133,7 +134,7 @@ fn validation(runtime: &Runtime) -> Result<()> {
     Ok(())
 }
 
-/// The cost of one step per item, and how sure that is.
+/// Prints the cost of one step per item, with its confidence interval.
 fn step(what: &str, Step { more, interval, .. }: &Step, items: usize, most: f64) -> Result<()> {
     let per_item = |time: f64| time / items as f64;
     let (low, high) = (per_item(interval.0), per_item(interval.1));

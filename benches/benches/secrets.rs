@@ -1,5 +1,4 @@
-//! What it costs that a tool's words are searched for secrets: 64 KiB of an answer, and of a
-//! request's body.
+//! Measures the search for secrets in 64 KiB of a tool's answer, and of a request's body.
 //!
 //! `cargo bench --workspace --profile dev --bench secrets`
 
@@ -22,10 +21,10 @@ const ROUNDS: usize = 5;
 const CALLS: usize = 200;
 const SCHEMA: &str =
     r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
-/// Source: docs/threat-model.md, row 47.
+/// Microseconds that the search may add at p99. Source: docs/threat-model.md, row 47.
 const TARGET: f64 = 1000.0;
 const BYTES: usize = 64 << 10;
-/// How many secrets there are to look for.
+/// Numbers of secrets to search for.
 const COUNTS: [usize; 4] = [1, 4, 16, 64];
 
 fn main() -> Result<()> {
@@ -38,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Words, as most answers are.
+/// English words, as in most answers.
 fn english() -> String {
     let words = [
         "the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ",
@@ -52,7 +51,7 @@ fn english() -> String {
     cut(chosen.take(BYTES).collect())
 }
 
-/// What no prefix of a form can be told from at a glance.
+/// Text in which no prefix of an encoded secret can be ruled out quickly.
 fn base64_like() -> String {
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut number = 1_u32;
@@ -75,7 +74,7 @@ fn secrets(count: usize) -> Result<StoredSecrets> {
     })
 }
 
-/// Forty characters as a service gives them out.
+/// Forty random characters, like a token of a service.
 fn blake(number: usize) -> String {
     let mut state = number as u64 + 1;
     (0..5)
@@ -105,7 +104,7 @@ fn loaded(
     Ok(component.tools()[0].clone())
 }
 
-/// The tool's answer, searched on its way out of the cell.
+/// Measures answers of a tool, which are searched when they leave the cell.
 fn answers(runtime: &Runtime, name: &str, text: &str) -> Result<()> {
     let echo = Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }.component();
     let tool =
@@ -121,13 +120,14 @@ fn answers(runtime: &Runtime, name: &str, text: &str) -> Result<()> {
     compare(runtime, &format!("an answer of 64 KiB, {name}"), &arguments, tool)
 }
 
-/// The body of a request, searched for all secrets of the host on its way into a connection.
+/// Measures bodies of requests, which are searched for all secrets of the host before they are
+/// sent.
 fn requests(runtime: &Runtime, name: &str, text: &str, server: &Server) -> Result<()> {
     let gossip = toolcell_test_guests::bytes("gossip");
     let tool = |count: usize| {
         let mut grants = Grants::default();
         grants.http.push(server.rule("POST", "/"));
-        // It imports more than it uses here.
+        // The guest imports more than it uses here.
         grants.reveal.insert("gossip_key".into());
         grants.keys.push("read *".parse()?);
         loaded(runtime, gossip.clone(), grants, secrets(count)?)
@@ -160,8 +160,8 @@ fn compare(
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
     writeln!(out, "  {:12} {:>8} {:>8} {:>8}  target", "", "p50", "p99", "p99 more")?;
-    // A tail of its own: what a machine and a connection do to one call in a hundred is not the
-    // search's.
+    // Compared with its own p99: delays that the machine and the connection cause in one call of a
+    // hundred are not the cost of the search.
     let without = summaries.first().map_or(f64::NAN, |without| without.p99);
     for Summary { name, p50, p99, .. } in &summaries {
         let more = p99 - without;

@@ -1,9 +1,9 @@
-//! What serving costs: a call over HTTP and over MCP against a bare route that echoes; many
-//! streams; a reload under load; a tenant over its quota beside another one; many configured tools.
+//! Measures a server: a call over HTTP and over MCP against a bare route that echoes; many streams;
+//! a reload under load; a tenant beside another one over its quota; many configured tools.
 //!
 //! `cargo bench --workspace --profile dev --bench serve`, and after `--` the parts to measure:
-//! `calls`, `quota`, `streams` or `tools`. Without one, all are. `tools` starts `toolcell`: build
-//! it first, with the same profile.
+//! `calls`, `quota`, `streams` or `tools` (default: all). `tools` starts `toolcell`: build that
+//! first, with the same profile.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 8;
 /// Requests of a connection in a round.
 const EACH: usize = 400;
 const STREAMS: usize = 2000;
-/// Names of the threads that answer requests, and of those that run guests.
+/// Prefixes of the names of the threads that answer requests, and of those that run guests.
 const THREADS: [&str; 2] = ["server", "toolcell-"];
 
 /// A running server.
@@ -85,7 +85,7 @@ fn mcp_call() -> Vec<u8> {
     post("/mcp", headers, &body.to_string())
 }
 
-/// Starts a server of these tools on `runtime`.
+/// Starts a server of these tools on `runtime`, for at most `most` connections and calls.
 fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) -> Result<Server> {
     let limits = ServiceLimits::default().with_in_flight(most);
     let service = Service::builder(served).with_limits(limits).build()?;
@@ -99,7 +99,7 @@ fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) ->
     Ok(Server { address, service })
 }
 
-/// Starts a route that parses JSON and writes it again.
+/// Starts a route that parses JSON and writes it back.
 fn echo(runtime: &Runtime) -> Result<SocketAddr> {
     let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", 0)))?;
     let address = listener.local_addr()?;
@@ -123,7 +123,7 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
         })?;
         ensure!(answered.0 == 200 && answered.1.contains("hello"), "{name}: {answered:?}");
     }
-    // Requests a second at full load, each round in turn.
+    // Requests a second at full load; the contenders alternate in each round.
     let mut rates = [const { Vec::new() }; 3];
     let mut processor = [[Duration::ZERO; 2]; 3];
     let mut loaded = |every: Option<Duration>,
@@ -154,7 +154,7 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     loaded(Some(half), &mut |index, _, times| {
         tails[index].push(percentile(&mut micros(times), 99.0))
     })?;
-    // One at a time, for what a call costs.
+    // One connection, for the latency of a call alone.
     let mut alone = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
         for (index, (_, address, request)) in contenders.iter().enumerate() {
@@ -195,7 +195,7 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     reload(clients, &server, registry)
 }
 
-/// Calls while what is served is replaced again and again.
+/// Makes calls while the served tools are replaced again and again: none may fail.
 fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()> {
     let replaced = clients.block_on(async {
         let calls = tokio::spawn({
@@ -219,7 +219,7 @@ fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()>
     Ok(())
 }
 
-/// A tenant's calls, alone and beside one that sends ten times its quota.
+/// Measures a tenant's calls, alone and beside a tenant that sends ten times its quota.
 fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
@@ -245,7 +245,7 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
         for (index, is_beside) in [false, true].into_iter().enumerate() {
             let (times, more) = clients.block_on(async {
                 let address = server.address;
-                // A thousand a second: ten times the quota.
+                // 1,000 requests a second: ten times the quota.
                 let flood = is_beside.then(|| tokio::spawn(flood(address, greedy.clone(), often)));
                 let times = load(address, &good, 4, EACH, Some(Duration::from_millis(4))).await?;
                 flood.iter().for_each(tokio::task::JoinHandle::abort);
@@ -265,7 +265,7 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     Ok(())
 }
 
-/// Sends a request at this interval, whatever the answer is.
+/// Sends a request at this interval, without regard to the answer.
 async fn flood(address: SocketAddr, request: Vec<u8>, every: Duration) -> Result<()> {
     let mut connection = Connection::open(address).await?;
     let mut pace = tokio::time::interval(every);
@@ -275,7 +275,7 @@ async fn flood(address: SocketAddr, request: Vec<u8>, every: Duration) -> Result
     }
 }
 
-/// Event streams of a tool that does not answer.
+/// Opens event streams of calls that never end, and measures their memory.
 fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     let files = rustix::process::Resource::Nofile;
     let limit = rustix::process::getrlimit(files);

@@ -1,4 +1,4 @@
-//! An HTTP client that sends prepared bytes: it costs little beside the server that is measured.
+//! An HTTP client that sends prepared bytes, so that it costs little beside the measured server.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A request with a JSON body; `headers` are whole lines.
+/// Returns a POST request with a JSON body; `headers` are whole lines.
 #[must_use]
 pub fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
@@ -27,7 +27,7 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Fails if the connection cannot be made.
     pub async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -37,7 +37,7 @@ impl Connection {
     /// Sends a request and reads its response to the end.
     ///
     /// # Errors
-    /// A connection that ends before that.
+    /// Fails if the connection ends before that, or the head has no status.
     pub async fn send(&mut self, request: &[u8]) -> Result<Response<'_>> {
         self.stream.write_all(request).await?;
         self.read.clear();
@@ -70,7 +70,7 @@ impl Connection {
     /// Sends a request and reads the beginning of its response.
     ///
     /// # Errors
-    /// A connection that ends before that.
+    /// Fails if the connection ends before that.
     pub async fn begin(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.more().await
@@ -86,18 +86,18 @@ impl Connection {
 
 /// A response.
 pub struct Response<'a> {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// Its body; with the sizes of its chunks if it was sent in chunks.
+    /// The body; of a chunked response with the lines of chunk sizes.
     pub body: &'a [u8],
 }
 
-/// Sends a request `each` times on every one of `connections`, and returns how long each took from
-/// the moment that it was sent. With `every`, a connection begins a request at this interval;
-/// otherwise as soon as the one before is answered.
+/// Sends a request `each` times on every one of `connections`, and returns the time of each from
+/// sending to the end of the response. With `every`, a connection begins a request at this
+/// interval; otherwise as soon as the previous one is answered.
 ///
 /// # Errors
-/// A connection that ends, or a status that is not 200.
+/// Fails if a connection ends, or a status is not 200.
 pub async fn load(
     address: SocketAddr,
     request: &[u8],

@@ -1,9 +1,9 @@
-//! Raw wasmtime doing the same call: new store, instantiate, call, drop; synchronous, without any
-//! limit.
+//! The baseline: raw wasmtime makes the same call (new store, instantiate, call, drop), synchronous
+//! and without limits.
 //!
-//! Warm slots and what stays resident in them are set as in the library, because a worse baseline
-//! would flatter us. WASI is linked only for a component that calls it: the others are faster
-//! without.
+//! Warm slots and their resident memory are configured as in the library, because a slower baseline
+//! would flatter the library. WASI is linked only for a component that calls it: the others are
+//! faster without.
 
 use anyhow::Result;
 use wasmtime::component::types::ComponentItem;
@@ -24,7 +24,7 @@ mod bindings {
 use bindings::exports::toolcell::tool::tool::{Context, Outcome, ToolCall};
 use bindings::{Toolbox, ToolboxPre};
 
-/// A component, ready for raw calls.
+/// A component that is ready for raw calls.
 pub struct Floor {
     engine: Engine,
     pre: ToolboxPre<State>,
@@ -32,7 +32,7 @@ pub struct Floor {
     wasi: bool,
 }
 
-/// What a store holds: WASI, if the component calls it.
+/// The data of a store: WASI, if the component calls it.
 struct State(Option<(WasiCtx, ResourceTable)>);
 
 impl WasiView for State {
@@ -46,16 +46,16 @@ impl Floor {
     /// Compiles a component. Each of its imports traps.
     ///
     /// # Errors
-    /// When it does not compile.
+    /// Fails if the component does not compile.
     pub fn new(bytes: &[u8], name: &str) -> Result<Self> {
         Self::linked(bytes, name, false)
     }
 
-    /// Compiles a component that calls WASI: each call has a context of WASI that gives access to
+    /// Compiles a component that calls WASI: each call has a WASI context that gives access to
     /// nothing. The imports of `toolcell:tool` trap.
     ///
     /// # Errors
-    /// When it does not compile, or imports anything else.
+    /// Fails if the component does not compile, or imports anything else.
     pub fn with_wasi(bytes: &[u8], name: &str) -> Result<Self> {
         Self::linked(bytes, name, true)
     }
@@ -83,17 +83,17 @@ impl Floor {
             wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
             trap_own_imports(&mut linker, &engine, &component)?;
         } else {
-            // A language runtime's imports, which a good call never reaches.
+            // Imports of a language runtime, which a successful call never reaches.
             linker.define_unknown_imports_as_traps(&component)?;
         }
         let pre = ToolboxPre::new(linker.instantiate_pre(&component)?)?;
         Ok(Self { engine, pre, name: name.to_owned(), wasi })
     }
 
-    /// One call.
+    /// Makes one call and returns its value.
     ///
     /// # Errors
-    /// When it traps or answers anything but `ok`.
+    /// Fails if the call traps or its outcome is not `ok`.
     pub fn call(&self, arguments: &str) -> Result<String> {
         let wasi = self.wasi.then(|| (WasiCtx::builder().build(), ResourceTable::new()));
         let mut store = Store::new(&self.engine, State(wasi));
@@ -121,8 +121,8 @@ impl Floor {
     }
 }
 
-/// Defines the functions of `toolcell:tool` as traps. (`define_unknown_imports_as_traps` would do
-/// it for those of WASI too: it compares versions exactly.)
+/// Defines the functions of `toolcell:tool` as traps. (`define_unknown_imports_as_traps` would
+/// replace those of WASI too, because it compares versions exactly.)
 fn trap_own_imports(
     linker: &mut Linker<State>,
     engine: &Engine,
@@ -141,7 +141,7 @@ fn trap_own_imports(
                         Err(wasmtime::Error::msg("a raw call has no imports"))
                     })?;
                 }
-                // One of WASI, which an interface of `toolcell:tool` uses.
+                // A resource of WASI that an interface of `toolcell:tool` uses.
                 ComponentItem::Resource(_) if item == "pollable" => {
                     linked.resource(item, ResourceType::host::<DynPollable>(), |_, _| Ok(()))?;
                 }

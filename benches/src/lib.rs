@@ -1,5 +1,5 @@
-//! What the benches share: the floor they compare with, tools to time, and honest summaries of
-//! noisy times.
+//! Shared parts of the benchmarks: the baseline, an HTTP client, tools to measure, and robust
+//! summaries of noisy times.
 
 pub mod client;
 pub mod floor;

@@ -1,4 +1,4 @@
-//! Many configured tools in one process.
+//! Measures a process with many configured tools.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,13 +15,13 @@ use toolcell_test_guests::bytes;
 
 use crate::program::program;
 
-/// Time for a server that has started to come to rest.
+/// Time that a started server gets to become idle.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Resident bytes of this process.
+/// Returns the resident bytes of this process.
 ///
 /// # Errors
-/// A system that does not say.
+/// Fails if `/proc` does not tell.
 pub fn resident() -> Result<u64> {
     resident_of("self")
 }
@@ -32,11 +32,11 @@ fn resident_of(process: &str) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
-/// Approves so many components of the size of an ordinary tool, and measures what it takes to load
-/// them from the cache, and to serve them.
+/// Approves `count` components of the size of an ordinary tool, and measures how long they take to
+/// load from the cache, and to be served.
 ///
 /// # Errors
-/// A component that is not served.
+/// Fails if a component does not load, or its call fails.
 pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("toolcell.toml");
@@ -57,7 +57,7 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     let options = ReadOptions::default().with_state_dir(folder.path().join("state"));
     let options = options.with_cache_dir(folder.path().join("cache"));
     let read = || Configuration::read_with(&file, options.clone());
-    // Compiles each, once.
+    // Compiles each component once.
     let configuration = read()?;
     let engines = configuration.engines().build()?;
     let mut shown = Vec::with_capacity(count);
@@ -91,7 +91,7 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
 }
 
 /// Starts `toolcell serve` with the tools of this folder, and measures the time until it listens
-/// and what it holds while it has nothing to do.
+/// and its resident memory when idle.
 fn served(folder: &Path, count: usize) -> Result<()> {
     let mut command = Command::new(program()?);
     for (option, name) in

@@ -1,15 +1,15 @@
-//! The program `toolcell` that was built with the same profile as the benchmark.
+//! Finds the program `toolcell` that was built with the same profile as the benchmark.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Where it is.
+/// Returns the path of the program.
 ///
 /// # Errors
-/// It was not built.
+/// Fails if it was not built.
 pub fn program() -> Result<PathBuf> {
-    // A benchmark is in `deps` beside it.
+    // A benchmark is in `deps`, beside the program.
     let own = std::env::current_exe()?;
     let program = own.ancestors().nth(2).context("no folder")?.join("toolcell");
     let hint = "`cargo build --workspace --bin toolcell` with this profile makes it";

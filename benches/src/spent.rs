@@ -1,11 +1,11 @@
-//! Processor time of this process's threads: what a request costs, however busy the machine is with
-//! other things.
+//! Processor time of this process's threads: a measure of a request that other load does not
+//! change.
 
 use std::fs;
 use std::time::Duration;
 
-/// Processor time of all living threads whose name begins like this. Zero where the system does not
-/// tell it.
+/// Returns the processor time of all living threads whose names begin with `name`; zero where the
+/// system does not tell it.
 #[must_use]
 pub fn spent(name: &str) -> Duration {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Duration::ZERO };

@@ -1,10 +1,10 @@
-//! Times of a noisy machine: many rounds, interleaved, summed up by medians.
+//! Timing on a noisy machine: many interleaved rounds, summarized by medians.
 
 use std::time::{Duration, Instant};
 
-/// One thing that is measured: it runs a number of calls and says how long each took.
+/// One measured candidate: it runs a number of calls and returns the time of each.
 pub struct Contender<'a> {
-    /// Its name in the table.
+    /// The name in the table.
     pub name: &'a str,
     /// Runs this many calls.
     pub round: Box<dyn FnMut(usize) -> Vec<Duration> + 'a>,
@@ -26,20 +26,20 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What a contender's rounds came to, in microseconds.
+/// The times of a contender over all rounds, in microseconds.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Its name.
+    /// The contender's name.
     pub name: String,
     /// Median over rounds of each round's median.
     pub p50: f64,
     /// Median over rounds of each round's 99th percentile.
     pub p99: f64,
-    /// Slowest and fastest round's median, as the spread.
+    /// Lowest and highest median of a round.
     pub spread: (f64, f64),
 }
 
-/// Lets the contenders take turns, so that a change of the machine's pace hits all alike.
+/// Runs the contenders alternately, so that a change of the machine's speed affects all alike.
 pub fn interleaved(contenders: &mut [Contender<'_>], rounds: usize, calls: usize) -> Vec<Summary> {
     let mut medians = vec![Vec::new(); contenders.len()];
     let mut tails = vec![Vec::new(); contenders.len()];
@@ -64,28 +64,28 @@ pub fn interleaved(contenders: &mut [Contender<'_>], rounds: usize, calls: usize
         .collect()
 }
 
-/// What a contender took in many short rounds, and what it took more than the one before it.
+/// The times of a contender over many short rounds, and its difference to the one before it.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its name.
+    /// The contender's name.
     pub name: String,
     /// Median time, in microseconds.
     pub p50: f64,
-    /// Median, over rounds, of its time minus that of the contender before it in the same round, in
-    /// microseconds.
+    /// Median, over rounds, of the contender's time minus that of the one before it in the same
+    /// round, in microseconds.
     pub more: f64,
-    /// The interval in which that median lies with 95 % confidence (order statistics, no assumption
-    /// on the noise).
+    /// The 95 % confidence interval of that median (from order statistics, without an assumption on
+    /// the noise).
     pub interval: (f64, f64),
 }
 
-/// Lets the contenders take turns one batch at a time, in another order each round, and compares
-/// them within each round: for differences that are smaller than what the machine's pace does to
-/// any of them.
+/// Runs the contenders alternately, one batch at a time and in another order each round, and
+/// compares them within each round: for differences that are smaller than the variation of the
+/// machine's speed.
 pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
     let count = contenders.len();
     let mut times = vec![Vec::with_capacity(rounds); count];
-    // A tenth of the rounds warms up.
+    // Warms up for a tenth of the rounds.
     for round in 0..rounds + rounds / 10 {
         for turn in 0..count {
             let index = if round % 2 == 0 {
@@ -119,13 +119,13 @@ pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
     contenders.iter().enumerate().map(|(index, contender)| of(index, contender)).collect()
 }
 
-/// Durations in microseconds.
+/// Converts durations to microseconds.
 #[must_use]
 pub fn micros(times: Vec<Duration>) -> Vec<f64> {
     times.into_iter().map(|time| time.as_secs_f64() * 1e6).collect()
 }
 
-/// The value below which `percent` of the values lie.
+/// Returns the value below which `percent` of the values lie; NaN without values. Sorts the values.
 #[must_use]
 pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -1,17 +1,17 @@
-//! Tools to be timed, and calls to them.
+//! Tools to measure, and calls to them.
 
 use anyhow::{Result, ensure};
 use toolcell::{Code, Component, Engine, Grants, Missing, Tool, ToolCall};
 
-/// A tool that runs on optimised code.
+/// Loads a tool and waits for its optimised code.
 ///
 /// # Errors
-/// When it does not load, or is not optimised in the end.
+/// Fails if the component does not load, or does not get optimised.
 pub async fn optimised(engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
     optimised_with(engine, bytes, name, Grants::default()).await
 }
 
-/// The same with these grants.
+/// Like [`optimised`], with these grants.
 ///
 /// # Errors
 /// As [`optimised`].
@@ -26,7 +26,7 @@ pub async fn optimised_with(
     Ok(component.tool(name)?.clone())
 }
 
-/// A call of it.
+/// Returns a call of the tool.
 #[must_use]
 pub fn to(tool: &Tool, arguments: &str) -> ToolCall {
     ToolCall::new("call-1", tool.definition().name.as_str(), arguments)

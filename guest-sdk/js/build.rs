@@ -1,10 +1,10 @@
-//! The text of the module `toolcell`: `prelude.js`, the web platform and `answers.js` without
-//! comments and indents, which every component would carry. Each line keeps its number.
+//! Builds the text of the module `toolcell` from its JavaScript files, without comments and
+//! indentation, which every component would otherwise carry. Line numbers stay the same.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// How a line begins that is a comment, or a part of one.
+/// Prefixes of lines that are comments or parts of one.
 const COMMENTS: [&str; 4] = ["//", "/**", "* ", "*/"];
 
 /// The parts of the module, in order.
@@ -25,7 +25,7 @@ const FILES: [&str; 14] = [
     "src/answers.js",
 ];
 
-/// The part that has no `Intl`, and those that take its place where the feature `intl` is on.
+/// The part without `Intl`, which [`INTL`] replaces if the feature `intl` is on.
 const PLAIN: &str = "src/web/locale.js";
 const INTL: [&str; 5] = [
     "src/intl/options.js",

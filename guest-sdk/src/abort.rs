@@ -1,34 +1,34 @@
 //! The caller's request to end the call early.
 //!
-//! A tool that sees it should stop and return an error; otherwise the host stops it. In native
-//! tests there is no such request.
+//! A tool that sees the request should stop and return an error; otherwise the host stops it. In
+//! native tests there is no such request.
 
 use crate::imports;
 
-/// Whether the call should end. Cheap enough to ask in a loop.
+/// Returns true if the call should end. Cheap enough to call in a loop.
 pub fn requested() -> bool {
     imports::abort_requested()
 }
 
-/// Returns an object to wait for: it is ready once the call should end.
+/// Returns an object to wait on: it becomes ready when the call should end.
 pub fn wait() -> Wait {
     Wait(imports::Wish::new())
 }
 
-/// Waits for the request to end the call: see [`wait`].
+/// An object that becomes ready when the call should end, from [`wait`].
 #[derive(Debug)]
 pub struct Wait(imports::Wish);
 
 impl Wait {
-    /// Whether the call should end.
+    /// Returns true if the call should end.
     pub fn ready(&self) -> bool {
         self.0.ready()
     }
 
-    /// Sleeps until the call should end.
+    /// Blocks until the call should end.
     ///
     /// # Panics
-    /// Outside of a cell, where it would sleep for ever.
+    /// Outside of a cell, where it would block forever.
     pub fn block(&self) {
         self.0.block();
     }

@@ -1,7 +1,6 @@
-//! The generated bindings of `wit/toolcell.wit`, the only place with `unsafe` code.
+//! The generated bindings of `wit/toolcell.wit`, the only module with `unsafe` code.
 //!
-//! Not here: meaning. `wire` translates between these types and the author's, `imports` calls these
-//! functions.
+//! Not here: conversion to the author's types (`wire`), calls of the imports (`imports`).
 
 #![allow(missing_docs, unreachable_pub, rust_2018_idioms, reason = "generated")]
 #![allow(

@@ -1,14 +1,14 @@
-//! What is left of the call's budget, now.
+//! The remaining budget of the call.
 
 use std::time::Duration;
 
 use crate::imports;
 
-/// What is left of the call's budget.
+/// The remaining budget of a call at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remaining {
-    /// Units of the engine's instruction budget. None: not metered.
+    /// Units of the engine's instruction budget. `None`: not metered.
     pub fuel: Option<u64>,
     /// Wall time.
     pub time: Duration,
@@ -16,7 +16,7 @@ pub struct Remaining {
     pub memory: u64,
 }
 
-/// Asks the host. In native tests there is no limit.
+/// Asks the host for the remaining budget. In native tests there is no limit.
 pub fn remaining() -> Remaining {
     imports::remaining()
 }

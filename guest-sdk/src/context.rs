@@ -1,6 +1,7 @@
-//! Where a call comes from, as its handler sees it.
+//! The context of a call: its ids, tenant, time limit, attempt, and the answer to an earlier
+//! question.
 //!
-//! Invariant: a field that the caller did not give is absent; nothing is invented.
+//! Invariants: a field that the caller did not give is absent; there are no invented defaults.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::json::Json;
 use crate::outcome::Failure;
 
-/// Where a call comes from. Take it as the last parameter: `context: &Context`.
+/// The context of a call. Take it as the last parameter: `context: &Context`.
 ///
 /// In native tests, [`Context::default`] is a first attempt without ids and without a time limit,
 /// and the methods `with_…` add the rest.
@@ -36,7 +37,8 @@ pub struct Context {
     pub(crate) extensions: Vec<(String, String)>,
 }
 
-/// The answer to a question that an earlier call asked, and the state it left; both as JSON text.
+/// The answer to a question that an earlier call asked, and the state that call left, both as JSON
+/// text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resume {
     pub(crate) answer: String,
@@ -67,22 +69,22 @@ impl Context {
         &self.call_id
     }
 
-    /// The caller's session.
+    /// The id of the caller's session.
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// The caller's request.
+    /// The id of the caller's request.
     pub fn request_id(&self) -> Option<&str> {
         self.request_id.as_deref()
     }
 
-    /// The conversation.
+    /// The id of the conversation.
     pub fn thread_id(&self) -> Option<&str> {
         self.thread_id.as_deref()
     }
 
-    /// The run within the conversation.
+    /// The id of the run within the conversation.
     pub fn run_id(&self) -> Option<&str> {
         self.run_id.as_deref()
     }
@@ -92,129 +94,129 @@ impl Context {
         self.tenant.as_deref()
     }
 
-    /// The caller's free JSON.
+    /// Free JSON that the caller attached.
     pub fn metadata(&self) -> Option<Value> {
         serde_json::from_str(self.metadata.as_deref()?).ok()
     }
 
-    /// The caller's free JSON as a type.
+    /// The caller's free JSON, deserialized to a type. `None` if there is none.
     ///
     /// # Errors
-    /// The JSON is there and has another shape.
+    /// The JSON does not have the shape of the type.
     pub fn metadata_as<T: DeserializeOwned>(&self) -> Option<Result<T, Failure>> {
         Some(typed("caller's metadata", self.metadata.as_deref()?))
     }
 
-    /// Wall time that was left for this call when it started. See
-    /// [`budget::remaining`](crate::budget::remaining) for what is left now.
+    /// The wall time that remained for this call when it started. For the time that remains now,
+    /// see [`budget::remaining`](crate::budget::remaining).
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// 1 for the first attempt.
+    /// The number of the attempt, 1 for the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What the person answered to the [`Question`](crate::Question) of an earlier call. None in a
+    /// The person's answer to the [`Question`](crate::Question) of an earlier call. `None` in a
     /// first call.
     ///
     /// # Errors
-    /// There is an answer of another shape.
+    /// The answer does not have the shape of the type.
     pub fn answer<T: DeserializeOwned>(&self) -> Option<Result<T, Failure>> {
         Some(typed("answer", &self.resume.as_ref()?.answer))
     }
 
-    /// What the asking call left with [`Question::state`](crate::Question::state). None in a first
-    /// call.
+    /// The state that the earlier call left with [`Question::state`](crate::Question::state).
+    /// `None` in a first call.
     ///
     /// # Errors
-    /// There is a state of another shape.
+    /// The state does not have the shape of the type.
     pub fn state<T: DeserializeOwned>(&self) -> Option<Result<T, Failure>> {
         Some(typed("state of the earlier call", self.resume.as_ref()?.state.as_deref()?))
     }
 
-    /// The arguments of the call that `visible` is asked about. They may not fit the tool's
-    /// parameters. None for a list, and none in the tool itself, which has them as its own
-    /// parameters.
+    /// The arguments of the call whose visibility `visible` decides. They may not fit the tool's
+    /// parameters. `None` when tools are listed, and in the tool itself, which receives its
+    /// arguments as parameters.
     pub fn arguments(&self) -> Option<Value> {
         self.extension("arguments")
     }
 
-    /// A field of the context that this version of the crate has no name for.
+    /// A field of the context that this version of the crate has no method for.
     pub fn extension(&self, name: &str) -> Option<Value> {
         let (_, json) = self.extensions.iter().find(|(known, _)| known == name)?;
         serde_json::from_str(json).ok()
     }
 }
 
-/// For native tests.
+/// Builder methods for native tests.
 impl Context {
-    /// With this call id.
+    /// Sets the call id.
     #[must_use]
     pub fn with_call_id(mut self, id: impl Into<String>) -> Self {
         self.call_id = id.into();
         self
     }
 
-    /// With this session.
+    /// Sets the session.
     #[must_use]
     pub fn with_session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
         self
     }
 
-    /// With this request.
+    /// Sets the request.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.request_id = Some(id.into());
         self
     }
 
-    /// With this conversation.
+    /// Sets the conversation.
     #[must_use]
     pub fn with_thread_id(mut self, id: impl Into<String>) -> Self {
         self.thread_id = Some(id.into());
         self
     }
 
-    /// With this run.
+    /// Sets the run.
     #[must_use]
     pub fn with_run_id(mut self, id: impl Into<String>) -> Self {
         self.run_id = Some(id.into());
         self
     }
 
-    /// With this tenant.
+    /// Sets the tenant.
     #[must_use]
     pub fn with_tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// With this metadata. A value that cannot be written as JSON leaves none.
+    /// Sets the metadata. A value that cannot be written as JSON sets none.
     #[must_use]
     pub fn with_metadata(mut self, metadata: impl Serialize) -> Self {
         self.metadata = Json::of(&metadata).text().ok();
         self
     }
 
-    /// With this much time.
+    /// Sets the remaining time.
     #[must_use]
     pub fn with_remaining(mut self, remaining: Duration) -> Self {
         self.remaining = remaining;
         self
     }
 
-    /// As the n-th attempt.
+    /// Sets the number of the attempt.
     #[must_use]
     pub fn with_attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// As a call that resumes after this answer. A value that cannot be written as JSON becomes
-    /// null.
+    /// Makes it the context of a call that resumes with this answer. A value that cannot be written
+    /// as JSON becomes null.
     #[must_use]
     pub fn with_answer(mut self, answer: impl Serialize) -> Self {
         let answer = Json::of(&answer).text().unwrap_or_else(|_| "null".to_owned());
@@ -222,8 +224,8 @@ impl Context {
         self
     }
 
-    /// As a call that resumes with this state; the answer is null unless [`Context::with_answer`]
-    /// gives one.
+    /// Makes it the context of a call that resumes with this state. The answer is null unless
+    /// [`Context::with_answer`] sets one.
     #[must_use]
     pub fn with_state(mut self, state: impl Serialize) -> Self {
         let state = Json::of(&state).text().ok();
@@ -233,13 +235,13 @@ impl Context {
         self
     }
 
-    /// As a call with these arguments, for `visible`.
+    /// Sets the arguments of the call, for `visible`.
     #[must_use]
     pub fn with_arguments(self, arguments: impl Serialize) -> Self {
         self.with_extension("arguments", arguments)
     }
 
-    /// With this extension. A value that cannot be written as JSON adds none.
+    /// Adds an extension. A value that cannot be written as JSON adds none.
     #[must_use]
     pub fn with_extension(mut self, name: impl Into<String>, value: impl Serialize) -> Self {
         if let Ok(json) = Json::of(&value).text() {

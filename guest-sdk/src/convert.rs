@@ -1,7 +1,6 @@
-//! Which types a handler can take and return, and what becomes of a returned value.
+//! Traits for the types that a handler can take and return, and the conversion of a returned value.
 //!
-//! Each trait here covers every type that can work, and carries the words that the compiler shows
-//! for one that cannot.
+//! Each trait covers every type that works, and has the compiler message for a type that does not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +31,7 @@ pub trait Argument: DeserializeOwned + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema> Argument for T {}
 
-/// Compiles if the type can be one argument.
+/// Compiles only if the type can be one argument.
 pub const fn argument<T: Argument>() {}
 
 /// A type that a tool can return, alone or in a `Result`.
@@ -43,7 +42,7 @@ pub const fn argument<T: Argument>() {}
     note = "or return `Outcome`, `Output`, `Question`, `Halt`, or a `Result` of one of these"
 )]
 pub trait IntoOutcome {
-    /// The outcome.
+    /// Converts the value to an outcome.
     fn into_outcome(self) -> Outcome;
 }
 
@@ -74,7 +73,7 @@ already!(Outcome, Output, Question, Halt, Failure);
     note = "return an error that is `Display`, a `String` for instance, or `toolcell_guest::Failure`"
 )]
 pub trait IntoFailure {
-    /// The failure.
+    /// Converts the error to a failure.
     fn into_failure(self) -> Failure;
 }
 
@@ -85,7 +84,7 @@ impl<E: Into<Failure>> IntoFailure for E {
     }
 }
 
-/// A type whose JSON Schema the host holds a tool to.
+/// A type with the JSON Schema that the host checks a tool's value against.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no JSON Schema",
     label = "needs `JsonSchema`",

@@ -1,9 +1,9 @@
-//! `tools!`: the exports of a component.
+//! The macro `tools!`: generates the exports of a component.
 
 /// Makes these functions the tools of the component. Write it once, at the top level of a module of
 /// the component.
 ///
-/// Each name is that of a function with `#[tool]`, or its path where the function is in another
+/// Each name is the name of a function with `#[tool]`, or its path if the function is in another
 /// module: `tools![add, text::reverse]`. The function itself may be private.
 ///
 /// ```
@@ -23,7 +23,7 @@ macro_rules! tools {
     ($($($tool:ident)::+),+ $(,)?) => {
         $crate::tools!(@export [$($crate::__entry!([] $($tool)+)),+]);
     };
-    // A path of another form: `$crate::add` in a macro of the author's.
+    // A path of another form, such as `$crate::add` in a macro of the author.
     ($($tool:ty),+ $(,)?) => {
         $crate::tools!(@export [$(<$tool as $crate::__private::Tool>::ENTRY),+]);
     };
@@ -65,11 +65,11 @@ macro_rules! tools {
     };
 }
 
-/// The entry of the tool at this path: the scope in brackets, then its name.
+/// The entry of the tool at a path: the scope in brackets, then its name.
 ///
-/// A function without `#[tool]` has no type of its name, and the compiler would say "expected type,
-/// found function". So an outer block has a type of this name that is not a tool; a real one in the
-/// scope hides it.
+/// A function without `#[tool]` has no type of its name, and the compiler would report "expected
+/// type, found function". Therefore an outer block declares a type of this name that is not a tool;
+/// a tool's type in the scope shadows it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {

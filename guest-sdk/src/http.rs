@@ -44,7 +44,7 @@ pub struct Request<'a> {
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) secret: Option<&'a Secret>,
-    /// Why it cannot be sent, found while it was built.
+    /// The reason why the request cannot be sent, found while it was built.
     problem: Option<String>,
 }
 
@@ -69,7 +69,7 @@ methods! {
 
 impl<'a> Request<'a> {
     fn new(method: &'static str, mut url: String) -> Self {
-        // A fragment is never sent, and a query would be lost behind it.
+        // A fragment is never sent, and a query that is appended after it would be lost.
         url.truncate(url.find('#').unwrap_or(url.len()));
         Self {
             method,
@@ -82,14 +82,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Adds a header. The host sets `host`, `content-length` and what concerns the connection.
+    /// Adds a header. The host sets `host`, `content-length` and the headers of the connection.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Adds a pair to the URL's query, percent-encoded: the way for what a model wrote to get into
-    /// a URL.
+    /// Adds a pair to the URL's query, percent-encoded. Use it for text that a model wrote.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.url.push(if self.url.contains('?') { '&' } else { '?' });
         encode(name, &mut self.url);
@@ -104,8 +103,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the body to this value as JSON, and says so in a header. One that cannot be written
-    /// makes [`Request::send`] fail.
+    /// Sets the body to this value as JSON, and the header `content-type`. If the value cannot be
+    /// written as JSON, [`Request::send`] fails.
     pub fn json(mut self, value: impl Serialize) -> Self {
         match Json::of(&value).text() {
             Ok(text) => self.header("content-type", "application/json").body(text),
@@ -116,24 +115,24 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Has the host put a secret into the request. The operator says where: in a header or in the
+    /// Has the host put a secret into the request. The operator chooses the place: a header or the
     /// query.
     pub fn secret(mut self, secret: &'a Secret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    /// Sets the time limit of the whole request. The time that is left of the call limits it too.
+    /// Sets the time limit of the whole request. The remaining time of the call also limits it.
     ///
     /// # Units
-    /// Travels in whole milliseconds, rounded up.
+    /// Sent as whole milliseconds, rounded up.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sends it and waits for the whole response, whatever its status: [`Response::success`] takes
-    /// good ones only.
+    /// Sends the request and waits for the whole response, whatever its status. To accept only
+    /// success, call [`Response::success`] on it.
     ///
     /// # Errors
     /// [`Error`].
@@ -145,9 +144,9 @@ impl<'a> Request<'a> {
     }
 }
 
-/// For native tests: look at what was sent.
+/// Accessors for native tests, which check what was sent.
 impl Request<'_> {
-    /// `GET` for instance.
+    /// The method, `GET` for instance.
     #[must_use]
     pub fn method(&self) -> &str {
         self.method
@@ -159,7 +158,7 @@ impl Request<'_> {
         &self.url
     }
 
-    /// The value of the first header of this name, in whatever case.
+    /// The value of the first header with this name, ignoring case.
     #[must_use]
     pub fn sent_header(&self, name: &str) -> Option<&str> {
         response::find(&self.headers, name)
@@ -171,20 +170,20 @@ impl Request<'_> {
         self.body.as_deref()
     }
 
-    /// The name of the secret that the host would put into it.
+    /// The name of the secret that the host would put into the request.
     #[must_use]
     pub fn secret_name(&self) -> Option<String> {
         self.secret.map(Secret::name)
     }
 }
 
-/// For native tests: from now on this function answers the requests of this thread. In a cell it
-/// does nothing.
+/// For native tests: lets this function answer the requests of this thread from now on. In a cell
+/// it does nothing.
 pub fn answer_with(answer: impl Fn(&Request<'_>) -> Result<Response, Error> + 'static) {
     imports::answer_with(answer);
 }
 
-/// Percent-encodes all but the unreserved characters of RFC 3986.
+/// Percent-encodes all characters except the unreserved ones of RFC 3986.
 fn encode(text: &str, into: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

@@ -1,8 +1,8 @@
-//! What a tool may ask of its host while it runs, in one shape for both sides.
+//! The functions of the host that a tool can call, with one interface for cells and native tests.
 //!
-//! Invariants: this is the only place that asks which target is compiled. In a cell each function
-//! is an import, which the component has only if the tool uses it; elsewhere it is a harmless
-//! stand-in, so that a tool's own tests run.
+//! Invariants: only this module depends on the compilation target. In a cell each function calls an
+//! import, which the component has only if the tool uses it; elsewhere it is a stand-in without
+//! effects outside of the test, so that the tool's own tests run.
 
 #[cfg_attr(target_arch = "wasm32", path = "imports/cell.rs")]
 #[cfg_attr(not(target_arch = "wasm32"), path = "imports/native.rs")]

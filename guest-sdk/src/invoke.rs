@@ -1,4 +1,4 @@
-//! Calls of other tools of the host, by name.
+//! Calls other tools of the host by name.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -17,9 +17,9 @@
 //! assert_eq!(weather("Berlin"), Ok(json!("sunny at [52.5,13.4]")));
 //! ```
 //!
-//! Needs the grant `invoke`: `NAME` or `PREFIX*`. The other tool runs in a cell of its own, on what
-//! is left of this call's limits, and with no rights that this tool does not have, unless the grant
-//! says `own NAME`. In native tests, [`answer_with`] sets what answers.
+//! Needs the grant `invoke`: `NAME` or `PREFIX*`. The other tool runs in its own cell, within the
+//! remaining limits of this call, and with no rights that this tool does not have, unless the grant
+//! says `own NAME`. In native tests, [`answer_with`] sets the function that answers.
 
 use std::fmt;
 
@@ -29,30 +29,31 @@ use serde_json::Value;
 
 use crate::imports;
 
-/// Why there is no value.
+/// The reason why a call of another tool has no value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool is not granted it. The text says what the operator can grant.
+    /// The tool does not have the grant. The text says what the operator can grant.
     Denied(String),
-    /// The chain of calls would be too long, or has too many calls.
+    /// The chain of calls would be too long, or contain too many calls.
     Limit(String),
     /// The host has no tools to call.
     Unavailable(String),
-    /// The arguments are not JSON, or the value is not of the type that was asked for.
+    /// The arguments cannot be written as JSON, or the value does not have the shape of the
+    /// requested type.
     Unexpected(String),
-    /// The other tool reports failure: `{"message", "data"?, "retryable"?, "retry_after_ms"?}`.
+    /// The other tool reports a failure: `{"message", "data"?, "retryable"?, "retry_after_ms"?}`.
     Failed(Value),
     /// The other tool asks a person: `{"question", "options"?, "answer_schema"?}`. To pass the
-    /// question on, ask it.
+    /// question on, return it as a question of this tool.
     AskUser(Value),
     /// The other tool stops the agent loop: `{"reason", "result"}`.
     Halt(Value),
-    /// The other tool gave no valid answer: `{"reason", "message", …}`. `not_found`: there is no
-    /// such tool.
+    /// The other tool gave no valid answer: `{"reason", "message", …}`. With `not_found`, no such
+    /// tool exists.
     ToolError(Value),
-    /// The host refused the call: `{"kind", "message", …}`. `invalid_arguments`: they do not fit
-    /// the tool's schema.
+    /// The host refused the call: `{"kind", "message", …}`. With `invalid_arguments`, they do not
+    /// fit the tool's schema.
     Refused(Value),
 }
 
@@ -90,7 +91,7 @@ impl Error {
     }
 }
 
-/// Calls a tool and returns its value. `arguments` become a JSON object.
+/// Calls a tool with `arguments` as a JSON object and returns its value.
 ///
 /// # Errors
 /// [`Error`].
@@ -102,8 +103,8 @@ pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Resul
     serde_json::from_value(output["value"].take()).map_err(|error| Error::unexpected_value(&error))
 }
 
-/// Sets what answers the calls of this thread outside of a cell: a function of the tool's name and
-/// its arguments. In a cell, this does nothing.
+/// For native tests: sets the function that answers the calls of this thread, from the tool's name
+/// and its arguments. In a cell it does nothing.
 pub fn answer_with(answer: impl Fn(&str, &Value) -> Result<Value, Error> + 'static) {
     imports::answer_calls_with(answer);
 }

@@ -1,8 +1,8 @@
-//! Values on their way to JSON text: written once, when the author hands them over; a failure is
-//! kept, not thrown.
+//! Serializes the author's values to JSON text as soon as they are given, and stores an error
+//! instead of returning it.
 //!
-//! Invariant: code that builds a `Json` never sees an error; code that reads one must decide what a
-//! failure becomes.
+//! Invariants: code that builds a `Json` never sees an error; code that reads one must decide what
+//! happens on failure.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Reads what a caller wrote. To JSON Schema `5.0` is an integer, to Rust's types it is none: what
-/// does not fit at first is tried again with such numbers written as integers.
+/// Deserializes JSON of a caller. For JSON Schema `5.0` is an integer, for serde it is not: if the
+/// text does not fit, it is tried again with whole numbers written as integers.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text).or_else(|error| {
         let respelt = serde_json::from_str(text).map(|mut value| {
@@ -24,7 +24,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
 }
 
 fn respell(value: &mut Value) {
-    /// Whole numbers up to here are the same as doubles: 2^53.
+    /// 2^53: up to here a double represents every whole number exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => {
@@ -41,7 +41,7 @@ fn respell(value: &mut Value) {
     }
 }
 
-/// JSON text, or why the author's value could not become any.
+/// JSON text, or the reason why the author's value cannot be written as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Json(Result<String, String>);
 
@@ -62,16 +62,16 @@ impl Json {
         self.0.as_ref().err().map(String::as_str)
     }
 
-    /// The value again, for tests and for reading back. None where there is no such value.
+    /// Deserializes the text, for tests and accessors. `None` after an error.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.0.as_deref().ok()?).ok()
     }
 }
 
-/// Arrays and objects in each other that the host takes.
+/// Levels of nested arrays and objects that the host accepts.
 const MAX_DEPTH: usize = 127;
 
-/// Writes as `serde_json` does by default, and refuses what nests too deep.
+/// Writes like `serde_json` does by default, but fails for values that nest too deep.
 #[derive(Default)]
 struct Bounded {
     depth: usize,
@@ -122,7 +122,7 @@ mod tests {
             Json::of(&nested(MAX_DEPTH + 1)).problem(),
             Some("it nests deeper than 127 levels")
         );
-        // Depth is not width.
+        // Only depth is limited, not the number of elements.
         assert!(Json::of(&vec![Vec::<u8>::new(); 200]).problem().is_none());
     }
 

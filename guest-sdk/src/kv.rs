@@ -1,5 +1,5 @@
-//! Keys and values that are kept between calls. All tools of a component share its keys; each
-//! tenant has others.
+//! Stores keys and values between calls. All tools of a component share its keys; each tenant has
+//! its own.
 //!
 //! ```
 //! use toolcell_guest::{Failure, kv};
@@ -31,10 +31,10 @@ use serde::de::DeserializeOwned;
 
 use crate::imports;
 
-/// Keys that are asked for at once: enough that pages are few, few enough that a page is small.
+/// Keys of one page of a listing: few pages, and each page is small.
 const PAGE: u32 = 100;
 
-/// A value as it was when it was read.
+/// A value and its version at the time of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub(crate) data: Vec<u8>,
@@ -51,39 +51,40 @@ impl Entry {
     /// The value as text.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] for one that is not UTF-8.
+    /// [`Error::Unexpected`] if it is not UTF-8.
     pub fn text(&self) -> Result<&str, Error> {
         str::from_utf8(&self.data).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
-    /// The value as a type.
+    /// Deserializes the value from JSON.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] for one that is not JSON of this shape.
+    /// [`Error::Unexpected`] if it is not JSON of this shape.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.data).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
-    /// Changes with each write of this key, and is never used again for it.
+    /// The version of the value. It changes with each write of the key, and a key never has the
+    /// same version twice.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 }
 
-/// Why the operation failed. It changed nothing.
+/// The reason why an operation failed. It changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool is not granted it. The text says what the operator can grant.
+    /// The tool does not have the grant. The text says what the operator can grant.
     Denied(String),
     /// The key is empty or longer than 1 KiB.
     InvalidKey(String),
-    /// The value is too large, or the store would be too large with it.
+    /// The value is too large, or would make the store too large.
     OverQuota(String),
     /// The store does not answer.
     Unavailable(String),
-    /// The value is not of the type that was asked for.
+    /// The value does not have the shape of the requested type.
     Unexpected(String),
 }
 
@@ -103,7 +104,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The value of a key. `None` if there is no such key, or its value has expired.
+/// Returns the value of a key, or `None` if there is no such key or its value has expired.
 ///
 /// # Errors
 /// [`Error`].
@@ -111,7 +112,7 @@ pub fn get(key: &str) -> Result<Option<Entry>, Error> {
     imports::get(key)
 }
 
-/// Sets a value until it is deleted, and gives its version.
+/// Sets a value that does not expire, and returns its version.
 ///
 /// # Errors
 /// [`Error`].
@@ -119,7 +120,7 @@ pub fn set(key: &str, value: impl AsRef<[u8]>) -> Result<u64, Error> {
     imports::set(key, value.as_ref(), None)
 }
 
-/// Sets a value for a time, and gives its version.
+/// Sets a value that expires after this time, and returns its version.
 ///
 /// # Units
 /// Whole milliseconds, rounded up.
@@ -130,7 +131,7 @@ pub fn set_for(time: Duration, key: &str, value: impl AsRef<[u8]>) -> Result<u64
     imports::set(key, value.as_ref(), Some(time))
 }
 
-/// Deletes a key. Returns whether there was one.
+/// Deletes a key. Returns true if it existed.
 ///
 /// # Errors
 /// [`Error`].
@@ -138,9 +139,8 @@ pub fn delete(key: &str) -> Result<bool, Error> {
     imports::delete(key)
 }
 
-/// Sets a value if its key still has the version `expected`, where `None` means that there is no
-/// such key. Returns the new version, or `None` if the key has another version: nothing is set
-/// then.
+/// Sets a value if its key still has the version `expected`; `None` means that the key does not
+/// exist. Returns the new version, or `None` if the key has another version and nothing was set.
 ///
 /// # Errors
 /// [`Error`].
@@ -168,13 +168,13 @@ pub fn compare_and_swap_for(
     imports::compare_and_swap(key, expected, value.as_ref(), Some(time))
 }
 
-/// The keys that begin with this, in ascending order of their bytes. The iterator asks the host for
-/// them page by page.
+/// Returns the keys with this prefix, in ascending order of their bytes. The iterator requests them
+/// from the host page by page.
 pub fn list(prefix: impl Into<String>) -> Keys {
     Keys { prefix: prefix.into(), page: Vec::new().into_iter(), next: Next::Page(None) }
 }
 
-/// Keys of a store, from [`list`]. It ends after the first error.
+/// An iterator over keys, from [`list`]. It ends after the first error.
 #[derive(Debug)]
 pub struct Keys {
     prefix: String,
@@ -182,10 +182,10 @@ pub struct Keys {
     next: Next,
 }
 
-/// What comes behind the page.
+/// The state after the current page.
 #[derive(Debug)]
 enum Next {
-    /// The page at this cursor. None: the first.
+    /// The page at this cursor follows. `None`: the first page.
     Page(Option<String>),
     End,
 }

@@ -52,15 +52,15 @@
 //! ```
 //!
 //! # A call
-//! Each call runs in a cell of its own: a new instance, with new statics, that is dropped after the
+//! Each call runs in its own cell: a new instance, with new statics, which is dropped after the
 //! call. The host checks the arguments against the schema first. To ask a person, a tool returns a
 //! [`Question`]; it is called again with the answer in its [`Context`].
 //!
 //! Report an error with `Err`: the model reads the text. A panic ends the call with
-//! `handler_raised`; its message and the functions of the tool that were running are in the error.
-//! The component has to keep its names for that: see `strip` above. `std::process::exit` ends the
-//! call with `handler_exit`. WASI tells the host only whether the tool exited with success, so that
-//! `exit(3)` and `exit(1)` look the same.
+//! `handler_raised`; the error has its message and the functions of the tool that were running, if
+//! the component keeps its names: see `strip` above. `std::process::exit` ends the call with
+//! `handler_exit`. WASI tells the host only whether the tool exited with success, so `exit(3)` and
+//! `exit(1)` look the same.
 //!
 //! # Grants
 //! A tool can use nothing outside of its cell until an operator grants it. `#[tool(needs = […])]`
@@ -68,14 +68,15 @@
 //! [`secrets`] that the tool does not see; [`kv`] stores values between calls; `std::fs` reads
 //! granted directories, and `std::env` granted variables. Without it, they return an error that
 //! names the missing grant; with `?` the model reads it. If no tool of the component declares
-//! needs, each tool gets all that the operator grants. If one does, each tool gets what it declares
-//! itself, and a tool without `needs` gets nothing. `needs = []` says that a tool needs nothing.
+//! needs, each tool gets everything that the operator grants. If one does, each tool gets what it
+//! declares itself, and a tool without `needs` gets nothing. `needs = []` declares that a tool
+//! needs nothing.
 //!
 //! # Native tests
 //! The crate compiles for every target, so that tools have ordinary tests: log lines go to stderr,
 //! no call is aborted, and the budget is unlimited. Start with [`Context::default`].
 //! [`http::answer_with`] answers requests, [`secrets::keep`] provides secrets, and [`kv`] stores
-//! its keys in memory, separately for each thread. [`Outcome`] shows how to look at an answer.
+//! its keys in memory, separately for each thread. [`Outcome`] shows how to check an answer.
 
 pub mod abort;
 #[doc(hidden)]
@@ -105,7 +106,8 @@ pub use serde_json::{Value, json};
 #[doc = include_str!("tool.md")]
 pub use toolcell_guest_macros::tool;
 
-/// What the expansions of `#[tool]` and `tools!` name. Not for authors: it changes without notice.
+/// Items that the expansions of `#[tool]` and `tools!` refer to. Not for authors: they change
+/// without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use std::format;

@@ -1,4 +1,4 @@
-//! Lines for the operator's log.
+//! Writes lines to the operator's log.
 //!
 //! ```
 //! use toolcell_guest::log;
@@ -7,8 +7,8 @@
 //! log::line(log::Level::Warn, "the same, for a text that exists already");
 //! ```
 //!
-//! The host limits the bytes per call: lines beyond the limit are counted and dropped. In native
-//! tests they go to stderr.
+//! The host limits the bytes per call; it counts and drops the lines beyond the limit. In native
+//! tests the lines go to stderr.
 
 use crate::imports;
 
@@ -16,7 +16,7 @@ pub use crate::{
     __debug as debug, __error as error, __info as info, __trace as trace, __warn as warn,
 };
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Every step.
@@ -31,12 +31,12 @@ pub enum Level {
     Error,
 }
 
-/// Logs one line as it is.
+/// Logs one line without formatting.
 pub fn line(level: Level, message: &str) {
     imports::log(level, message);
 }
 
-/// Logs a line at level `Trace`; takes what `format!` takes.
+/// Logs a line at level `Trace`. Takes the arguments of `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __trace {
@@ -45,7 +45,7 @@ macro_rules! __trace {
     };
 }
 
-/// Logs a line at level `Debug`; takes what `format!` takes.
+/// Logs a line at level `Debug`. Takes the arguments of `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __debug {
@@ -54,7 +54,7 @@ macro_rules! __debug {
     };
 }
 
-/// Logs a line at level `Info`; takes what `format!` takes.
+/// Logs a line at level `Info`. Takes the arguments of `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __info {
@@ -63,7 +63,7 @@ macro_rules! __info {
     };
 }
 
-/// Logs a line at level `Warn`; takes what `format!` takes.
+/// Logs a line at level `Warn`. Takes the arguments of `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __warn {
@@ -72,7 +72,7 @@ macro_rules! __warn {
     };
 }
 
-/// Logs a line at level `Error`; takes what `format!` takes.
+/// Logs a line at level `Error`. Takes the arguments of `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __error {

@@ -1,8 +1,8 @@
-//! The answer of a tool: exactly one of four shapes.
+//! The outcome of a tool: success, failure, a question, or a halt.
 //!
-//! Invariants: building any of them cannot fail; a value that cannot be written as JSON becomes
-//! [`Outcome::Error`] when the outcome leaves the tool.
-//! Not here: a trap, a timeout or a refusal, which the host reports.
+//! Invariants: building an outcome cannot fail; if a value in it cannot be written as JSON, it
+//! becomes [`Outcome::Error`] when it leaves the tool.
+//! Not here: traps, timeouts and refusals, which the host reports.
 
 mod failure;
 mod output;
@@ -17,11 +17,11 @@ pub use output::Output;
 pub use part::{Content, Link, Part};
 pub use suspend::{Halt, Question};
 
-/// The answer of a tool at the end of a call.
+/// The outcome of a tool at the end of a call.
 ///
 /// Most tools never name this type: a returned value is `Ok`, the error of a `Result` is `Error`.
 /// In a test, [`value`](Self::value), [`failure`](Self::failure), [`question`](Self::question) and
-/// [`halt`](Self::halt) tell which of the four it is.
+/// [`halt`](Self::halt) return the content of the four variants.
 ///
 /// ```
 /// use toolcell_guest::{Context, Outcome, Question, tool};
@@ -47,9 +47,9 @@ pub enum Outcome {
     Ok(Output),
     /// The tool reports a failure. It reaches the model unchanged.
     Error(Failure),
-    /// Ask a person. The tool is called again with the answer.
+    /// A question to a person. The tool is called again with the answer.
     AskUser(Question),
-    /// Stop the agent loop with this result.
+    /// The end of the agent loop, with this result.
     Halt(Halt),
 }
 
@@ -64,12 +64,12 @@ impl Outcome {
         Failure::new(message).into()
     }
 
-    /// Asks a person. A text is a [`Question`] without options.
+    /// A question to a person. A text becomes a [`Question`] without options.
     pub fn ask_user(question: impl Into<Question>) -> Self {
         Self::AskUser(question.into())
     }
 
-    /// The value of `Ok`. `None` for the other shapes.
+    /// The value of `Ok`. `None` for the other variants.
     pub fn value(&self) -> Option<Value> {
         match self {
             Self::Ok(output) => output.value(),
@@ -77,7 +77,7 @@ impl Outcome {
         }
     }
 
-    /// The failure of `Error`. `None` for the other shapes.
+    /// The failure of `Error`. `None` for the other variants.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Error(failure) => Some(failure),
@@ -85,7 +85,7 @@ impl Outcome {
         }
     }
 
-    /// The question of `AskUser`. `None` for the other shapes.
+    /// The question of `AskUser`. `None` for the other variants.
     pub fn question(&self) -> Option<&Question> {
         match self {
             Self::AskUser(question) => Some(question),
@@ -93,7 +93,7 @@ impl Outcome {
         }
     }
 
-    /// The reason and the result of `Halt`. `None` for the other shapes.
+    /// The reason and the result of `Halt`. `None` for the other variants.
     pub fn halt(&self) -> Option<&Halt> {
         match self {
             Self::Halt(halt) => Some(halt),

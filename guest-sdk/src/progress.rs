@@ -1,4 +1,4 @@
-//! How far a long call has come.
+//! Reports the progress of a long call.
 
 use crate::imports;
 

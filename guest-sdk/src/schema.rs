@@ -1,19 +1,19 @@
-//! JSON Schemas from Rust types, in the form that models and validators read best.
+//! Generates JSON Schemas from Rust types, in a form that models and validators read well.
 //!
-//! Out: draft 2020-12, subschemas inline where they do not recurse, no `$schema` and no `title` on
-//! top, and the range of an integer as `minimum` and `maximum` instead of a `format` that no
-//! standard knows.
+//! Out: draft 2020-12; subschemas inline unless they recurse; no `$schema`, and no `title` at the
+//! top; the range of an integer as `minimum` and `maximum` instead of a `format` that is not in any
+//! standard.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// Keywords that already say which members an object has.
+/// Keywords that already restrict the members of an object.
 const SHAPE: [&str; 7] =
     ["properties", "patternProperties", "oneOf", "anyOf", "allOf", "$ref", "not"];
 
-/// The arguments' schema. None for a type that takes anything.
+/// The schema of the arguments. `None` for a type that accepts anything.
 pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
     let Value::Object(mut schema) = of_input::<T>() else { return None };
     schema.remove("title");
@@ -31,12 +31,12 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
     Some(Value::Object(schema))
 }
 
-/// The schema of what a tool reads.
+/// The schema of a type that a tool deserializes.
 pub(crate) fn of_input<T: JsonSchema>() -> Value {
     top_level::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// The schema of what a tool writes.
+/// The schema of a type that a tool serializes.
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     top_level::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -50,7 +50,7 @@ fn top_level<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema.to_value()
 }
 
-/// Says the range of a number in keywords that every validator checks.
+/// Replaces the `format` of a number by `minimum` and `maximum`, which every validator checks.
 fn plain_numbers(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let Some(format) = object.get("format").and_then(Value::as_str) else { return };
@@ -64,9 +64,9 @@ fn plain_numbers(schema: &mut Schema) {
         "int64" => (json!(i64::MIN), json!(i64::MAX)),
         "int" => (json!(isize::MIN), json!(isize::MAX)),
         "uint64" => (json!(0), json!(u64::MAX)),
-        // What fits into a cell, where they have 32 bits, is described in a cell.
+        // The definition is generated in a cell, where `usize` has 32 bits.
         "uint" => (json!(0), json!(usize::MAX)),
-        // Not every reader of JSON takes numbers of that size.
+        // No maximum: not every JSON parser accepts numbers of that size.
         "uint128" => (json!(0), Value::Null),
         "int128" | "float" | "double" => (Value::Null, Value::Null),
         _ => return,

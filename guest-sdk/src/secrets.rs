@@ -1,4 +1,4 @@
-//! Secrets that the host keeps for a tool.
+//! Secrets that the host provides to a tool.
 //!
 //! A [`Secret`] is a handle: [`http::Request::secret`](crate::http::Request::secret) has the host
 //! put its value into a request, and the tool never sees it. [`reveal`] is for the rare tool that
@@ -32,24 +32,24 @@ use std::fmt;
 
 use crate::imports;
 
-/// A secret without its value.
+/// A handle of a secret, without its value.
 #[derive(Debug)]
 pub struct Secret(pub(crate) imports::Secret);
 
 impl Secret {
-    /// The name under which it was asked for.
+    /// The name of the secret.
     pub fn name(&self) -> String {
         self.0.name()
     }
 }
 
-/// Why a secret is not available.
+/// The reason why a secret is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool is not granted it. The text says what the operator can grant.
+    /// The tool does not have the grant. The text says what the operator can grant.
     Denied(String),
-    /// It is granted, but the host does not have its value now.
+    /// The secret is granted, but the host does not have its value now.
     Unavailable(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The secret of this name, without its value. Needs the grant `secret`.
+/// Returns a handle of the secret with this name, without its value. Needs the grant `secret`.
 ///
 /// # Errors
 /// [`Error`].
@@ -72,9 +72,9 @@ pub fn get(name: &str) -> Result<Secret, Error> {
     imports::secret(name).map(Secret)
 }
 
-/// The value of the secret of this name. Needs the grant `reveal`.
+/// Returns the value of the secret with this name. Needs the grant `reveal`.
 ///
-/// Operators give it rarely: a tool that reads a value can send it to every host that it is
+/// Operators rarely grant it: a tool that reads a value can send it to every host that it is
 /// granted. For a request use [`get`].
 ///
 /// # Errors
@@ -83,7 +83,7 @@ pub fn reveal(name: &str) -> Result<String, Error> {
     imports::reveal(name)
 }
 
-/// For native tests: gives this thread a secret of this name. In a cell it does nothing.
+/// For native tests: sets a secret of this thread. In a cell it does nothing.
 pub fn keep(name: impl Into<String>, value: impl Into<String>) {
     imports::keep(name.into(), value.into());
 }

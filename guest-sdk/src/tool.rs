@@ -1,8 +1,7 @@
-//! What `#[tool]` makes of a function, and what `tools!` makes of those: a table that answers every
-//! call.
+//! The types behind `#[tool]` and `tools!`: a table of tools that answers every call.
 //!
-//! Invariants: nothing here is for an author to name; `#[tool]` and `tools!` are the only callers.
-//! A call of a name that is not in the table is an error of the outcome, never a trap.
+//! Invariants: only the expansions of `#[tool]` and `tools!` use this module, never an author. A
+//! call of a name that is not in the table gives an error as its outcome, never a trap.
 
 use crate::context::Context;
 use crate::convert::Arguments;
@@ -10,7 +9,7 @@ use crate::definition::Definition;
 use crate::outcome::{Failure, Outcome};
 use crate::schema;
 
-/// A function with `#[tool]`, as a type of the same name.
+/// A function with `#[tool]`, represented by a type of the same name.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "there is no function `{Self}` with `#[tool]`",
@@ -18,33 +17,33 @@ use crate::schema;
     note = "write the path of a function in another module: `tools![module::name]`"
 )]
 pub trait Tool {
-    /// What `tools!` makes its table of.
+    /// The tool's entry in the table of `tools!`.
     const ENTRY: Entry;
 }
 
-/// The typed side of one tool. Apart from [`Tool`] because a public function may take a private
+/// The typed side of one tool. Separate from [`Tool`], because a public function may take a private
 /// type.
 pub trait Handler {
-    /// What the argument object is read as.
+    /// The type of the argument object.
     type Arguments;
 
-    /// Unique in its component.
+    /// The name, unique in its component.
     const NAME: &'static str;
 
-    /// All but the schema of the arguments.
+    /// Returns the definition without the schema of the arguments.
     fn definition() -> Definition;
 
-    /// All that is wrong with these arguments beyond their schema.
+    /// Returns everything that is wrong with the arguments beyond their schema.
     fn validate(_arguments: &Self::Arguments) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether it is offered in this context.
+    /// Returns true if the tool is visible in this context.
     fn visible(_context: &Context) -> bool {
         true
     }
 
-    /// The work.
+    /// Calls the function.
     fn execute(arguments: Self::Arguments, context: Context) -> Outcome;
 }
 
@@ -53,19 +52,19 @@ pub trait Handler {
 pub struct Entry {
     /// [`Handler::NAME`].
     pub name: &'static str,
-    /// The whole definition.
+    /// Returns the whole definition.
     pub definition: fn() -> Definition,
-    /// Of arguments as JSON text.
+    /// Validates arguments in JSON text.
     pub validate: fn(&str) -> Vec<String>,
-    /// In a context.
+    /// Decides the visibility in a context.
     pub visible: fn(&Context) -> bool,
-    /// With arguments as JSON text.
+    /// Executes a call with arguments in JSON text.
     pub execute: fn(&str, Context) -> Outcome,
 }
 
 impl Entry {
-    /// The row of this handler. The type of its arguments is said again for the compiler to point
-    /// at.
+    /// The entry of a handler. `A` repeats the type of the arguments, so that a compile error
+    /// points at it.
     pub const fn of<H: Handler<Arguments = A>, A: Arguments>() -> Self {
         Self {
             name: H::NAME,
@@ -76,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// What stands in for a function that the compiler has refused, so that it says so once.
+    /// The entry of a function with errors, so that the compiler reports only those.
     pub const fn refused(name: &'static str) -> Self {
         Self {
             name,
@@ -110,13 +109,13 @@ fn execute_text<H: Handler<Arguments: Arguments>>(arguments: &str, context: Cont
     }
 }
 
-/// Rarely fails, for the host has checked the text against the schema of the type.
+/// Rarely fails, because the host has checked the text against the schema of the type.
 fn read<T: Arguments>(arguments: &str) -> Result<T, Failure> {
     crate::json::read(arguments)
         .map_err(|error| Failure::new(format!("the arguments do not fit this tool: {error}")))
 }
 
-/// Whether each name is there once.
+/// Returns true if all names differ.
 pub const fn unique(entries: &[Entry]) -> bool {
     let mut first = 0;
     while first < entries.len() {
@@ -146,7 +145,7 @@ const fn same(left: &[u8], right: &[u8]) -> bool {
     true
 }
 
-/// All definitions, in the order of `tools!`.
+/// Returns all definitions, in the order of `tools!`.
 pub(crate) fn describe(entries: &[Entry]) -> Vec<Definition> {
     entries.iter().map(|entry| (entry.definition)()).collect()
 }

@@ -1,6 +1,7 @@
-//! Between the author's types and the generated ones: a translation without decisions, but for one.
+//! Converts between the author's types and the generated ones.
 //!
-//! The one: a value that could not be written as JSON turns its outcome into an error that says so.
+//! Invariants: conversion decides nothing, with one exception: a value that cannot be written as
+//! JSON turns its outcome into an error that says so.
 
 use std::time::Duration;
 
@@ -13,22 +14,22 @@ use crate::json::Json;
 use crate::outcome::{Content, Failure, Halt, Link, Outcome, Output, Part, Question};
 use crate::tool::{self, Entry};
 
-/// Answers `describe`.
+/// Implements `describe`.
 pub fn describe(entries: &[Entry]) -> Vec<abi::Definition> {
     tool::describe(entries).into_iter().map(definition).collect()
 }
 
-/// Answers `validate`.
+/// Implements `validate`.
 pub fn validate(entries: &[Entry], call: &abi::ToolCall) -> Vec<String> {
     tool::validate(entries, &call.name, &call.arguments)
 }
 
-/// Answers `visible`.
+/// Implements `visible`.
 pub fn visible(entries: &[Entry], name: &str, from: abi::Context) -> bool {
     tool::visible(entries, name, &context(String::new(), from))
 }
 
-/// Answers `execute`.
+/// Implements `execute`.
 pub fn execute(entries: &[Entry], call: abi::ToolCall, from: abi::Context) -> abi::Outcome {
     outcome(tool::execute(entries, &call.name, &call.arguments, context(call.id, from)))
 }
@@ -117,7 +118,8 @@ fn ok(from: Output) -> Result<abi::Output, Failure> {
     })
 }
 
-/// The extension of an output that says which parts are embedded resources.
+/// Returns the extension `resources` of an output, which lists the parts that are embedded
+/// resources.
 fn resources(parts: &[Part]) -> Vec<Value> {
     let named = parts.iter().enumerate().filter_map(|(index, part)| match part {
         Part::Resource { uri, mime_type, .. } => {
@@ -143,7 +145,8 @@ fn part(from: Part) -> abi::Part {
     }
 }
 
-/// A failure always leaves the tool: details that cannot be written become a remark in its message.
+/// Converts a failure, which always succeeds: details that cannot be written as JSON become a
+/// remark in its message.
 fn error(from: Failure) -> abi::Failure {
     let mut message = from.message;
     let data = from.data.and_then(|data| match data.text() {
@@ -161,7 +164,7 @@ fn error(from: Failure) -> abi::Failure {
     }
 }
 
-/// Whole milliseconds, rounded up: never less than was said.
+/// Whole milliseconds, rounded up, so that the time is never shorter than given.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Misuse is a compile error that says what to write instead: `ui/NAME.rs` gives `ui/NAME.stderr`.
-//! After a change of words: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
+//! Compile errors for misuse say what to write instead: `ui/NAME.rs` gives `ui/NAME.stderr`.
+//! After a change of a message: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
 
 #[test]
 fn misuse() {

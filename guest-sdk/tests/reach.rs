@@ -1,4 +1,4 @@
-//! What a tool asks of the world, in an author's own tests.
+//! HTTP, secrets and key-value storage in native tests of a tool.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

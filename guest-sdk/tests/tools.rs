@@ -1,4 +1,4 @@
-//! What `#[tool]` makes of functions of every shape, called as the exports call them.
+//! The expansion of `#[tool]` for functions of every form, called as the exports call them.
 
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ fn options_reach_the_definition() {
             Need { kind: "kv", pattern: "write *", reason: "to remember" },
         ]
     );
-    // A tool that needs nothing says so; one that has no `needs` says nothing.
+    // `needs = []` is declared by an extension; without `needs` there is none.
     let alone = definition::<alone>();
     assert_eq!(
         (alone.needs, alone.extensions),

@@ -1,4 +1,4 @@
-//! What leaves a component, and what reaches it: the exports, called as the host calls them.
+//! Conversion of definitions, calls and outcomes, through the exports as the host calls them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolcell_guest::__private::{Entry, Tool, abi, wire};
 use toolcell_guest::{Context, Failure, Halt, Link, Outcome, Output, Part, Question, json, tool};
 
-/// Not JSON, for a key is not a text.
+/// Cannot be written as JSON, because a key is not a string.
 fn unwritable() -> BTreeMap<Vec<u8>, u8> {
     [(vec![1], 1)].into()
 }

@@ -1,9 +1,9 @@
 //! Tells the linker to pack the relocations of the program.
 //!
-//! A position-independent program of this size has 40,000 of them, which the loader applies at each
-//! start: packed they take tens of kilobytes, otherwise a megabyte that each process reads. The C
-//! library that the program is built against has to know the form (glibc 2.36); a linker that does
-//! not know it ignores the option.
+//! A position-independent program of this size has 40,000 relocations, which the loader applies at
+//! each start. Packed, they take tens of kilobytes; otherwise each process reads a megabyte of
+//! them. The C library that the program is built against has to support the format (glibc 2.36). A
+//! linker without support for it ignores the option.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

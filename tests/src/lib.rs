@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: engines, one word for how a call ended, case files.
+//! Shared parts of the end-to-end tests: engines, calls, and short texts for how a call ended.
 
 pub mod binary;
 pub mod server;
@@ -13,14 +13,15 @@ use toolcell::{
     HOST_BYTES, Json, Limits, Outcome, Placement, Resume, ToolCall,
 };
 
-/// Both places a cell can run at: what is promised holds at each.
+/// The placements of cells: every promise must hold at each.
 pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
 
 /// Bytes that a process has beside its cells: engines, compiled code, arguments that wait or are
-/// checked, what handlers keep, and a test itself.
+/// checked, state of handlers, and the test itself.
 const REST: u64 = 768 << 20;
 
-/// The most memory that a process with this many cells has, each with so much of its own, in bytes.
+/// Returns the bytes of memory that a process may have at most with this many cells, each with
+/// `memory` bytes of its own.
 #[must_use]
 pub fn worst_case(cells: u32, memory: u64) -> u64 {
     u64::from(cells) * (memory + HOST_BYTES) + REST
@@ -30,21 +31,21 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime")
 });
 
-/// Runs a future to its end, on threads that are not the engine's.
+/// Runs a future to its end on threads that are not the engine's.
 pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     let task = RUNTIME.spawn(future);
     RUNTIME.block_on(task).expect("the test's own task does not panic")
 }
 
-/// The same of a future that borrows, on this thread.
+/// Runs a future that borrows to its end on this thread.
 pub fn wait_here<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// An engine that keeps what it compiles in `scratch`.
+/// Returns an engine whose cache of compiled code is in `scratch`.
 ///
 /// # Panics
-/// When the machine cannot host one.
+/// If the engine cannot be built on this machine.
 #[must_use]
 pub fn engine(placement: Placement, scratch: &str) -> Engine {
     Engine::builder()
@@ -67,7 +68,7 @@ pub fn load(engine: &Engine, bytes: Vec<u8>) -> Result<Component, Error> {
 /// Calls a tool of a component under these limits.
 ///
 /// # Panics
-/// When the component has no such tool.
+/// If the component has no such tool.
 #[must_use]
 pub fn call(component: &Component, tool: &str, arguments: &str, limits: Limits) -> Completion {
     let tool = component.tool(tool).expect("the tool").clone();
@@ -77,8 +78,8 @@ pub fn call(component: &Component, tool: &str, arguments: &str, limits: Limits) 
     })
 }
 
-/// How a call ended, in one word a level: `timeout/fuel`, `handler_raised/unreachable+memory`,
-/// `ok`, `refusal/not_visible`.
+/// Returns how a call ended, as one word for each level: `timeout/fuel`,
+/// `handler_raised/unreachable+memory`, `ok`, `refusal/not_visible`.
 #[must_use]
 pub fn ending(result: &CallResult) -> String {
     match result {
@@ -91,7 +92,7 @@ pub fn ending(result: &CallResult) -> String {
     }
 }
 
-/// The same for a tool error alone.
+/// Like [`ending`], for a tool error alone.
 #[must_use]
 pub fn tool_error(error: &toolcell::ToolError) -> String {
     let json = serde_json::to_value(error).expect("an error is JSON");
@@ -103,8 +104,8 @@ pub fn tool_error(error: &toolcell::ToolError) -> String {
     detail.map_or_else(|| reason.to_owned(), |detail| format!("{reason}/{detail}{limit}"))
 }
 
-/// How a load ended: `ok`, or `describe/` and how the guest's `describe` ended, or the error's own
-/// words.
+/// Returns how a load ended: `ok`, the ending of the guest's `describe` (as [`tool_error`]), or the
+/// error's message.
 #[must_use]
 pub fn load_ending(loaded: &Result<Component, Error>) -> String {
     match loaded {
@@ -118,10 +119,10 @@ pub fn load_ending(loaded: &Result<Component, Error>) -> String {
     }
 }
 
-/// A call context from its JSON form.
+/// Reads a call context from its JSON form.
 ///
 /// # Panics
-/// When the JSON has another form.
+/// If the JSON has another form.
 #[must_use]
 pub fn context(json: &Value) -> CallContext {
     let text = |key: &str| json.get(key).map(|value| value.as_str().expect("a string").to_owned());

@@ -1,7 +1,8 @@
-//! Servers on loopback: one that answers and remembers, and one that says nothing.
+//! Servers on loopback: one that answers and records requests, and some that read and send fixed
+//! bytes or nothing.
 //!
-//! Invariants: they listen at a port of their own until the process ends; a request is read whole
-//! before it is answered.
+//! Invariants: each listens on a port of its own until the process ends; [`Server`] reads a request
+//! whole before it answers.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,23 +12,24 @@ use std::time::Duration;
 
 use toolcell::HttpRule;
 
-/// How long a client may take for its request.
+/// Time that a client has to send its request.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of a request that are kept.
+/// Bytes of a request that are read at most.
 const MOST: usize = 1 << 20;
 
-/// Answers every request, and remembers it.
+/// A server that answers every request and records it.
 pub struct Server {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// One at this address of loopback, which makes the whole response from the whole request.
+    /// Starts a server at this loopback address; `answer` makes the whole response from the whole
+    /// request.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     #[must_use]
     pub fn start(at: Ipv4Addr, mut answer: impl FnMut(&str) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind((at, 0)).expect("a port of loopback");
@@ -38,7 +40,7 @@ impl Server {
             for stream in listener.incoming().flatten() {
                 let request = String::from_utf8_lossy(&read(&stream)).into_owned();
                 let response = answer(&request);
-                // Before the answer: who has that finds the request here.
+                // Before the answer: a client that has the answer finds its request recorded.
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(request);
                 let _ = (&stream).write_all(&response);
             }
@@ -46,19 +48,19 @@ impl Server {
         Self { address, requests }
     }
 
-    /// One that answers with the request.
+    /// Starts a server that answers with the request.
     #[must_use]
     pub fn echo() -> Self {
         Self::start(Ipv4Addr::LOCALHOST, |request| response("200 OK", request))
     }
 
-    /// What has arrived, request by request.
+    /// Returns all recorded requests.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.kept().clone()
     }
 
-    /// What has arrived since this was last asked.
+    /// Removes and returns the recorded requests.
     #[must_use]
     pub fn taken(&self) -> Vec<String> {
         std::mem::take(&mut self.kept())
@@ -68,16 +70,16 @@ impl Server {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page of it.
+    /// Returns the URL of a path on this server.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The rule that lets a tool at its pages below this path, with these methods.
+    /// Returns the rule that grants requests with these methods to URLs below this path.
     ///
     /// # Panics
-    /// When that is no rule.
+    /// If these make no valid rule.
     #[must_use]
     pub fn rule(&self, methods: &str, path: &str) -> HttpRule {
         let rule: HttpRule = format!("{methods} {}", self.url(path)).parse().expect("a rule");
@@ -85,20 +87,20 @@ impl Server {
     }
 }
 
-/// A server that reads what comes and never answers. It closes a connection after its client did.
+/// Starts a server that reads and never answers. It closes a connection after its client did.
 ///
 /// # Panics
-/// When no port is free.
+/// If no port is free.
 #[must_use]
 pub fn silent() -> SocketAddr {
     answering(b"")
 }
 
-/// A server that answers whatever it reads with these bytes and keeps the connection until its
-/// client closes it.
+/// Starts a server that answers each piece that it reads with these bytes, and keeps a connection
+/// until its client closes it.
 ///
 /// # Panics
-/// When no port is free.
+/// If no port is free.
 #[must_use]
 pub fn answering(bytes: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
@@ -116,7 +118,7 @@ pub fn answering(bytes: &'static [u8]) -> SocketAddr {
     address
 }
 
-/// A response with this body.
+/// Returns a response with this status line, further headers (if `head` has them) and body.
 #[must_use]
 pub fn response(head: &str, body: &str) -> Vec<u8> {
     format!(
@@ -126,7 +128,7 @@ pub fn response(head: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A whole request.
+/// Reads a whole request, as far as the client sends it in time.
 fn read(mut stream: &TcpStream) -> Vec<u8> {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let (mut request, mut piece) = (Vec::new(), [0; 16 << 10]);

@@ -1,5 +1,5 @@
-//! Each bound of a cell with the others out of its way: what ends a guest here, nothing else would
-//! have.
+//! Tests each bound of a cell with all other bounds far away, so that only this one can end the
+//! guest.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use toolcell::{Engine, Limits, Placement};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
 
-/// No limit of the caller's but time, and of that as much as a call of these tests may waste.
+/// Limits without any bound but time: as much time as a call of these tests may waste.
 fn idle() -> Limits {
     Limits::default()
         .with_fuel(u64::MAX)
@@ -15,7 +15,7 @@ fn idle() -> Limits {
         .with_timeout(Duration::from_secs(3))
 }
 
-/// How a guest ends that does this in a call.
+/// Asserts the ending of a guest that commits this misdeed in a call.
 fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
@@ -50,9 +50,9 @@ fn a_memory_grows_to_its_budget() {
     assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
 }
 
-/// It spends next to no fuel, and some spend their time in instructions as long as there are. Its
-/// caller is answered at the deadline in any case; the only cell is free for the next call because
-/// a tick stopped it.
+/// These guests spend next to no fuel, and some spend their time in the longest instructions. The
+/// caller gets its answer at the deadline in any case; the only cell is free for the next call
+/// because a tick stops the guest.
 #[test]
 fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");

@@ -1,5 +1,5 @@
-//! Two tenants of one engine, one registry and one store, at the same time: what one of them is
-//! told never names the other.
+//! Two tenants use one engine, one registry and one store at the same time: nothing that one of
+//! them is told names the other.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
@@ -13,10 +13,10 @@ use toolcell::{
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};
 
-/// Batches of each tenant, all on their way at once.
+/// Batches of each tenant, all at the same time.
 const BATCHES: usize = 8;
 
-/// A word that no other tenant says.
+/// Returns a random word that only this tenant uses.
 fn canary(of: &str) -> String {
     format!("{of}_{:016x}", RandomState::new().hash_one(of))
 }
@@ -33,7 +33,7 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     loaded.expect("it loads").tools()[0].clone()
 }
 
-/// One that one tenant sees, by its name.
+/// Returns a tool that only one tenant sees; its name contains the tenant's.
 fn own(tenant: &str) -> Tool {
     let (name, tenant) = (format!("only_for_{tenant}"), tenant.to_owned());
     let tool = Tool::native(Definition::new(&name, &name).expect("a name"), async |_: Value| {
@@ -43,8 +43,8 @@ fn own(tenant: &str) -> Tool {
         .with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
 }
 
-/// Everything that a tool can say of what it was told, and everything that is kept for it; in
-/// another order each time.
+/// Calls that return everything that a tool can tell of its input and of what is stored for it; in
+/// another order for each batch.
 fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
     let note = |action: &str, text: Option<String>| {
         let mut arguments = json!({ "action": action });
@@ -132,7 +132,7 @@ fn what_a_tenant_is_told_never_names_another() {
         let foreign: Vec<_> =
             told.iter().filter(|text| foreign.iter().any(|word| text.contains(*word))).collect();
         assert!(foreign.is_empty(), "{own} is told {foreign:?}");
-        // It is told much, and of itself: of what it asked, kept and was denied.
+        // The tenant is told much about itself: what it asked, stored and was denied.
         for said in ["title of ", "text of ", "elsewhere.example/", "only_for_"]
             .map(|words| format!("{words}{own}"))
         {

@@ -1,7 +1,7 @@
-//! Every example tool against its case files.
+//! Runs every example tool against its case files.
 //!
 //! `tests/cases/TOOL/CASE.json` holds `{"arguments" | "arguments_text", "context"?, "outcome"}`;
-//! `UPDATE=1` writes the outcome that was seen.
+//! with `UPDATE=1` the test writes the actual outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ struct Case {
     outcome: Value,
 }
 
-/// All cases of all tools of a component.
+/// Runs all cases of all tools of a component.
 fn component(name: &str) {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let component =
@@ -109,7 +109,7 @@ fn file_search() {
     component("file_search");
 }
 
-/// What these import needs a grant, and says so.
+/// Asserts the imports of a component that need a grant, and that the error names them.
 fn needs_grant(name: &str, expected: &[&str]) {
     let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
     let nothing = Grants::default();
@@ -140,7 +140,7 @@ fn a_tool_imports_only_what_it_uses() {
 /// Tested by name, in `grants.rs`.
 fn caller() {}
 
-/// Tested by name, in `files.rs`.
+/// Tested by name, in `files`.
 fn clerk() {}
 
 /// Tested by name, in the command's `path_to_grant.rs`.
@@ -167,7 +167,7 @@ fn prober() {}
 /// Tested by name, in `host/server/tests/http/files.rs`.
 fn reader() {}
 
-/// Tested by name, in `invoke.rs`.
+/// Tested by name, in `invoke`.
 fn relay() {}
 
 /// Tested by name, in `same`.
@@ -185,5 +185,5 @@ macro_rules! is_tested {
     };
 }
 
-// A component without a function of its name above does not compile.
+// Does not compile if a component has no function of its name above.
 toolcell_test_guests::for_each_component!(is_tested);

@@ -1,13 +1,13 @@
-//! Every reason, cause and limit that a call can end with stands in a test that produces it.
+//! Checks that a test produces each reason, cause and limit that a call can end with.
 //!
-//! The enums are open to the outside, so no `match` here could be complete: their variants are read
-//! from the source.
+//! The enums are `#[non_exhaustive]`, so no `match` here would have to be complete: their variants
+//! are read from the source.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Enums of the core library, each with what stands before its word in an ending.
+/// Enums of the core library: the file, the name, and the text before its word in an ending.
 const CAUSES: [(&str, &str, &str); 8] = [
     ("tool_error.rs", "Reason", ""),
     ("tool_error/raised.rs", "RaisedKind", "handler_raised/"),
@@ -19,7 +19,7 @@ const CAUSES: [(&str, &str, &str); 8] = [
     ("refusal.rs", "ResumeFault", "refusal/resume_"),
 ];
 
-/// What no test can produce, and why.
+/// Endings that no test can produce, and the reasons.
 const UNREACHED: [(&str, &str); 4] = [
     (
         "handler_raised/other_trap",
@@ -36,7 +36,7 @@ const UNREACHED: [(&str, &str); 4] = [
     ),
 ];
 
-/// The variants of an enum, as their words in JSON.
+/// Returns the variants of an enum, as their words in JSON.
 fn variants(source: &str, name: &str) -> Vec<String> {
     let (_, body) = source
         .split_once(&format!("pub enum {name} {{\n"))
@@ -61,8 +61,8 @@ fn snake_case(name: &str) -> String {
     word
 }
 
-/// Whether a string in this source is an ending with this cause: it starts with the cause, or ends
-/// with it when the cause is a limit, and no word goes on.
+/// Returns true if a string in this source is an ending with this cause: it begins with the cause,
+/// or ends with it if the cause is a limit, and no word continues.
 fn expects(source: &str, cause: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || c == '_';
     source.match_indices(cause).any(|(at, _)| {
@@ -74,7 +74,7 @@ fn expects(source: &str, cause: &str) -> bool {
     })
 }
 
-/// All tests in one text, without this one.
+/// Collects the text of all tests but this file.
 fn gather(folder: &Path, tests: &mut String) {
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
     {

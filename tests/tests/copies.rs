@@ -1,4 +1,4 @@
-//! What a store copies: counted, byte by byte.
+//! Counts the bytes that a store allocates.
 #![expect(
     unsafe_code,
     reason = "an allocator that counts is one, and hands everything on as it came"
@@ -12,20 +12,20 @@ use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore};
 struct Counting;
 
 thread_local! {
-    /// Bytes that this thread has asked for.
+    /// Bytes that this thread has allocated.
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: all of it is the system's.
+// SAFETY: all calls go to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ASKED.try_with(|asked| asked.set(asked.get() + layout.size()));
-        // SAFETY: as it came.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as it came.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -39,8 +39,8 @@ fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, ASKED.get() - before)
 }
 
-/// A list is of keys, and a write needs to know no more of a value than its size. Seen to fail with
-/// values copied on the way.
+/// Listing returns keys only, and a write needs only the sizes of the values. Fails without:
+/// avoiding copies of values on the way.
 #[test]
 fn a_value_is_copied_only_where_it_is_asked_for() {
     const VALUE: usize = 1 << 20;

@@ -1,8 +1,8 @@
-//! Takes down one defence after the other, and sees to it that the test which SPECIFICATION.md
-//! names for it fails.
+//! Switches off one control after the other, and checks that the test which SPECIFICATION.md names
+//! for it then fails.
 //!
-//! A test that passes all the same says nothing about its defence: it is a fault of the test, never
-//! of the switch.
+//! A test that passes nevertheless does not test its control: that is a fault of the test, never of
+//! the switch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,14 +16,14 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use toolcell::defence::{self, Defence};
 
-/// Seconds that a test has to notice. One that has to be killed has noticed nothing.
+/// Seconds that a test has to fail. A test that has to be killed has detected nothing.
 const PATIENCE: u32 = 60;
-/// KiB of memory that can be written to, so that what is let loose here does no harm: ten times
-/// what a test needs.
+/// KiB of writable memory, so that a guest without the control does no harm: ten times as much as a
+/// test needs.
 const MEMORY: u32 = 6 << 20;
-/// Tests at once.
+/// Tests that run at the same time.
 const AT_ONCE: usize = 2;
-/// Where the page says which test is which defence's.
+/// The heading of the section that maps controls to tests.
 const HEADING: &str = "\n## Defences\n";
 
 /// A line of the page: ``- `NAME`, row N: what it is for [`test`]``.
@@ -33,15 +33,15 @@ struct Line {
     test: String,
 }
 
-/// A test and what runs it.
+/// A test and the executable that runs it.
 #[derive(Debug, Clone)]
 struct Test {
     executable: PathBuf,
     /// The folder of its package, where cargo would run it.
     folder: PathBuf,
-    /// As the executable knows it.
+    /// The name that the executable knows.
     name: String,
-    /// Everything that a page may call it by.
+    /// The words that a page may use in its name.
     words: Vec<String>,
 }
 
@@ -68,8 +68,7 @@ fn lines() -> Vec<Line> {
     section.lines().filter_map(|text| text.strip_prefix("- `")).map(line).collect()
 }
 
-/// As cargo sees it that runs these tests: without what it sets for a test, which would have it
-/// build anew.
+/// Returns cargo without the variables that it sets for a test, which would make it build anew.
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let own = |name: &str| {
@@ -84,7 +83,7 @@ fn cargo() -> Command {
     cargo
 }
 
-/// All tests of the workspace, which cargo has built by the time that one of them runs.
+/// Lists all tests of the workspace, which cargo has built by the time that one of them runs.
 fn tests() -> Vec<Test> {
     let built = ["test", "--workspace", "--locked", "--no-run", "--message-format=json"];
     let output = cargo().args(built).output().expect("cargo runs");
@@ -125,8 +124,8 @@ fn tests() -> Vec<Test> {
     tests
 }
 
-/// The one test that the page means: each word of the name is one of the test's, and the last is
-/// the last.
+/// Finds the one test that the page names: each word of `name` is a word of the test, and the last
+/// words are equal.
 fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
     let words: Vec<_> = name.split(['/', ':', ' ']).filter(|word| !word.is_empty()).collect();
     let is_meant = |test: &&Test| {
@@ -143,7 +142,8 @@ fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
     }
 }
 
-/// Runs it alone, with the defence down: its own words on failing, or why that was none.
+/// Runs a test alone with the control switched off. Returns its message if it fails, or the reason
+/// that this was not its own failure.
 fn failure(test: &Test, defence: &str) -> Result<String, String> {
     let script = format!("ulimit -c 0; ulimit -d {MEMORY}; exec \"$0\" \"$@\"");
     let output = Command::new("timeout")
@@ -152,9 +152,9 @@ fn failure(test: &Test, defence: &str) -> Result<String, String> {
         .args([&test.name, "--exact"])
         .current_dir(&test.folder)
         .env("TOOLCELL_DOWN", defence)
-        // It fails on purpose: what it finds is not to be kept.
+        // The failure is intended: its snapshots must not be kept.
         .env("INSTA_UPDATE", "no")
-        // What crosses to a guest does so without them.
+        // Texts that cross to a guest must have no backtraces even with these settings.
         .envs([("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "1")])
         .output()
         .map_err(|error| error.to_string())?;
@@ -173,7 +173,7 @@ fn judged(output: &Output) -> Result<String, String> {
     if !said.contains("test result: FAILED. 0 passed; 1 failed") {
         return Err(format!("{}, and said at last: {}", output.status, last()));
     }
-    // A guest's words may look like it.
+    // A guest's output may look like a panic of the host.
     let is_ours = |panic: &&str| ["host/", "tests/"].iter().any(|folder| panic.starts_with(folder));
     let panic = said
         .rsplit(" panicked at ")
@@ -225,11 +225,11 @@ fn each_test_fails_when_its_defence_is_down() {
         let _ = writeln!(table, "{mark} {:24} {:72} {words}", line.defence, line.test);
     }
     assert_eq!(unproved, 0, "of these tests some say nothing of their defence:\n{table}");
-    // Past what catches a passing test's output: this is what the test is for.
+    // Written past the capture of a passing test's output: the table is the result of this test.
     let _ = std::io::stdout().write_all(table.as_bytes());
 }
 
-/// Compiles the source of the switch by itself, as a user's debug and release builds and as the
+/// Compiles the source of the switch alone, as a user's debug and release builds do and as the
 /// tests do.
 #[test]
 fn a_build_for_users_has_no_switch() {

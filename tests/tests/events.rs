@@ -1,4 +1,5 @@
-//! What observers and readers of a run are told and when, and where their code finds itself.
+//! Tests which events observers and readers of a run get, when they get them, and in which context
+//! their code runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -20,7 +21,7 @@ fn definition(name: &str) -> Definition {
     Definition::new(name, "").expect("a name")
 }
 
-/// One that waits for the only cell has not started.
+/// A call that waits for the only cell has not started.
 #[test]
 fn started_is_told_when_the_call_has_a_cell() {
     for placement in PLACEMENTS {
@@ -64,8 +65,8 @@ fn started_is_told_when_the_call_has_a_cell() {
     }
 }
 
-/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside the
-/// timers of all calls.
+/// A task that an observer spawns inside of a guest's poll, or at a deadline, does not run on the
+/// thread that keeps all calls' timers.
 #[test]
 fn an_observer_never_finds_the_timers() {
     for placement in PLACEMENTS {
@@ -109,7 +110,7 @@ fn an_observer_never_finds_the_timers() {
     }
 }
 
-/// One call has much to tell at once, the other needs to be polled often: it gets on with every
+/// One call emits many events at once, the other needs many polls: it makes progress with every
 /// event that is read.
 #[test]
 fn a_slow_reader_costs_no_call_its_time() {
@@ -155,7 +156,7 @@ fn a_slow_reader_costs_no_call_its_time() {
     assert_eq!((needed, settled, polls.load(Ordering::Relaxed)), (vec![true; NEEDED], 2, NEEDED));
 }
 
-/// Which call ends first is up to the tools, not to the order of the calls.
+/// The tools decide which call ends first, not the order of the calls.
 #[test]
 fn a_stream_tells_of_ends_as_they_come() {
     for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
@@ -177,7 +178,7 @@ fn a_stream_tells_of_ends_as_they_come() {
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
         let mut stream =
             Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(3));
-        // Everything that there is to read now, in short.
+        // Returns short forms of all events that can be read now.
         let mut read = || {
             let (mut context, mut told) = (Context::from_waker(Waker::noop()), Vec::new());
             while let Poll::Ready(Some(event)) = Box::pin(stream.next()).as_mut().poll(&mut context)
@@ -201,7 +202,7 @@ fn a_stream_tells_of_ends_as_they_come() {
     }
 }
 
-/// As many cells as may be at work are at work, and never more.
+/// Exactly as many cells are in use as the concurrency allows.
 #[test]
 fn concurrency_holds_for_components() {
     const MOST: usize = 3;
@@ -233,7 +234,7 @@ fn concurrency_holds_for_components() {
             let runner = runner.clone();
             wait(async move { runner.run(calls, options).await }).expect("it starts").messages
         };
-        // They end when all of them are at work.
+        // The calls end when all of them are running.
         assert!(run("waits", MOST, end).iter().all(|message| !message.is_error), "{placement:?}");
         assert!(
             run("echo", 50, AbortSignal::new()).iter().all(|message| !message.is_error),

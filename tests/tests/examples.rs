@@ -1,14 +1,14 @@
-//! The library's examples run, and print what they are there to show.
+//! Runs the library's examples and compares what they print.
 //!
-//! What differs from run to run (times, fuel, memory) is not compared. An example that no test runs
-//! is a failure.
+//! Parts that differ from run to run (times, fuel, memory) are not compared. An example that no
+//! test runs is a failure.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What differs from run to run.
+/// Patterns of parts that differ from run to run, and their replacements.
 const FILTERS: [(&str, &str); 7] = [
     (r#""fuel":\d+"#, r#""fuel":[FUEL]"#),
     (r#""wall_us":\d+"#, r#""wall_us":[TIME]"#),
@@ -23,7 +23,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
 }
 
-/// What an example prints, run as a reader runs it: from the root, without arguments.
+/// Returns the output of an example, run as a reader runs it: from the root, without arguments.
 fn printed(name: &str) -> String {
     let test = std::env::current_exe().expect("this test's path");
     let example = test.ancestors().nth(2).expect("target/PROFILE").join("examples").join(name);

@@ -1,4 +1,4 @@
-//! What holds for every handler: refusals, native closures, one terminal event, cancellation,
+//! Tests what holds for every handler: refusals, native closures, one terminal event, cancellation,
 //! overload.
 
 use std::future::Future;
@@ -111,10 +111,10 @@ fn native_halts_that_belong_to_the_loop() {
     }
 }
 
-/// Longer than anything takes that comes at all.
+/// Time after which a test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A handler of the embedder's own, which watches neither its time nor its step.
+/// A handler of the embedder's own, which ignores its deadline and its abort signal.
 struct Careless;
 
 impl Handler for Careless {
@@ -144,7 +144,7 @@ fn handlers_of_others_end_too() {
     assert_eq!(ending(&wait(hangs).result), "timeout/blocked");
 }
 
-/// What a handler holds, and what panics when it is dropped.
+/// A value of a handler that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -177,7 +177,7 @@ fn a_handler_that_panics_as_it_is_dropped_ends_its_own_call_only() {
     assert_eq!(*seen.lock().expect("no panic"), [started, ends[0], started, ends[1]]);
 }
 
-/// A handler of the embedder's own that has its work done by a task, and says when that died.
+/// A handler of the embedder's own that runs its work in a task, and reports that the task died.
 struct Elsewhere;
 
 impl Handler for Elsewhere {
@@ -204,7 +204,7 @@ fn a_handlers_word_for_its_own_death_is_kept() {
     );
 }
 
-/// What was checked is what runs, whatever name the call carries.
+/// The tool runs whose schema was checked, no matter which name the call carries.
 #[test]
 fn the_tool_decides_what_runs_not_the_calls_name() {
     let engine = toolcell_tests::engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
@@ -219,7 +219,7 @@ fn the_tool_decides_what_runs_not_the_calls_name() {
     );
 }
 
-/// A guest that is killed in the middle of its chatter is not heard after the call's last event.
+/// No event of a guest that is killed while it logs comes after the call's last event.
 #[test]
 fn nothing_comes_after_the_terminal_event() {
     for placement in PLACEMENTS {
@@ -233,7 +233,7 @@ fn nothing_comes_after_the_terminal_event() {
             (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
         let call = ToolCall::new("1", "hostile", "{}");
         wait(async move { executor.call(&tool, call, CallOptions::default()).await });
-        // The next call has its turn after the killed guest's.
+        // The next call of the guest runs after the killed one is gone.
         assert_eq!(
             ending(&toolcell_tests::call(&chatter, "hostile", "[]", limits).result),
             "refusal/invalid_arguments"
@@ -295,7 +295,7 @@ fn one_terminal_event_whatever_happens() {
     }
 }
 
-/// An observer that panics costs its own events and nothing else.
+/// An observer that panics loses its own events, without effect on the call.
 #[test]
 fn an_observers_panic_is_not_the_tools() {
     let tool = Tool::native(definition(), async |_: Value| json!(1)).expect("a tool");
@@ -309,7 +309,7 @@ fn narrow(placement: Placement) -> Engine {
     Engine::builder().placement(placement).cells(1).build().expect("an engine")
 }
 
-/// Dropping the future ends the guest: the only cell is free again, and the terminal event says so.
+/// Dropping the future ends the guest: the only cell is free again, and there is a terminal event.
 #[test]
 fn a_dropped_call_gives_its_cell_back() {
     for placement in PLACEMENTS {
@@ -336,8 +336,8 @@ fn a_dropped_call_gives_its_cell_back() {
     }
 }
 
-/// More calls than cells: the others wait, and a call that waits past its time is refused, never
-/// failed by the pool.
+/// If there are more calls than cells, the others wait. A call that waits past its time is refused;
+/// it never fails because of the pool.
 #[test]
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);
@@ -362,8 +362,8 @@ fn overload_is_a_refusal() {
     assert_eq!(endings, ["timeout/blocked", "refusal/overloaded", "ok"]);
 }
 
-/// Ten thousand calls wait for the only cell. One more is refused at once, and there is room again
-/// when they have gone.
+/// Ten thousand calls wait for the only cell. One more is refused at once, and calls are accepted
+/// again when they have gone.
 #[test]
 fn one_call_too_many_does_not_wait() {
     const WAITING: usize = 10_000;
@@ -398,7 +398,7 @@ fn one_call_too_many_does_not_wait() {
     }
 }
 
-/// Sixty-four guests that never end, on the engine's two threads, and a good tool between them.
+/// 64 guests that never end run on the engine's two threads, and a good tool between them.
 #[test]
 fn loops_end_and_a_neighbour_is_served() {
     for placement in PLACEMENTS {
@@ -438,7 +438,7 @@ fn loops_end_and_a_neighbour_is_served() {
     }
 }
 
-/// Without any runtime of the caller's: the engine brings its own timers.
+/// The caller has no runtime: the engine brings its own timers.
 #[test]
 fn needs_no_runtime_of_the_caller() {
     for placement in PLACEMENTS {

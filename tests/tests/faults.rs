@@ -1,4 +1,4 @@
-//! What a refusal says is bounded, whatever a stranger's schema multiplies.
+//! The text of a refusal is bounded, even for a schema that multiplies its faults.
 
 use serde_json::{Map, Value, json};
 use toolcell::{
@@ -10,7 +10,7 @@ use toolcell_tests::wait;
 /// Bytes: some hundred words for each fault that is spelled out.
 const MAX_TEXT: usize = 16 << 10;
 
-/// A string at the bottom of so many levels of so many equal alternatives each.
+/// A schema of a string below `depth` levels of `breadth` equal alternatives each.
 fn alternatives(depth: usize, breadth: usize) -> Value {
     let mut levels = Map::new();
     for level in 0..depth {
@@ -37,7 +37,7 @@ fn alternatives_of_alternatives_do_not_multiply() {
         for definition in
             [definition.clone().with_parameters(schema.clone()), definition.with_output(schema)]
         {
-            // Refused as a whole: nothing is bounded better.
+            // The definition is refused as a whole, so there is no text to bound.
             let Some(result) = call(definition) else {
                 assert!(depth > 1, "two alternatives are nothing unusual");
                 continue;

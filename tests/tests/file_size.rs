@@ -1,4 +1,5 @@
-//! A file-size limit of the process (`ulimit -f`): what exceeds it is an error of one write.
+//! Under a file-size limit of the process (`ulimit -f`), a write beyond it fails alone with an
+//! error.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use toolcell::{
 };
 use toolcell_tests::{ending, engine, wait};
 
-/// Tells this test that it has such a limit.
+/// The environment variable that marks the process with the limit.
 const LIMITED: &str = "TOOLCELL_TEST_LIMITED";
-/// Blocks of a file at most: four or eight MiB, as the shell counts them.
+/// Blocks of a file at most: four or eight MiB, depending on the shell's block size.
 const BLOCKS: &str = "8192";
 /// Bytes of a file that is too large.
 const TOO_MUCH: &str = "20000000";

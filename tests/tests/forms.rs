@@ -1,5 +1,5 @@
-//! `docs/events.md` and `docs/json.md` are complete and true: their examples are read by the
-//! library's types, and every event, kind and reason that these types know is named.
+//! Checks that `docs/events.md` and `docs/json.md` are complete and true: the library's types read
+//! their examples, and the pages name every event, kind and reason of these types.
 //!
 //! A block marked `json TYPE` has one value a line.
 
@@ -21,7 +21,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(root.join("docs").join(name)).expect("a page")
 }
 
-/// The values of all blocks of JSON, with the name of their type.
+/// Returns the values of all JSON blocks, with the names of their types.
 fn examples(page: &str) -> Vec<(String, Value)> {
     let mut examples = Vec::new();
     let mut lines = page.lines();
@@ -39,7 +39,7 @@ fn examples(page: &str) -> Vec<(String, Value)> {
     examples
 }
 
-/// What the type makes of it is what the page says.
+/// Asserts that a value is unchanged after it was read and written.
 fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
     let read: T = serde_json::from_str(&written.to_string())
         .unwrap_or_else(|error| panic!("{written}: {error}"));
@@ -64,7 +64,7 @@ fn check(kind: &str, example: &Value) {
     }
 }
 
-/// These are only written.
+/// Checks run events, which can be written but not read.
 fn run_event(example: &Value) {
     let event = match example["type"].as_str() {
         Some("run_halted") => {
@@ -93,7 +93,7 @@ fn the_examples_are_what_the_types_read_and_write() {
     }
 }
 
-/// The names that a type knows, from its error about one that it does not know.
+/// Returns the names that a type accepts, from its error about an unknown one.
 fn known<T: DeserializeOwned + Debug>(unknown: &Value) -> Vec<String> {
     let error =
         serde_json::from_str::<T>(&unknown.to_string()).expect_err("an unknown name").to_string();
@@ -152,7 +152,7 @@ fn every_kind_and_reason_is_described() {
     ] {
         assert_eq!(unnamed(&page, &names), Vec::<String>::new());
     }
-    // Every number of a receipt is in the example.
+    // The example has every number of a receipt.
     let receipt = serde_json::to_value(Usage::default()).expect("JSON");
     let fields = receipt.as_object().expect("an object");
     let shown = examples(&page).into_iter().find(|(kind, _)| kind == "Usage").expect("a receipt").1;

@@ -1,4 +1,4 @@
-//! Tools that reach out of their cell: what was granted, and nothing else.
+//! Tools that use capabilities outside of their cell get what was granted, and no more.
 //!
 //! A server on loopback shows what arrives, byte for byte.
 
@@ -53,7 +53,7 @@ fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Too
     load(engine, "fetch", grants, Missing::Refused).expect("it loads").tools()[0].clone()
 }
 
-/// The outcome of a call as JSON.
+/// Returns the outcome of a call as JSON.
 fn outcome(executor: &Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
     let call = ToolCall::new("1", tool.definition().name.as_str(), arguments.to_string());
     let (executor, tool) = (executor.clone(), tool.clone());
@@ -79,14 +79,14 @@ fn without_a_grant_it_is_not_loaded_and_the_refusal_says_what_to_grant() {
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/http"), "{error}");
 }
 
-/// Language runtimes import all that their SDK has, whatever the tool needs.
+/// Language runtimes import everything that their SDK has, also if the tool needs none of it.
 #[test]
 fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() {
     let engine = engine();
     for (needs, is_loaded) in [
         (&[["kv", "read notes/*", "to look"]][..], true),
         (&[["kv", "read notes/*", "to look"], ["reveal", "key", "to sign"]], false),
-        // What is silent may need each of its imports.
+        // A component without declared needs may need each of its imports.
         (&[], false),
     ] {
         let (engine, bytes) = (engine.clone(), asker(needs));
@@ -136,7 +136,7 @@ fn notes_outlive_the_call_and_each_tenant_has_its_own() {
         let list = outcome(&executor, &notes, &json!({"action": "list"}), stranger);
         assert_eq!(list["ok"]["value"]["titles"], json!([]));
     }
-    // The same store by another name is another store.
+    // The same keys in a store of another name are other keys.
     let mut grants = Grants::default();
     grants.keys.push("write *".parse().expect("a rule"));
     grants.store = Some("elsewhere".into());
@@ -241,12 +241,12 @@ fn a_request_goes_where_it_was_granted_and_nowhere_else() {
         assert!(seen["error"]["message"].is_string(), "{url}: {seen}");
     }
     assert_eq!((granted.requests().len(), other.requests().len()), (1, 0));
-    // Another spelling of the same place is the same place.
+    // Another spelling of the same address is the same address.
     let respelt = format!("http://0x7f.1:{}/open", granted.address.port());
     assert_eq!(said(&executor, &fetch, &json!({"url": respelt}))["ok"]["value"]["status"], 200);
 }
 
-/// `wasi:http`, as the HTTP libraries of guests use it, is the same way out.
+/// `wasi:http`, which the HTTP libraries of guests use, has the same rules.
 #[test]
 fn ordinary_http_goes_the_same_way() {
     let (engine, server, other) = (engine(), Server::echo(), Server::echo());
@@ -287,7 +287,7 @@ fn ordinary_http_goes_the_same_way() {
             "{path}: {refused}"
         );
     }
-    // What is no path of its own host is no request at all, and never leaves.
+    // A path that is not in origin form makes no request at all.
     for path in ["http://internal.example/", "//internal.example/in"] {
         assert!(post(server.address, path)["error"].is_object(), "{path}");
     }
@@ -349,7 +349,7 @@ fn a_request_ends_with_its_call() {
     let call = ToolCall::new("1", "fetch", json!({"url": url}).to_string());
     let options = CallOptions::default().with_limits(limits);
     let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
-    // Its own request ends a moment before the call does, or at the same time: either may be first.
+    // The request ends at the same time as the call, or a moment before: either may be seen first.
     let is_late = match &ended {
         CallResult::ToolError(error) => error.reason() == toolcell::Reason::Timeout,
         CallResult::Outcome(_) => serde_json::to_string(&ended).expect("JSON").contains("time"),

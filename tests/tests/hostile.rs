@@ -1,5 +1,5 @@
-//! Every way to misbehave, in every place where guest code runs, at both placements: the same typed
-//! end each time, and a process that goes on.
+//! Every misdeed, in every place where guest code runs, at both placements: the ending is the same
+//! typed one each time, and the process goes on.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
-/// Enough for a guest that behaves, and soon spent by one that does not.
+/// Limits that a good guest does not reach, and a bad one soon does.
 fn tight() -> Limits {
     Limits::default().with_fuel(20_000_000).with_memory(4 << 20).with_host_calls(1000)
 }
@@ -23,8 +23,8 @@ fn cell(placement: Placement) -> Engine {
     engine(placement, env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The limits that a misdeed is done under, and how it ends. A new one does not compile before it
-/// has its line.
+/// Returns limits, and the ending of a misdeed under them. The match makes a new misdeed a compile
+/// error until it has a row.
 fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
     let row = |expected| vec![(tight(), expected)];
@@ -54,7 +54,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
             (tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
         ],
         // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that
-        // goes beyond. A handle that is lent counts as often as it is lent.
+        // exceeds them. A lent handle counts each time it is lent.
         Misdeed::HoardObjects
         | Misdeed::HoardHandles
         | Misdeed::ForgeHandle
@@ -71,12 +71,13 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     }
 }
 
-/// How a misdeed calls out of its component, if it does.
+/// The calls that a misdeed makes out of its component.
 enum CallsOut {
     Never,
-    /// With numbers alone.
+    /// With numbers only.
     Plainly,
-    /// By way of its memory: through a table that is filled after the start functions have run.
+    /// With data in its memory: these go through a table that is filled after the start functions
+    /// have run.
     WithMemory,
 }
 
@@ -119,7 +120,8 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
     }
 }
 
-/// Every misdeed in one place. A new place does not compile before it is known when its code runs.
+/// Runs every misdeed in one place. The `match` makes a new place a compile error until it is
+/// listed as a place of a load or of a call.
 fn every_misdeed(place: Place) {
     match place {
         Place::Start | Place::Describe => at_load(place),
@@ -146,14 +148,14 @@ fn in_a_call(place: Place) {
                 let tool = component.tools()[0].clone();
                 let is_visible =
                     wait(async move { tool.is_visible(&CallContext::default()).await });
-                // A caller that the tool cannot be asked about is not told how it failed.
+                // If the tool cannot say that its caller may see it, the failure is not shown.
                 let is_hidden = matches!(place, Place::Visible) && !is_visible;
                 let expected = if is_hidden { "refusal/not_visible" } else { expected };
                 let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
                 let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
                 assert_eq!(ending(&completion.result), expected, "{what}");
                 assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
-                // The same engine, the next call: nothing is left behind.
+                // The next call on the same engine finds nothing left behind.
                 let good = load(&engine, Hostile::new(place, Misdeed::None).component())
                     .expect("a guest that behaves");
                 assert_eq!(
@@ -166,13 +168,13 @@ fn in_a_call(place: Place) {
     }
 }
 
-/// What runs before there is a tool ends the load, with the same typed end, under limits of the
-/// host's own.
+/// A misdeed before there is a tool ends the load, with the same typed ending, under the host's own
+/// limits.
 fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for misdeed in Misdeed::ALL.iter().copied() {
-            // The host's limits are one set: no second row.
+            // The host has one set of limits: no second row.
             let Some((_, expected)) =
                 rows(misdeed).into_iter().next().filter(|_| !depends(misdeed))
             else {
@@ -188,7 +190,8 @@ fn at_load(place: Place) {
     }
 }
 
-/// Whether it depends on the machine which of the host's limits a misdeed meets first at load.
+/// Returns true if it depends on the machine which of the host's limits a misdeed reaches first at
+/// load.
 fn depends(misdeed: Misdeed) -> bool {
     let loops = [Misdeed::Spin, Misdeed::TailCall, Misdeed::TailCallIndirect, Misdeed::DrawRandom];
     let long = [Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm];
@@ -246,7 +249,7 @@ fn in_start() {
     every_misdeed(Place::Start);
 }
 
-/// Bounds that no caller sets are where they are said to be: the receipt tells how far the guest
+/// Bounds that no caller sets lie where they are documented: the receipt shows how far the guest
 /// came.
 #[test]
 fn objects_and_handles_are_counted() {
@@ -263,7 +266,7 @@ fn objects_and_handles_are_counted() {
             );
             completion.usage
         };
-        // A pollable is two objects of 256: what it waits for, and itself.
+        // A pollable is two objects of 256: the thing that it waits for, and itself.
         assert_eq!(usage(Misdeed::HoardObjects).host_calls, 128 + 1);
         // Three instructions a round, 4096 handles, and a few instructions before the first.
         let fuel = usage(Misdeed::HoardHandles).fuel.expect("a metered call");
@@ -271,14 +274,14 @@ fn objects_and_handles_are_counted() {
     }
 }
 
-/// The bound is the cell's, in however many instances it holds them.
+/// The bound holds for the cell, over all instances that hold handles.
 #[test]
 fn handles_are_counted_over_all_instances() {
     let keeps = Hostile::new(Place::Start, Misdeed::KeepSome).component();
     let holding = |instances: usize| {
         let copies =
             section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
-        // Of the component after the one that is the guest's own interface.
+        // Instances of component 1; component 0 is the guest's own interface.
         [
             Hostile::answering(Answer::Echo).component(),
             section(of_component::COMPONENT, &keeps),
@@ -386,8 +389,8 @@ fn a_handlers_own_checks_refuse() {
 }
 
 /// Between two calls a guest counts its fuel in a register. The receipt of a loop that its deadline
-/// ends shows the work all the same: the longer it ran, the more. (How long it takes to do two
-/// million steps is the machine's business.)
+/// ends still shows the work: the longer it ran, the more. (The time for two million steps depends
+/// on the machine.)
 #[test]
 fn a_killed_loop_has_a_receipt() {
     for placement in PLACEMENTS {
@@ -404,8 +407,8 @@ fn a_killed_loop_has_a_receipt() {
     }
 }
 
-/// What stands in memory at the start counts too: a component that does not fit is told so, by
-/// limit.
+/// Memory that exists at the start counts too: the ending of a component that does not fit names
+/// the limit.
 #[test]
 fn a_component_that_does_not_fit_its_limit() {
     for placement in PLACEMENTS {
@@ -420,11 +423,11 @@ fn a_component_that_does_not_fit_its_limit() {
     }
 }
 
-/// The names of its functions are a guest's own words: short and harmless on the receipt of a trap.
+/// A guest chooses the names of its functions: in the receipt of a trap they are short and escaped.
 #[test]
 fn a_traps_names_are_short_and_harmless() {
-    // A terminal's clipboard, a line of a log, a word written backwards; and nearly the longest
-    // name that there can be.
+    // An escape sequence that sets a terminal's clipboard, a line break, text in reversed order;
+    // and nearly the longest possible name.
     let symbol: String = "\u{1b}]52;c;Y3VybA==\u{7}\n\u{202e}evil\u{0}".repeat(3000);
     let mut hostile = Hostile::new(Place::Execute, Misdeed::Recurse);
     hostile.symbol = symbol.leak();

@@ -1,4 +1,4 @@
-//! What passes from one cell to the next: nothing, where a slot connects them and where none does.
+//! Nothing passes from one cell to the next, with pool slots and without.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
     engine(isolation, placement, 1, Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/artifacts")))
 }
 
-/// The two kinds differ in their allocators alone, and share what was compiled.
+/// The two kinds of engine differ only in their allocators, and share compiled code.
 #[test]
 fn a_strict_engine_has_no_pool_and_shares_the_cache() {
     let cache = TempDir::new().expect("a directory");
@@ -47,9 +47,9 @@ fn a_strict_engine_has_no_pool_and_shares_the_cache() {
     }
 }
 
-/// Everything that looks for marks and leaves some, by its pages: each another component. Those
-/// with three memories beside their own take all that a cell has in the pool, so that no other
-/// component finds its last slot untouched.
+/// Returns guests with different numbers of pages, which look for marks and leave some, each a
+/// component of its own. Those with three more memories take all memories of a slot, so that no
+/// other component finds the last memory untouched.
 fn markers(engine: &Engine) -> Vec<Component> {
     let guest = |pages, more_memories| {
         let guest =
@@ -59,7 +59,7 @@ fn markers(engine: &Engine) -> Vec<Component> {
     [1, 16, 256, 1000].into_iter().flat_map(|pages| [guest(pages, 0), guest(pages, 3)]).collect()
 }
 
-/// Seen to fail with each of what is looked at in turn left as it was.
+/// Fails without: the reset of any one of the things that the guests look at.
 fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: usize) {
     let engine = one_cell(isolation, placement);
     let mischief = load(&engine, bytes("mischief")).expect("it loads");
@@ -87,7 +87,7 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
     }
 }
 
-/// One cell, so that each call has what the one before it had. Source: docs/threat-model.md, row
+/// One cell, so that each call gets what the call before it had. Source: docs/threat-model.md, row
 /// 54.
 #[test]
 fn nothing_is_left_in_a_slot() {
@@ -96,7 +96,7 @@ fn nothing_is_left_in_a_slot() {
     }
 }
 
-/// The same without slots.
+/// Like the test above, without slots.
 #[test]
 fn nothing_is_left_under_strict_isolation() {
     for placement in PLACEMENTS {
@@ -104,7 +104,7 @@ fn nothing_is_left_under_strict_isolation() {
     }
 }
 
-/// What looks for marks finds those of its own call: it runs more than once there.
+/// A guest that runs more than once in a call finds its own marks.
 #[test]
 fn marks_are_found_where_they_are() {
     let marks = Hostile { pages: 1, ..Hostile::new(Place::Realloc, Misdeed::LeaveMarks) };
@@ -116,8 +116,7 @@ fn marks_are_found_where_they_are() {
     );
 }
 
-/// Small cells, one after the other, as many as a moment allows; a campaign makes a hundred
-/// thousand.
+/// Calls small guests one after the other, for a moment. A campaign makes a hundred thousand calls.
 #[test]
 fn nothing_is_left_in_thousands_of_cells() {
     let engine = one_cell(Isolation::Pooled, Placement::Inline);

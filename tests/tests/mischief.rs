@@ -1,4 +1,4 @@
-//! Tools as a careless or hostile author would ship them, written in Rust with our own guest crate.
+//! Tools of a careless or hostile author, written in Rust with the project's guest crate.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn mischief(placement: Placement) -> Component {
         .expect("it loads")
 }
 
-/// A call and all its events.
+/// Makes a call. Returns its completion and all its events.
 fn observed(
     component: &Component,
     tool: &str,
@@ -161,13 +161,13 @@ fn output_becomes_log_events_within_bounds() {
     assert!(kept <= 1000, "{usage:?}");
 }
 
-/// Bytes of a line as its tool wrote it.
+/// Returns the number of bytes that a tool wrote for a log line, its line break included.
 fn heard(event: &Event) -> u64 {
     let Event::Log { message, .. } = event else { return 0 };
     message.len() as u64 + u64::from(message != "no end")
 }
 
-/// As many bytes as a second or so allows, also such as are no text.
+/// About as many bytes as a second allows, also bytes that are not UTF-8.
 #[test]
 fn a_flood_of_output_is_kept_or_counted_to_the_byte() {
     let free = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_log(10_000);

@@ -1,7 +1,7 @@
 //! A closure that cannot be a handler is a compile error that says what to write instead.
 //!
-//! The compiler is asked directly, with the library as it was built for these tests: nothing is
-//! built for it.
+//! The test calls the compiler with the library that was built for these tests: it builds nothing
+//! else.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +10,13 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-/// Beside the tests lie the libraries that they were linked with, and those of earlier builds.
+/// Returns the folder of the test's executable, which has the libraries of this and of earlier
+/// builds.
 fn folder() -> PathBuf {
     std::env::current_exe().expect("this test").parent().expect("its folder").to_owned()
 }
 
-/// All builds of a library, the newest first.
+/// Returns all builds of a library, the newest first.
 fn builds(library: &str) -> Vec<PathBuf> {
     let files =
         fs::read_dir(folder()).expect("its folder").map(|file| file.expect("a file").path());
@@ -32,8 +33,7 @@ fn builds(library: &str) -> Vec<PathBuf> {
     libraries
 }
 
-/// What the compiler says of a tool that is made so of this handler: its messages as JSON, none
-/// where it compiles.
+/// Compiles a tool with this handler. Returns the compiler's messages as JSON; none if it compiles.
 fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec<Value> {
     let scratch = tempfile::tempdir().expect("a directory");
     let source = scratch.path().join("misuse.rs");
@@ -68,10 +68,10 @@ fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec
     messages
 }
 
-/// The library as these tests were linked with it.
+/// Returns the library that these tests were linked with, and its `serde_json`.
 fn libraries() -> [PathBuf; 2] {
     let right = "async |_: Value| Value::Null";
-    // What an earlier compiler made, or was not made for each other, compiles nothing.
+    // Libraries of an earlier compiler, or not built for each other, compile nothing.
     let toolcells = builds("libtoolcell").into_iter();
     let mut pairs = toolcells.flat_map(|toolcell| {
         builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json])
@@ -180,7 +180,7 @@ fn a_wrong_closure_says_what_to_write() {
     }
 }
 
-/// Each call runs a clone of the closure: what it captures is shared by an `Arc`.
+/// Each call runs a clone of the closure: captured state has to be shared with an `Arc`.
 #[test]
 fn a_closure_that_cannot_be_cloned_says_why() {
     let wrong = "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }";

@@ -1,5 +1,5 @@
-//! A run's policy function: where its code finds itself, and what one that never returns costs
-//! others.
+//! Tests the policy function of a run: the context that it runs in, and the cost for others of one
+//! that never returns.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, mpsc};
@@ -15,14 +15,14 @@ use toolcell::{
 use toolcell_tests::wait;
 use tracing::Instrument as _;
 
-/// Functions of one runner that may be at it at once.
+/// Policy functions of one runner that may run at the same time.
 const PLACES: usize = 64;
 
 fn definition() -> Definition {
     Definition::new("t", "").expect("a name")
 }
 
-/// A runner of one tool, which fails or hangs as its arguments say.
+/// Returns a runner of one tool, which fails or hangs as its arguments say.
 fn runner() -> Runner {
     runner_of(definition())
 }
@@ -56,7 +56,7 @@ fn instead(text: &'static str) -> OnToolError {
     OnToolError::decide(move |_, _| Verdict::Continue(json!(text).into()))
 }
 
-/// Seen to hang with a policy that is waited for after the stop.
+/// Fails without: ending the wait for the policy at a stop (the run hangs).
 #[test]
 fn a_stop_ends_a_run_whose_policy_is_asked_and_asks_it_about_no_cancelled_call() {
     let (abort, asked) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
@@ -81,7 +81,8 @@ tokio::task_local! {
     static WHO: &'static str;
 }
 
-/// An async one runs in the call's own task: it sees its task-locals and its span, and it may wait.
+/// An async policy runs in the call's own task: it sees its task-locals and its span, and it may
+/// wait.
 #[test]
 fn an_async_policy_is_asked_in_the_calls_own_task() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -107,7 +108,7 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
         outcome.messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(contents, [r#"["0","no","ada","turn"]"#, r#"["1","no","ada","turn"]"#]);
     assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (2, None));
-    // A blocking one has a thread of its own, which has no task.
+    // A blocking policy runs on a thread of its own, which has no task.
     let seen =
         OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
     let options = RunOptions::default().with_on_tool_error(seen);
@@ -116,8 +117,8 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
     assert_eq!(outcome.expect("every name is known").messages[0].content, "null");
 }
 
-/// It panics as it is made or as it runs, or waits for ever: each halts the run, and its siblings
-/// end.
+/// A policy that panics when it is called or polled, or that never ends, halts the run; the other
+/// calls end.
 #[test]
 fn an_async_policy_that_fails_halts_the_run() {
     let made =
@@ -143,8 +144,8 @@ fn an_async_policy_that_fails_halts_the_run() {
     }
 }
 
-/// What it spawns runs where the run is, and never beside the timers that keep the deadlines of all
-/// calls.
+/// A task that the policy spawns runs on the caller's runtime, never on the thread with the timers
+/// of all calls.
 #[test]
 fn a_policy_finds_the_callers_runtime() {
     let caller = Builder::new_multi_thread()
@@ -170,8 +171,8 @@ fn a_policy_finds_the_callers_runtime() {
     }
 }
 
-/// As many as have a place never return: one more gets none in time, another runner's is asked all
-/// the same.
+/// All policies that may run at once never return: one more gets no place in time, but another
+/// runner's policy is called.
 #[test]
 fn policies_that_never_return_silence_no_other_runner() {
     let (stuck, gate) = (runner(), Arc::new(RwLock::new(())));
@@ -201,7 +202,7 @@ fn policies_that_never_return_silence_no_other_runner() {
     );
 }
 
-/// That time may be set by the run, its limits, the executor or the tool.
+/// This time may be set by the run, its limits, the executor or the tool.
 #[test]
 fn a_policy_has_as_much_time_as_the_call() {
     let (short, gate) = (Duration::from_millis(20), Arc::new(RwLock::new(())));

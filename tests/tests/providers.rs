@@ -1,5 +1,5 @@
-//! Definitions against the restrictions of each provider, told by checkers that share nothing with
-//! the conversions.
+//! Checks converted definitions against the restrictions of each provider, with checkers that share
+//! no code with the conversions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use toolcell_tests::{engine, wait};
 
 type Complaints = Vec<String>;
 
-/// What is wrong with the tools of a request.
+/// Returns the faults of a request's tools.
 fn complaints(provider: Provider, tools: &Value) -> Complaints {
     let mut found = Vec::new();
     let gemini = || tools.pointer("/0/functionDeclarations").and_then(Value::as_array);
@@ -97,7 +97,7 @@ fn anthropic(tool: &Value, found: &mut Complaints) {
     }
 }
 
-/// No plain yes or no for a member's schema, and no reference to nowhere.
+/// Finds members whose schemas are booleans, and references that lead nowhere.
 fn plain(schema: &Value, found: &mut Complaints) {
     walk(schema, &mut |keywords| {
         let members = keywords.get("properties").and_then(Value::as_object);
@@ -113,8 +113,8 @@ fn plain(schema: &Value, found: &mut Complaints) {
     });
 }
 
-/// Every object that may be a schema: what stands in lists and maps of schemas included, what is
-/// data left out.
+/// Calls `look` with every object that may be a schema, also in lists and maps of schemas, but not
+/// with objects that are data.
 fn walk(schema: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
     let Value::Object(keywords) = schema else { return };
     look(keywords);
@@ -223,7 +223,7 @@ fn every_example_tool_has_a_form_for_every_provider() {
     }
 }
 
-/// A stream of small numbers that is the same every time (xorshift).
+/// A deterministic random number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -239,7 +239,7 @@ impl Dice {
     }
 }
 
-/// A schema out of every keyword there is, sensible or not.
+/// Returns a schema of random keywords, sensible or not.
 fn schema(dice: &mut Dice, depth: usize) -> Value {
     if depth == 0 || dice.below(12) == 0 {
         return dice.one::<fn() -> Value>(&[
@@ -310,7 +310,7 @@ fn any_schema_is_refused_or_fits() {
         if let Value::Object(keywords) = &mut parameters {
             let defs = json!({"a": schema(&mut dice, 2), "b": schema(&mut dice, 2)});
             keywords.insert("$defs".into(), defs);
-            // Most arguments are what they should be.
+            // Most arguments have a valid form.
             if round % 4 > 0 {
                 keywords.insert("type".into(), json!("object"));
                 keywords.remove("enum");

@@ -1,4 +1,4 @@
-//! A registry's calls and its statistics: each call is counted once, in its tool.
+//! A registry's calls and its statistics: each call is counted once, for its tool.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +10,8 @@ use toolcell::{
 };
 use toolcell_tests::{ending, engine, load, wait};
 
-/// A tool that answers with `answer`, or fails in the handler's own words where its argument
-/// `fails` is there.
+/// Returns a tool that answers with `answer`, or with an error with the text of its argument
+/// `fails`.
 fn tool(name: &str, answer: &str) -> Tool {
     let answer = answer.to_owned();
     let parameters = json!({"type": "object", "properties": {"fails": {"type": "string"}}});
@@ -33,7 +33,7 @@ fn call(arguments: &str) -> ToolCall {
     ToolCall::new("c1", "t", arguments)
 }
 
-/// `count/success/failure`.
+/// Formats statistics as `count/success/failure`.
 fn counted(statistics: Statistics) -> String {
     format!("{}/{}/{}", statistics.count, statistics.success, statistics.failure)
 }
@@ -60,7 +60,7 @@ fn by_executor(registry: &Registry, arguments: &'static str) {
     wait(async move { Executor::new().call(&tool, call(arguments), CallOptions::default()).await });
 }
 
-/// Seen to fail with the counters in the registry: calls of the executor were not counted.
+/// Fails without: counters in the tool; counters in the registry missed calls of the executor.
 #[test]
 fn a_call_is_counted_once_from_each_caller() {
     type Caller = fn(&Registry, &'static str);
@@ -77,7 +77,7 @@ fn a_call_is_counted_once_from_each_caller() {
     }
 }
 
-/// Seen to fail with the executor refusing them as no JSON.
+/// Fails without: the executor accepting blank arguments.
 #[test]
 fn blank_arguments_are_an_empty_object() {
     let callers = [by_registry, by_runner, by_stepper, by_executor];
@@ -105,7 +105,7 @@ fn blank_arguments_are_an_empty_object() {
             );
         }
     }
-    // The form that the tool of a component gets.
+    // The arguments that the tool of a component gets.
     let engine = engine(Placement::Inline, env!("CARGO_TARGET_TMPDIR"));
     let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
     let (tool, events) =
@@ -162,7 +162,7 @@ fn a_name_is_called_or_told_as_unknown() {
     assert_eq!(other.unknown_tool(), None);
 }
 
-/// The place and the statistics stay; what a run has started with stays too.
+/// The position and the statistics stay, and a run keeps the tools that it started with.
 #[test]
 fn a_tool_is_replaced_in_one_step() {
     let registry = Registry::new();
@@ -207,7 +207,7 @@ fn the_last_error_is_kept() {
     for (arguments, expected) in [
         (r#"{"fails": "no such city"}"#, (None, "no such city")),
         (r#"{"fails": "panic"}"#, (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
-        // A success, and a refusal, which says nothing of the tool, leave it.
+        // A success does not change it, nor does a refusal, which is not the tool's failure.
         ("{}", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
         ("[]", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
     ] {

@@ -1,5 +1,4 @@
-//! Requests of tools as they arrive at a server: with the secrets that are theirs, and as they were
-//! checked.
+//! Requests of tools as they arrive at a server: with their own secrets, and as they were checked.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,13 @@ use toolcell_test_guests::bytes;
 use toolcell_tests::server::Server;
 use toolcell_tests::{context, wait};
 
-/// Headers that no request has: names and values. The host's own import has the same.
+/// Headers that no request may have: names and values. The tests of the host's own HTTP import use
+/// the same list.
 const SMUGGLED: &str = include_str!("../../host/core/src/egress/tests/smuggled.json");
 const HOSTS: [&str; 3] = ["one.example", "two.example", "three.example"];
 const TENANTS: [&str; 2] = ["a", "b"];
 
-/// Every name leads to this machine.
+/// Resolves every name to this machine.
 struct Loopback;
 
 impl Resolver for Loopback {
@@ -49,8 +49,8 @@ fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
     .expect("JSON")
 }
 
-/// Two tenants with a value each, two tools, three hosts: of each tool the secret is bound to one
-/// host, and to the third none is.
+/// There are two tenants with a value each, two tools and three hosts: the secret of each tool is
+/// bound to one host, and none to the third.
 #[test]
 fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
     let server = Server::echo();
@@ -114,7 +114,7 @@ fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
     assert_eq!(bound, expected.map(|place| (place, 1)));
 }
 
-/// A guest that speaks `wasi:http` without a library, and a server that shows what arrives.
+/// A guest that uses `wasi:http` without a library, and a server that records requests.
 struct Scene {
     server: Server,
     sender: Tool,
@@ -128,7 +128,7 @@ impl Scene {
         Self { server, sender }
     }
 
-    /// How it ended, and what came to the server of it.
+    /// Sends a request. Returns the outcome, and the requests that arrived at the server.
     fn send(
         &self,
         method: &str,
@@ -144,7 +144,7 @@ impl Scene {
         (end, self.server.taken())
     }
 
-    /// The one message that there is, with its head as it should be.
+    /// Returns the only form of the request that may arrive.
     fn plain(&self, method: &str, own: &str) -> String {
         let host = self.server.address;
         format!(
@@ -165,7 +165,7 @@ fn what_could_be_read_twice_never_leaves_by_ordinary_http_either() {
         );
     }
     assert_eq!(refused.len(), 60);
-    // The length is a library's to say where it is right, and the host's to write.
+    // A library may state the length if it is right; the host writes it.
     let (end, arrived) = scene.send("POST", &[["X-Own", "1"], ["Content-Length", "4"]], &[]);
     assert_eq!(arrived, [scene.plain("POST", "x-own: 1\r\n")], "{end}");
 }
@@ -197,7 +197,7 @@ fn methods_and_trailers_leave_as_they_were_checked() {
         let (end, arrived) = scene.send(method, &[], &[]);
         assert!(end["error"].is_object() && arrived.is_empty(), "{method:?}: {end} {arrived:?}");
     }
-    // No message has trailers: what they would say is not sent.
+    // Trailers are not sent.
     for name in ["x-own", "content-length", "authorization", "forwarded"] {
         let (end, arrived) = scene.send("POST", &[], &[[name, "7"]]);
         assert_eq!(arrived, [scene.plain("POST", "")], "{name}: {end}");
@@ -208,7 +208,7 @@ fn methods_and_trailers_leave_as_they_were_checked() {
     }
 }
 
-/// A library writes the body and sends the request after that.
+/// A library first writes the body, then sends the request.
 #[test]
 fn a_body_is_written_before_its_request_is_sent() {
     let (server, mut grants) = (Server::echo(), Grants::default());

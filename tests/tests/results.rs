@@ -1,5 +1,5 @@
-//! What callers get of a call and of a run: the events' end, messages, views, and one text for one
-//! failure.
+//! Results of a call and of a run for their callers: the last event, messages, views, and one text
+//! for each failure.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use toolcell::{
 };
 use toolcell_tests::{ending, wait};
 
-/// Ends as its arguments say.
+/// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
     let definition =
         Definition::new("t", "").expect("a name").with_attribute("team", json!("north"));
@@ -71,7 +71,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// Calls `c0`, `c1`, … that end so.
+/// Returns calls `c0`, `c1`, … that end in these ways.
 fn calls(ends: &[&str]) -> Vec<ToolCall> {
     let call = |(index, end): (usize, &&str)| {
         ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end}))
@@ -79,7 +79,7 @@ fn calls(ends: &[&str]) -> Vec<ToolCall> {
     ends.iter().enumerate().map(call).collect()
 }
 
-/// One that leaves questions as the tool asked them.
+/// Returns an executor that does not seal questions.
 fn executor() -> Executor {
     Executor::new().without_sealer()
 }
@@ -118,7 +118,8 @@ fn view(call: &ToolCall) -> ResultView {
     ResultView::of(&completed(call.clone()), tool.definition())
 }
 
-/// The earliest call in the input counts, whichever ended first, and its siblings end before.
+/// The first call of the input that halts counts, in any order of endings, and the other calls end
+/// first.
 #[test]
 fn a_halted_run_says_so_in_its_last_event() {
     let failed = |id: &str| json!({"halted_reason": "tool_error", "halt_tool_call_id": id});
@@ -182,7 +183,7 @@ fn what_a_question_offers_comes_as_the_tool_gave_it() {
     }
 }
 
-/// What every provider gets of a success.
+/// The content of a success that goes to every provider.
 #[test]
 fn a_message_without_a_value_is_the_content() {
     for (end, content) in [
@@ -296,7 +297,8 @@ fn a_run_tells_what_each_call_used() {
     assert!(usage.iter().all(|usage| usage["wall_us"].is_u64()), "{outcome}");
 }
 
-/// A payload of a common type is shown; of another one nothing can be known but that it was there.
+/// The payload of a panic is shown if it has a common type. Of any other type, only the panic is
+/// shown.
 #[test]
 fn what_a_panic_carried_is_told() {
     for (end, expected) in [

@@ -1,4 +1,4 @@
-//! A question and its answer, over a client that is not trusted.
+//! A question and its answer, through a client that is not trusted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ fn answered(mut context: CallContext, answer: Value, state: Option<&Json>) -> Ca
     context
 }
 
-/// The state of a question, which is there under a sealer.
+/// Returns the state of a question, which is always present with a sealer.
 fn state(completion: &Completion) -> Json {
     let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result else {
         panic!("{completion:?}")
@@ -61,7 +61,7 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
     let asked = call(&executor(), tool, ASKED, of_tenant("acme"));
     let first = state(&asked);
     assert!(is_sealed(&first), "{first}");
-    // An answer may lead to the next question, whose state has what was said so far.
+    // An answer may lead to the next question, whose state contains the answers so far.
     let again = call(
         &executor(),
         tool,
@@ -69,7 +69,7 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
         answered(of_tenant("acme"), json!({"party_size": 2}), Some(&first)),
     );
     let second = state(&again);
-    // The order of members and their spacing do not matter.
+    // The order and the spacing of members do not matter.
     let respelt = r#"{"time":"19:30","date":"2026-03-03"}"#;
     for answer in [json!({"name": "Ada"}), json!({"name": "Bob"})] {
         let booked = call(
@@ -86,7 +86,7 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
     }
 }
 
-/// What the seal is for: without it a client writes the state that it likes.
+/// Without the seal, a client can write any state.
 #[test]
 fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
     let desk = desk();
@@ -108,7 +108,7 @@ fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
     }
 }
 
-/// The executors of a process have one key, which another process does not know.
+/// The executors of a process share one key, which another process does not have.
 #[test]
 fn a_question_is_sealed_by_default() {
     let desk = desk();
@@ -129,7 +129,7 @@ fn a_question_is_sealed_by_default() {
 #[test]
 fn each_refusal_says_why() {
     let bytes = toolcell_test_guests::bytes("desk");
-    // The same tools in another component: one more custom section, named `x`.
+    // The same tools in another component: it has one more custom section, named `x`.
     let upgraded = component([bytes.as_slice(), &[0, 2, 1, b'x']].concat());
     let desk = component(bytes);
     let tool = desk.tool("book_table").expect("the tool");
@@ -265,7 +265,7 @@ fn definition() -> Definition {
     Definition::new("ask", "Asks.").expect("a name")
 }
 
-/// The seal says that the question was asked, also when the tool left nothing with it.
+/// The seal proves that the question was asked, also if the tool stored no state.
 #[test]
 fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
     let tool =
@@ -285,10 +285,10 @@ fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
     let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
     let completion = call(&executor, &tool, "{}", context.clone());
     assert_eq!(completion.result.value().expect("ok").as_str(), "\"yes\"", "{completion:?}");
-    // Native code has no digest: its version is what an embedder says.
+    // Native code has no digest: the embedder sets its version.
     let upgraded = call(&executor, &tool.clone().with_version("2"), "{}", context.clone());
     assert_eq!(ending(&upgraded.result), "refusal/resume_upgraded");
-    // Asked alone, the check says the same.
+    // A check without a call gives the same result.
     for (arguments, faults) in [("{}", 0), (r#"{"other": 1}"#, 1)] {
         let (executor, tool, options) =
             (executor.clone(), tool.clone(), CallOptions::default().with_context(context.clone()));
@@ -321,7 +321,7 @@ fn observers_see_the_sealed_state_and_a_large_one_is_an_invalid_return() {
     assert!(seen.len() == 4 && seen.iter().all(|event| !event.contains("ssss")), "{seen:?}");
 }
 
-/// Keeps the answers' states that it is shown when it is asked whether it is offered.
+/// A handler that records the states that its `visible` gets with an answer.
 #[derive(Clone, Default)]
 struct Curious(Arc<Mutex<Vec<Option<Json>>>>);
 
@@ -337,7 +337,8 @@ impl Handler for Curious {
     }
 }
 
-/// A list, and the search for the name that was meant, ask tools before any state was opened.
+/// A list of tools, and the search for the nearest name, call `visible` before any state was
+/// opened.
 #[test]
 fn a_list_shows_no_tool_a_state_that_was_not_opened() {
     let (curious, registry) = (Curious::default(), Registry::new());
@@ -357,7 +358,8 @@ fn a_list_shows_no_tool_a_state_that_was_not_opened() {
     assert_eq!(*curious.0.lock().expect("no panic"), [None, None]);
 }
 
-/// What a client that reads and writes JSON makes of numbers is still the same call.
+/// Numbers that a client wrote differently when it parsed and printed JSON are still the same
+/// arguments.
 #[test]
 fn respelt_numbers_are_the_same_arguments() {
     let tool = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {

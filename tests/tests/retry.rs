@@ -17,7 +17,8 @@ fn mischief(placement: Placement) -> Component {
         .expect("it loads")
 }
 
-/// A call, and a word for each of its events: the line of a log, the kind of any other.
+/// Makes a call. Returns its completion, and a word for each event: the line of a log, or the kind
+/// of any other event.
 fn run(tool: &Tool, arguments: &str, limits: Limits) -> (Completion, Vec<String>) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&events);
@@ -84,7 +85,7 @@ fn attempts_share_one_budget() {
     }
 }
 
-/// 1, 2, 3, as a guest counts them; a call that nothing tries again has no number.
+/// The numbers are 1, 2, 3, as a guest sees them; a call without a retry has no number.
 #[test]
 fn a_native_handler_sees_its_attempts_number() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -103,8 +104,8 @@ fn a_native_handler_sees_its_attempts_number() {
     assert_eq!(*seen.lock().expect("no panic"), [None, Some(1), Some(2), Some(3)]);
 }
 
-/// A cell for each attempt, and a time of its own; the third one's timeout is the call's. A handler
-/// that is dropped at its attempt's end is tried again as well.
+/// Each attempt has a cell and a time of its own; the timeout of the third one is the call's. A
+/// handler that is dropped at its attempt's end is tried again as well.
 #[test]
 fn a_guest_that_hangs_is_tried_again() {
     let retry = || {
@@ -137,8 +138,7 @@ fn a_guest_that_hangs_is_tried_again() {
     assert_eq!(answered.result.value().map(|value| value.as_str()), Some("2"), "{answered:?}");
 }
 
-/// A trap, a panic, and a handler that the executor drops at its deadline: the breaker counts them
-/// all.
+/// The breaker counts a trap, a panic, and a handler that the executor drops at its deadline.
 #[test]
 fn a_breaker_hears_of_every_ending() {
     let definition = || Definition::new("native", "").expect("a name");
@@ -169,7 +169,7 @@ fn a_breaker_hears_of_every_ending() {
     }
 }
 
-/// A host without a free cell says nothing of the tool that waits for one.
+/// A call that gets no free cell does not count as a failure of its tool.
 #[test]
 fn waiting_in_vain_for_a_cell_opens_no_breaker() {
     for placement in PLACEMENTS {

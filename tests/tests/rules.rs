@@ -1,5 +1,5 @@
-//! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules
-//! and the tool's own.
+//! Rules of the embedder and of the tool itself: callers that are offered a tool, calls that it
+//! takes, and faults of arguments.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,8 +48,8 @@ fn wasm(guest: Hostile) -> Tool {
     component.tools()[0].clone()
 }
 
-/// Too little fuel or time to be asked, or a state that no question left, shows nothing of a tool
-/// that its caller must not see.
+/// A tool that its caller must not see stays hidden, if the check lacks fuel or time, and if the
+/// call brings the state of no question.
 #[test]
 fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
     let guest = Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) };
@@ -95,7 +95,7 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
         for (tool, arguments, who, expected) in [
             (&hidden, r#"{"n": 1}"#, "admin", "ok"),
             (&hidden, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
-            // Who may not see it does not learn what it would take either.
+            // A caller that may not see the tool does not learn its parameters either.
             (&hidden, r#"{"m": 1}"#, "guest", "refusal/not_visible"),
             (&hidden_twice, r#"{"n": 1}"#, "admin", "ok"),
             (&hidden_twice, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
@@ -122,8 +122,8 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
     }
 }
 
-/// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are
-/// on its receipt.
+/// The observer of checks is told the fuel of checks outside of calls. The checks of a call are on
+/// its receipt.
 #[test]
 fn the_fuel_of_checks_beside_calls_is_told_apart() {
     let [tool, validating] = [Place::Visible, Place::Validate].map(|place| {
@@ -135,7 +135,7 @@ fn the_fuel_of_checks_beside_calls_is_told_apart() {
         sum.fetch_add(fuel, Ordering::Relaxed);
     });
     wait(async move {
-        // A cell can outlive its question for a moment.
+        // A cell can outlive its check for a moment.
         let hears = async || {
             let heard = async {
                 while told.swap(0, Ordering::Relaxed) == 0 {
@@ -162,8 +162,7 @@ fn the_fuel_of_checks_beside_calls_is_told_apart() {
     });
 }
 
-/// Where there are arguments, they count for visibility, before anything else is said of them; a
-/// list has none.
+/// Visibility sees the arguments of a call before they are validated; in a list there are none.
 #[test]
 fn visibility_sees_the_arguments_of_a_call() {
     let knows = |arguments: &Value| arguments.is_null() || arguments["word"] == "xyzzy";
@@ -218,7 +217,7 @@ fn visibility_sees_the_arguments_of_a_call() {
     }
 }
 
-/// A handler that is offered to who knows the word.
+/// A handler that is visible only to callers whose arguments have the word.
 struct Knows;
 
 impl Handler for Knows {
@@ -233,7 +232,7 @@ impl Handler for Knows {
     }
 }
 
-/// A component's tool that fails rests like any other.
+/// The breaker opens for a component's tool as for any other.
 #[test]
 fn a_tool_that_keeps_failing_is_given_a_rest() {
     let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort))
@@ -250,7 +249,7 @@ fn all_that_is_wrong_is_told_without_a_call() {
     let own =
         wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
     let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
-    // A caller that may not see a tool is not told what it takes.
+    // A caller that may not see a tool does not learn its parameters.
     let hides = wasm(Hostile {
         visible: false,
         problem: Some("not on a Sunday"),
@@ -284,8 +283,8 @@ fn all_that_is_wrong_is_told_without_a_call() {
     }
 }
 
-/// A list shows what is offered: by the embedder's rule, and by a component's own word. One that
-/// fails at it is not offered.
+/// A list shows the tools that are offered by the embedder's rule and by a component's own check. A
+/// tool whose check fails is not offered.
 #[test]
 fn a_list_shows_what_is_offered() {
     for placement in PLACEMENTS {
@@ -316,7 +315,8 @@ fn a_list_shows_what_is_offered() {
     }
 }
 
-/// A handler whose `visible` waits for another's, and whose `validate` never ends.
+/// A handler whose `visible` waits until those of other tools run too, and whose `validate` never
+/// ends.
 struct Slow {
     meeting: Arc<Barrier>,
     /// The names of the calls that it was to check.
@@ -352,7 +352,7 @@ impl Handler for Slow {
     }
 }
 
-/// One after the other none would ever be met.
+/// If tools were asked one after the other, they would wait for ever.
 #[test]
 fn a_list_asks_its_tools_side_by_side() {
     let (registry, slow) = (Registry::new(), Slow::new(3));
@@ -363,7 +363,7 @@ fn a_list_asks_its_tools_side_by_side() {
     assert_eq!(visible.len(), 3);
 }
 
-/// A check asked alone is that of the call: of the tool's name, within the tool's own time.
+/// A check without a call runs like the check of a call: with the tool's own name and time limit.
 #[test]
 fn a_check_without_a_call_is_the_calls() {
     let (slow, own) = (Slow::new(1), Duration::from_millis(10));

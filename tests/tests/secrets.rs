@@ -1,4 +1,5 @@
-//! A tool that was given the value of a secret, and says it wherever it can: no reader sees it.
+//! A tool that was given the value of a secret emits it in every way that it can: no reader sees
+//! it.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use toolcell_tests::{PLACEMENTS, context, wait};
 const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
 
-/// Answers with all that it was ever asked.
+/// Starts a server that answers with all requests so far.
 fn server() -> Server {
     let mut all = String::new();
     Server::start(Ipv4Addr::LOCALHOST, move |request| {
@@ -25,7 +26,7 @@ fn server() -> Server {
     })
 }
 
-/// The tool, what it may, and what observers heard of it.
+/// The tool, its executor, and the events that observers got.
 struct Scene {
     executor: Executor,
     tool: Tool,
@@ -69,7 +70,7 @@ impl Scene {
         self.say(&json!({"how": how, "words": words}))
     }
 
-    /// What observers heard since they were asked last, but for the arguments, which came from
+    /// Returns and removes the events so far, except those with the arguments, which came from
     /// outside.
     fn heard(&self) -> Vec<Event> {
         let events = std::mem::take(&mut *self.events.lock().expect("events"));
@@ -91,7 +92,7 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants
 }
 
-/// Whether a value, or as much as half of it, stands in a text.
+/// Returns true if a text contains a value, its reverse, or half of it.
 fn shows(text: &str, value: &str) -> bool {
     let backwards: String = value.chars().rev().collect();
     let (one, other) = value.split_at(value.len() / 2);
@@ -118,7 +119,7 @@ fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
             scene.gossip("deep", "")["ok"]["value"],
             json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]})
         );
-        // The last words of a guest are the error's.
+        // The last words of a guest become the message of the error.
         let panicked = scene.gossip("panic", "");
         assert!(
             panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"),
@@ -171,7 +172,7 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     for how in ["query", "header", "body"] {
         assert_eq!(scene.gossip(how, &server.url("/own/x"))["ok"]["value"], 200, "{how}");
     }
-    // What was denied for where it goes shows the value no more.
+    // A denial because of the destination does not show the value either.
     let elsewhere = format!("http://elsewhere.example/{OWN}");
     let denied =
         format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());

@@ -1,5 +1,5 @@
-//! What tenants share, and each one's part of it: cells, threads that wait, open files, the host's
-//! memory, the host itself.
+//! Resources that tenants share, and the part of each: cells, waiting threads, open files, the
+//! host's memory. Also: calls of tenants that are not defined.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use toolcell::{
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, context, ending, load, wait};
 
-/// Threads of a pool that one tenant keeps.
+/// Threads of a pool that one tenant can hold.
 const SHARE: usize = 8;
 
 fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
@@ -46,7 +46,7 @@ fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
     wait(made(tool.clone(), arguments.clone(), options))
 }
 
-/// A store that does not come back to one tenant until its gate is gone.
+/// A store that does not return for one tenant until its gate is dropped.
 struct Gated {
     store: SqliteStore,
     began: mpsc::Sender<()>,
@@ -104,7 +104,7 @@ impl KeyStore for Gated {
     }
 }
 
-/// Seen to fail with one pool for keys and files, and with one share for all tenants.
+/// Fails without: separate pools for keys and files, or a share for each tenant.
 #[test]
 fn a_tenant_whose_store_hangs_holds_up_no_other() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
@@ -128,7 +128,7 @@ fn a_tenant_whose_store_hangs_holds_up_no_other() {
     for _ in 0..SHARE {
         begun.recv().expect("a call waits for the store");
     }
-    // Its callers go; the store does not come back.
+    // The callers are gone; the store still does not return.
     wait(async move {
         for hog in hogs {
             hog.abort();
@@ -147,7 +147,7 @@ fn a_tenant_whose_store_hangs_holds_up_no_other() {
         "files are not keys"
     );
     drop(opens);
-    // What was begun went on to its end: this note is another one.
+    // The calls that had begun ran to their end, so this note is another one.
     let another = json!({"action": "add", "title": "bread", "text": "one loaf"});
     assert_eq!(ending(&call(&notes, &another, of("hog")).result), "ok", "it came back");
 }
@@ -158,7 +158,7 @@ fn reading(dir: &Path) -> Grants {
     grants
 }
 
-/// Seen to fail without the bound.
+/// Fails without: the bound.
 #[test]
 fn open_files_have_a_bound_that_the_tool_sees() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -169,7 +169,7 @@ fn open_files_have_a_bound_that_the_tool_sees() {
     };
     let (few, none) = (clerk(6), clerk(0));
     for _ in 0..3 {
-        // The directory itself is one.
+        // The directory itself is one open file.
         let all = call(
             &few,
             &json!({"steps": [look, look, look, look, look, look, ["release"], look]}),
@@ -179,7 +179,7 @@ fn open_files_have_a_bound_that_the_tool_sees() {
         let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
         assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
         assert_ne!(answers[5], "done");
-        // A tenant has half of it.
+        // A tenant has half of the files.
         let some = call(&few, &json!({"steps": [look, look, look]}), of("a"));
         let answers = some.result.value().expect("an answer").as_str().to_owned();
         assert!(
@@ -196,7 +196,7 @@ fn of_none() -> CallOptions {
     CallOptions::default()
 }
 
-/// Seen to fail without a tenant's bound on cells. Half of the endless calls run, half of them wait
+/// Fails without: the bound on a tenant's cells. Half of the endless calls run, half of them wait
 /// for the host.
 #[test]
 fn a_tenant_with_endless_calls_costs_the_others_none() {
@@ -226,7 +226,7 @@ fn a_tenant_with_endless_calls_costs_the_others_none() {
 
         let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
         let executor = Executor::new().with_limits(limits);
-        // Where a guest runs in the caller's task it keeps the thread for as long as it can.
+        // A guest in the caller's task keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
         let hog = endless.iter().cycle().take(10 * CELLS as usize);
         let mut hog: Vec<_> = hog
@@ -245,7 +245,7 @@ fn a_tenant_with_endless_calls_costs_the_others_none() {
     }
 }
 
-/// Seen to fail with requests that weigh nothing.
+/// Fails without: charging requests for host memory.
 #[test]
 fn what_the_host_keeps_for_a_cell_has_a_bound() {
     let mut grants = Grants::default();
@@ -278,7 +278,7 @@ fn a_guest_that_appends_headers_for_ever_comes_to_an_end() {
     );
 }
 
-/// Seen to fail with a tenant that is not defined narrowed by nothing.
+/// Fails without: the refusal of tenants that are not defined.
 #[test]
 fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
     static MADE: AtomicU64 = AtomicU64::new(0);
@@ -313,7 +313,7 @@ fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
         assert_eq!(ending(&said(executor, tenant, good)), expected, "{tenant:?}");
         assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
     }
-    // Whom it does not know learns nothing of what the tool takes.
+    // A caller of an unknown tenant does not learn the tool's parameters.
     let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else {
         panic!("it was made")
     };

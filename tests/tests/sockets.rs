@@ -1,4 +1,4 @@
-//! Sockets, which language runtimes import and no tool gets.
+//! Tests that no tool gets a socket, although language runtimes import them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use toolcell::{
 };
 use toolcell_tests::{engine, load, wait};
 
-/// The sockets of this process.
+/// Returns the sockets of this process.
 fn sockets() -> BTreeSet<String> {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
     let targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -22,8 +22,8 @@ fn sockets() -> BTreeSet<String> {
         .collect()
 }
 
-/// A tool tries each way to a listener on this machine: it is told that it may not, observers hear
-/// of each try, and nothing arrives. No descriptor of the host's becomes a socket meanwhile.
+/// A tool tries each way to a listener on this machine: it gets a permission error, observers get
+/// each denial, and nothing arrives. No descriptor of the host becomes a socket meanwhile.
 #[test]
 fn each_use_is_denied_and_no_socket_is_made() {
     let (tcp, udp) =
@@ -78,7 +78,7 @@ fn each_use_is_denied_and_no_socket_is_made() {
                 others,
                 ["connect", "listen", "bind", "send"].map(|way| format!("{way}: PermissionDenied"))
             );
-            // The guest's C library has no number for it.
+            // The guest's C library has no error number for it.
             assert!(resolve.starts_with("resolve: ") && !resolve.ends_with("done"), "{resolve}");
             let denied = std::mem::take(&mut *denied.lock().expect("no panic"));
             let expected =
@@ -91,7 +91,7 @@ fn each_use_is_denied_and_no_socket_is_made() {
     let nothing = |error: io::Error| assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     nothing(tcp.accept().expect_err("a connection has come"));
     nothing(udp.recv(&mut [0; 8]).expect_err("a datagram has come"));
-    // What would have come would have been seen.
+    // Shows that a connection would have been seen.
     let client = TcpStream::connect(tcp.local_addr().expect("an address")).expect("a connection");
     assert_eq!(tcp.accept().expect("it is seen").1, client.local_addr().expect("an address"));
 }

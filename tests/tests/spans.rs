@@ -1,4 +1,4 @@
-//! What an operator's traces show of calls.
+//! Tests the spans that calls leave in an operator's traces.
 
 use std::future::pending;
 use std::io;
@@ -42,7 +42,7 @@ impl Lines {
     }
 }
 
-/// The one line that says how the span of this call was closed.
+/// Returns the only line about the end of this call's span.
 fn closed<'a>(text: &'a str, id: &str) -> &'a str {
     let mut lines = text
         .lines()
@@ -76,7 +76,7 @@ fn a_span_per_call_says_how_it_ended() {
     tracing::subscriber::with_default(lines.subscriber(), || {
         block_on(call("good", "ok"));
         block_on(call("bad", "panic"));
-        // Killed: its future is dropped after it has started.
+        // Cancelled: its future is dropped after it has started.
         let mut killed = Box::pin(call("killed", "never"));
         let waker = std::task::Waker::noop();
         assert!(killed.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
@@ -100,7 +100,7 @@ fn a_span_per_call_says_how_it_ended() {
     assert!(!text.contains('\u{1b}'), "no escape of a stranger's:\n{text}");
 }
 
-/// However a call of a run ends, and whether it ran at all.
+/// For every ending of a call of a run, also for calls that did not run.
 #[test]
 fn a_span_per_call_of_a_run() {
     let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {

@@ -1,5 +1,5 @@
-//! What strangers write: schemas that point at the host's network, and errors that would be more
-//! than an error.
+//! Tests untrusted input: schemas that refer to the host's network, and error texts that try to
+//! break out of their JSON string.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +11,8 @@ use toolcell::{
 };
 use toolcell_tests::wait;
 
-/// Schemas that name a schema elsewhere, at the root and within, by each keyword that can.
+/// Returns schemas that refer to the URL `at`, at the root and nested, with each keyword that can
+/// refer.
 fn pointing(at: &str) -> Vec<Value> {
     let keywords =
         ["$ref", "$schema", "$id", "id", "$dynamicRef", "$recursiveRef", "$anchor", "$vocabulary"];
@@ -53,14 +54,14 @@ fn no_schema_is_fetched() {
         }
     }
     assert!(loaded > 0, "some are only names");
-    // A client that had connected would stand in line here.
+    // A client that had connected would wait here.
     assert_eq!(
         listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind()),
         Err(ErrorKind::WouldBlock)
     );
 }
 
-/// Words that were meant for another reader than the model, or for more than an error.
+/// Returns texts that try to break out of their JSON string, or to pass for instructions or markup.
 fn texts() -> Vec<String> {
     let short = [
         "",
@@ -101,8 +102,8 @@ fn texts() -> Vec<String> {
         .collect()
 }
 
-/// Whatever an error says, it is one string in one member. The contract has it passed through
-/// unchanged, so what it may cost is the limit of a result.
+/// The text of an error is always one string in one member. The contract passes it through
+/// unchanged, so the limit of a result bounds its cost.
 #[test]
 fn an_errors_words_stay_in_their_place() {
     for text in texts() {

@@ -1,5 +1,5 @@
-//! A tenant's tools in a process of their own: the same calls, and a death that no other tenant
-//! notices.
+//! A tenant's tools in a process of their own: the calls behave alike, and the death of the process
+//! affects no other tenant.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
@@ -14,7 +14,7 @@ use toolcell::{
 };
 use toolcell_tests::{context, ending, engine, load, wait};
 
-/// Until then something comes about, or never does.
+/// Time after which a test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
 const WARD: &str = env!("CARGO_BIN_EXE_ward");
 
@@ -56,7 +56,7 @@ fn eventually(mut comes_about: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Whether a process does something. One that is dead but not waited for does not.
+/// Returns true if a process runs; a zombie does not.
 fn lives(pid: u32) -> bool {
     let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -67,7 +67,7 @@ fn send(pid: u32, signal: Signal) {
     rustix::process::kill_process(pid, signal).expect("it is ours");
 }
 
-/// A call that runs, and how it ends.
+/// Starts a call and waits until it runs. Returns the channel of its completion.
 fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
     let ((begins, begun), (ends, ended)) = (mpsc::channel(), mpsc::channel());
     let tool = worker_process.tool(tool).expect("the tool").clone();
@@ -95,7 +95,7 @@ fn each_has_a_process_and_an_environment_of_its_own() {
     assert_ne!(first, second);
     assert!(![first, second].contains(&json!(std::process::id())));
     let mut environment = said(&call(&other, "environment", json!({})));
-    // What tests tell every child of theirs.
+    // The variable that tests pass to all their children.
     environment.as_object_mut().expect("variables").remove("TOOLCELL_DOWN");
     assert_eq!(environment, json!({"GIVEN": "to one"}));
     let bounds = said(&call(&other, "bounds", json!({})));
@@ -112,7 +112,7 @@ fn each_has_a_process_and_an_environment_of_its_own() {
     assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
 }
 
-/// Result, receipt and events of a component's calls, with and without a worker process.
+/// Compares result, receipt and events of a component's calls, with and without a worker process.
 #[test]
 fn a_call_is_what_it_is_without_a_worker_process() {
     let scratch = env!("CARGO_TARGET_TMPDIR");
@@ -156,7 +156,7 @@ fn a_call_is_what_it_is_without_a_worker_process() {
         );
         assert_eq!(with, without, "{tool} {arguments}");
     }
-    // Whether it has come to its sleep by then is the machine's.
+    // It depends on the machine if the tool has reached its sleep by then.
     let impatient = call(&there, "impatient", json!({})).result;
     assert!(
         ["timeout/blocked", "timeout/deadline"].contains(&ending(&impatient).as_str()),
@@ -164,7 +164,7 @@ fn a_call_is_what_it_is_without_a_worker_process() {
     );
 }
 
-/// Where a call comes from, the caller's wish to end, and rules of the child's own.
+/// The call's context, the abort signal, and the rules of the child reach the other process.
 #[test]
 fn what_goes_with_a_call_arrives() {
     let worker_process = worker_process();
@@ -218,7 +218,7 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
         let died = Instant::now();
         let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
-        // The next one is there, and it is the next one that answers.
+        // The next child is there, and it is the one that answers.
         let next = said(&call(&one, "pid", json!({})));
         assert!(
             died.elapsed() < PATIENCE && next == json!(one.pid()) && next != json!(before),
@@ -327,7 +327,7 @@ fn a_child_that_keeps_a_call_that_is_over_is_killed() {
     assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
 }
 
-/// Makes a call, and drops it when this says that it runs.
+/// Makes a call, and drops it when `begun` reports that it runs.
 fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
     wait(async move {
         let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
@@ -351,7 +351,7 @@ fn a_dropped_call_leaves_nothing() {
     assert!(eventually(|| said(&call(&worker_process, "hanging", json!({}))) == json!(0)));
 }
 
-/// A sink that owns the worker process, and is let go of with the last call that it heard of.
+/// An event sink that owns the worker process is dropped after the last call that it observes.
 #[test]
 fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
     let one = worker_process();

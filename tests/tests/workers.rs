@@ -1,5 +1,5 @@
-//! Worker processes as attackers have them: what one says that was taken over, and what one
-//! inherits.
+//! Tests worker processes against attackers: messages from a compromised worker, and the file
+//! descriptors that a worker inherits.
 
 use std::fs;
 use std::sync::mpsc;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use toolcell::{CallOptions, Completion, Executor, Limits, Tool, ToolCall, WorkerProcess};
 use toolcell_tests::{ending, wait};
 
-/// Longer than anything takes here that ends.
+/// Time after which a call counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time of a call that nothing but its deadline ends.
+/// The time of a call that only its deadline ends.
 const SHORT: Duration = Duration::from_millis(400);
 /// MiB that this process may grow by under a flood: what is kept for one call, many times over.
 const GROWTH: u64 = 256;
@@ -29,7 +29,7 @@ async fn made(tool: Tool, time: Duration) -> Completion {
     executor.call(&tool, call, CallOptions::default()).await
 }
 
-/// How a call of a tool ends, which it does.
+/// Makes a call of a tool, which must end, and returns its ending.
 fn ends(worker_process: &WorkerProcess, tool: &str, time: Duration) -> String {
     let tool = worker_process.tool(tool).expect("the tool").clone();
     let (end, ended) = mpsc::channel();
@@ -37,7 +37,7 @@ fn ends(worker_process: &WorkerProcess, tool: &str, time: Duration) -> String {
     ended.recv_timeout(PATIENCE).expect("it ends")
 }
 
-/// MiB of memory that this process has.
+/// Returns the resident memory of this process in MiB.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
@@ -73,7 +73,7 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
             (worker_process(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
         let time = if expected == "timeout/blocked" { SHORT } else { PATIENCE };
         assert_eq!(ends(&impostor, "asked", time), expected, "{mode}");
-        // The next call is the next child's, if it takes one: it ends too.
+        // The next call goes to the next child, if it accepts one: it ends too.
         let again = ends(&impostor, "asked", SHORT);
         let known = [expected, "handler_exit/died", "timeout/blocked"];
         assert!(
@@ -86,7 +86,7 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
     }
 }
 
-/// A call that waits for the child is not the child's to answer.
+/// A child may not answer a call that it was not sent.
 #[test]
 fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
     let impostor = worker_process(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
@@ -95,11 +95,11 @@ fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
     assert_ne!(impostor.pid(), before);
 }
 
-/// A file that a library of C has open, for instance.
+/// Such as a file that a C library has open.
 #[test]
 fn a_worker_inherits_no_descriptor_but_its_own() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    // Without the flag that would close it.
+    // `dup` does not set close-on-exec.
     let _inherited = rustix::io::dup(file.as_file()).expect("a descriptor");
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");

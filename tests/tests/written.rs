@@ -1,4 +1,4 @@
-//! What calls, runs and steps hand back is read again from its own JSON.
+//! The results of calls, runs and steps can be read again from their own JSON.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,8 @@ use toolcell::{
 };
 use toolcell_tests::wait;
 
-/// Reads it from its text, and from its members in another order; what is read says the same.
+/// Reads a value from its text, and from its members in another order; both are equal and print the
+/// same.
 fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(written: &Value) {
     let read: T = serde_json::from_str(&written.to_string())
         .unwrap_or_else(|error| panic!("{written}: {error}"));
@@ -218,7 +219,7 @@ fn events_are_read_again() {
     );
 }
 
-/// A text of 127 levels is the deepest that there is, wherever it stands.
+/// 127 levels is the deepest nesting that can be read, wherever the value stands.
 #[test]
 fn the_deepest_value_is_read_again() {
     let deep = format!("{}1{}", "[".repeat(127), "]".repeat(127));
@@ -260,7 +261,7 @@ fn tool() -> Tool {
     Tool::native(definition, handler).expect("a tool")
 }
 
-/// As text, with times cut to what the text says of them.
+/// Like `same`, from the JSON of a value, which cuts its times to the precision of the text.
 fn told<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     same::<T>(&serde_json::to_value(value).expect("JSON"));
 }

@@ -1,4 +1,4 @@
-//! The campaign of attacks: built with the whole workspace, then run as it is.
+//! Runs the attack campaign, after building the whole workspace.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, ensure_target};
 
 use crate::shell::{cargo, root};
 
-/// Plays it, and gives back its exit code.
+/// Runs the campaign with these arguments, and returns its exit code.
 pub(crate) fn run(arguments: &[&str]) -> Result<u8> {
     ensure_target(COMPONENT_TARGET)?;
     ensure_target(BARE_TARGET)?;
@@ -16,6 +16,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<u8> {
     let program = own.with_file_name("attack").with_extension(std::env::consts::EXE_EXTENSION);
     let status =
         Command::new(program).args(arguments).status().context("the campaign does not run")?;
-    // Without a code it was killed.
+    // Without a code it was killed by a signal.
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

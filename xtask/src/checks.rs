@@ -1,4 +1,4 @@
-//! Checks by other programs: a line for each, and a summary at the end.
+//! Checks by external programs: prints a line for each, and a summary at the end.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::say;
 
-/// A program that runs for longer hangs.
+/// A program that runs longer is killed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What passed, and what failed.
+/// The results of checks so far.
 #[derive(Default)]
 pub(crate) struct Checks {
     passed: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// Notes one check; `why` tells what is wrong.
+    /// Records a check; `why` is the reason for a failure.
     pub(crate) fn note(&mut self, name: &str, why: Option<&str>) {
         say(&format!("check {name} ... {}\n", if why.is_none() { "ok" } else { "FAILED" }));
         match why {
@@ -28,8 +28,8 @@ impl Checks {
         }
     }
 
-    /// Runs a program that prints a line `ok: NAME` for each of its checks. It fails as a whole if
-    /// it ends otherwise than with 0, or checks nothing.
+    /// Runs a program that prints a line `ok: NAME` for each of its checks. Also records a failure
+    /// if its exit status is not 0 or it makes no check.
     pub(crate) fn program(&mut self, title: &str, command: &mut Command) -> Result<()> {
         let ended = run(command).with_context(|| format!("{title} does not run"))?;
         let mut checked = 0;
@@ -57,7 +57,7 @@ impl Checks {
     }
 }
 
-/// How a program ended, and what it printed.
+/// The end of a program: success, and its output.
 pub(crate) struct Ended {
     pub(crate) success: bool,
     pub(crate) stdout: String,
@@ -70,7 +70,7 @@ impl Ended {
     }
 }
 
-/// Runs a program to its end, or kills it when it hangs.
+/// Runs a program to its end, or kills it after `PATIENCE`.
 pub(crate) fn run(command: &mut Command) -> Result<Ended> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;

@@ -1,6 +1,6 @@
-//! Clients of others against `toolcell serve`: the agents of `clients/`, in Python and TypeScript,
-//! over HTTP and over MCP with the official SDKs, and the MCP Inspector with the settings that
-//! `docs/clients.md` tells users to copy.
+//! Checks `toolcell serve` with clients of other projects: the agents of `clients/`, in Python and
+//! TypeScript, over HTTP and over MCP with the official SDKs, and the MCP Inspector with the
+//! settings that `docs/clients.md` tells users to copy.
 
 use std::fs;
 use std::process::Command;
@@ -12,14 +12,14 @@ use crate::registries::{Packages, path_with};
 use crate::served::Served;
 use crate::shell::root;
 
-/// A session, and no session.
+/// MCP with sessions, and without.
 const MODES: [&str; 2] = ["legacy", "2026-07-28"];
 const LANGUAGES: [&str; 2] = ["python", "typescript"];
 /// The page whose settings the Inspector uses.
 const PAGE: &str = "docs/clients.md";
 const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
-/// Runs them all.
+/// Runs all clients.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
     let programs: Vec<(&str, Option<(&str, bool)>)> = LANGUAGES
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<()> {
             std::iter::once((*language, None)).chain(mcp)
         })
         .collect();
-    // A tenant for each program: its usage is that of the program alone.
+    // One tenant for each program, so that a tenant's usage is that of one program.
     let tenants: Vec<String> =
         (0..=programs.len()).map(|number| format!("client-{number}")).collect();
     let served = Served::start("clients", &tenants.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -56,7 +56,7 @@ pub(crate) fn run() -> Result<()> {
         };
         let name = if mcp.is_some() { "agent_mcp" } else { "agent_http" };
         command.arg(folder.join(format!("{name}.{kind}"))).env("TOOLCELL_KEY", &served.keys[at]);
-        // Nothing is written beside the sources.
+        // Keeps Python from writing bytecode beside the sources.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let title = match mcp {
             None => {
@@ -79,7 +79,8 @@ pub(crate) fn run() -> Result<()> {
     checks.finish()
 }
 
-/// Each block of settings on the page, and its URL, list and call a tool.
+/// Makes the Inspector list tools and call one, with each block of settings on the page and with
+/// its URL.
 fn inspector(
     checks: &mut Checks,
     packages: &Packages,
@@ -95,8 +96,8 @@ fn inspector(
         let mut target = Vec::new();
         if let Some((_, rest)) = section.split_once("```json\n") {
             let settings = rest.split("```").next().unwrap_or_default();
-            // As the page says: the absolute path, and the tenant. The Inspector reads one of the
-            // two names of the member.
+            // Fills in the absolute path and the tenant, as the page says. The Inspector reads one
+            // of the two names of the member.
             let settings = settings
                 .replace("/path/to/toolcell.toml", &served.config.display().to_string())
                 .replace(".toml\"]", &format!(".toml\", \"--tenant\", \"{tenant}\"]"))

@@ -1,4 +1,5 @@
-//! The public MCP conformance suite against the fixture of `toolcell-server`.
+//! Runs the public MCP conformance suite against the example server `conformance` of
+//! `toolcell-server`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -11,11 +12,12 @@ use crate::shell::{cargo, root, say};
 
 /// The program of the suite.
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-/// The requirement sets, one for each era, and the scenarios of each: if fewer pass, the suite did
-/// not run them.
+/// The requirement sets, one for each protocol era, with the number of scenarios that must pass at
+/// least: if fewer pass, the suite did not run them.
 const SETS: [(&str, usize); 2] = [("2025-11-25", 30), ("2026-07-28", 37)];
 
-/// Runs both sets. Fails if a scenario fails that is not listed, or one passes that is.
+/// Runs both sets. Fails if an unlisted scenario fails, or one that is listed as an expected
+/// failure passes.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
     cargo(root(), &["build", "--workspace", "--locked", "--example", "conformance"])?;
@@ -30,7 +32,7 @@ pub(crate) fn run() -> Result<()> {
     let output = fixture.stdout.take().context("the fixture has no output")?;
     BufReader::new(output).read_line(&mut url).context("the fixture does not say its URL")?;
     let results = SETS.map(|set| check(&packages, url.trim(), set));
-    // Closing its standard input ends it.
+    // The fixture ends when its standard input is closed.
     drop(fixture.stdin.take());
     fixture.wait().context("the fixture does not end")?;
     results.into_iter().collect()
@@ -51,7 +53,7 @@ fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Re
     Ok(())
 }
 
-/// The scenarios of a summary that passed: "✓ ping: 1 passed, 0 failed".
+/// Counts the scenarios of a summary that passed a check: "✓ ping: 1 passed, 0 failed".
 fn passed(output: &str) -> usize {
     let (_, summary) = output.split_once("SUMMARY").unwrap_or_default();
     let counts = summary.lines().filter_map(|line| line.strip_prefix("✓ ")?.split_once(": "));

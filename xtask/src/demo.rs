@@ -1,7 +1,8 @@
-//! The README's first command: build what is missing, then a tour of good and hostile tools.
+//! The first command of the README: builds what is missing, then gives a tour of good and hostile
+//! tools.
 //!
-//! Invariants: the tour runs the real command on real components; a step that ends otherwise than
-//! told fails the demo.
+//! Invariants: the tour runs the real command on real components; a step with another ending than
+//! its table says fails the demo.
 
 mod steps;
 mod world;
@@ -17,11 +18,11 @@ use crate::shell::{cargo, guest_workspaces, root, say};
 use steps::{Reach, SERVER, STATE, STEPS, Step};
 use world::{TOKEN, TOKEN_VARIABLE, World};
 
-/// Lines that are shown of what is approved: the component, its imports, the first words of its
-/// first tool.
+/// Lines that are shown of an approval: the component, its imports, the beginning of its first
+/// tool.
 const APPROVED_LINES: usize = 9;
 
-/// Builds and tours, and says how to go on.
+/// Builds, runs the tour, and prints how to go on.
 pub(crate) fn run() -> Result<()> {
     tour()?;
     let tour = Tour::new()?;
@@ -33,7 +34,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Builds and tours.
+/// Builds and runs the tour.
 pub(crate) fn tour() -> Result<()> {
     say("1/3  The WebAssembly target and the example tools\n");
     ensure_target(COMPONENT_TARGET)?;
@@ -43,13 +44,14 @@ pub(crate) fn tour() -> Result<()> {
     say(
         "2/3  toolcell itself; the first time this compiles the WebAssembly engine, which takes some minutes\n",
     );
-    // The whole workspace: the tests need it in the same shape, and so nothing is built twice.
+    // Builds the whole workspace with the features that the tests need, so that nothing is built
+    // twice.
     cargo(root(), &["build", "--workspace", "--locked"])?;
     say("3/3  The tour\n");
     Tour::new()?.run()
 }
 
-/// The command, and where its components are, its cache and the key of its questions.
+/// The paths of the command and of its cache, which also holds the key that seals states.
 struct Tour {
     toolcell: PathBuf,
     cache: PathBuf,
@@ -64,7 +66,7 @@ impl Tour {
         Ok(Self { toolcell, cache: folder.join("demo-cache") })
     }
 
-    /// Runs all steps, and ends at the first that does not end as told.
+    /// Runs all steps; fails at the first with another ending than expected.
     fn run(&self) -> Result<()> {
         let start = Instant::now();
         let world =
@@ -81,7 +83,7 @@ impl Tour {
         Ok(())
     }
 
-    /// The command with what this step may use.
+    /// Returns the command with the options that this step needs.
     fn command(&self, step: &Step, world: &World) -> Command {
         let mut command = Command::new(&self.toolcell);
         command
@@ -109,8 +111,8 @@ impl Tour {
             .with_context(|| format!("{name}.wasm was not built"))
     }
 
-    /// Runs one step as a person would type it, and shows it. Returns the state of its question,
-    /// which the next step may bring back.
+    /// Runs one step as a person would type it, and prints it. Returns the state of its question,
+    /// which the next step may pass back.
     fn step(&self, step: &Step, state: Option<String>, world: &World) -> Result<Option<String>> {
         let component = self.component(step.component)?;
         let state = state.as_deref().unwrap_or_default();
@@ -118,7 +120,7 @@ impl Tour {
         let words: Vec<String> = words.map(|word| word.replace(SERVER, &world.server)).collect();
         let arguments: Vec<&str> =
             [step.tool].into_iter().chain(words.iter().map(String::as_str)).collect();
-        // With a grant a component goes by its name in the configuration.
+        // With a grant, a component is called by its name in the configuration.
         let file = format!("{}.wasm", step.component);
         let (typed, named) = match step.reach {
             Reach::Nothing => (file.as_str(), component.as_os_str()),
@@ -137,8 +139,7 @@ impl Tour {
         }
         say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
-        // The tour has its own configuration and state: the options that name them are left out of
-        // its hints.
+        // The options for the tour's own configuration and state are left out of hints.
         let own =
             format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
         let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
@@ -170,7 +171,7 @@ impl Tour {
     }
 }
 
-/// A path as a user in the repository would type it.
+/// Returns a path as a user in the repository would type it.
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -1,7 +1,7 @@
-//! Builds Rust guests: a cargo inside of a cargo.
+//! Builds Rust guests: runs cargo inside of cargo.
 //!
 //! In: a workspace of guests. Out: the paths of its components.
-//! Invariants: nothing of the outer cargo's environment reaches the inner one, whose target and
+//! Invariants: no environment variable of the outer cargo reaches the inner one, whose target and
 //! flags are its own.
 
 use std::ffi::OsStr;
@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 /// The target whose output is a component.
 pub const COMPONENT_TARGET: &str = "wasm32-wasip2";
-/// The target whose output is a core module without any import, to be wrapped.
+/// The target whose output is a core module without imports, to be wrapped.
 pub const BARE_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Sees to it that rustc can build for `target`.
+/// Installs the standard library for `target` with rustup if it is missing.
 ///
 /// # Errors
-/// When it cannot, with the command that a person can run.
+/// Fails if that fails, with the command that a person can run.
 pub fn ensure_target(target: &str) -> Result<()> {
     let sysroot = Command::new("rustc")
         .args(["--print", "sysroot"])
@@ -36,12 +36,11 @@ pub fn ensure_target(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds packages of a workspace in release mode, all of them if none is named, into the
-/// workspace's own `target`: where a user who types the command by hand finds them too. Progress
-/// goes to standard error.
+/// Builds packages of a workspace in release mode, all if none is named, into the workspace's own
+/// `target` directory, where a build by hand puts them too. Progress goes to standard error.
 ///
 /// # Errors
-/// When cargo fails.
+/// Fails if cargo fails.
 pub fn build(workspace: &Path, packages: &[&str], target: &str) -> Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
@@ -59,10 +58,10 @@ pub fn build(workspace: &Path, packages: &[&str], target: &str) -> Result<()> {
     Ok(())
 }
 
-/// What was built: every `.wasm` of the release directory, by name.
+/// Returns every `.wasm` file of the release directory, sorted by name.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// Fails if the directory cannot be read.
 pub fn built(workspace: &Path, target: &str) -> Result<Vec<PathBuf>> {
     let release = workspace.join("target").join(target).join("release");
     let entries = std::fs::read_dir(&release)
@@ -75,7 +74,7 @@ pub fn built(workspace: &Path, target: &str) -> Result<Vec<PathBuf>> {
     Ok(components)
 }
 
-/// Variables by which an outer cargo would bend an inner one.
+/// Returns true for variables by which an outer cargo would influence an inner one.
 fn is_of_outer_cargo(name: &OsStr) -> bool {
     const EXACT: [&str; 14] = [
         "RUSTC",

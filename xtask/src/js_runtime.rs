@@ -1,9 +1,9 @@
-//! Builds the JavaScript runtimes, without and with `Intl`, and the reader of modules, which are in
-//! the repository as WebAssembly.
+//! Builds the JavaScript runtimes, without and with `Intl`, and the module reader, which are
+//! checked in as WebAssembly.
 //!
 //! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names
-//! the Python that has it. A file beside the modules has the digest of their sources, so that a
-//! test without Zig finds sources that were changed and not built.
+//! the Python that has it. A file beside the modules holds the digest of their sources, so that a
+//! test without Zig notices sources that were changed and not built.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::shell::{root, say};
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// A package, its features, and the file in `host/build/runtime` that it becomes.
+/// A package, its features, and the name of its file in `host/build/runtime`.
 const MODULES: [(&str, &str, &str); 3] = [
     ("toolcell-js-runtime", "", "runtime.wasm"),
     ("toolcell-js-runtime", "intl", "runtime_intl.wasm"),
@@ -25,7 +25,7 @@ const MODULES: [(&str, &str, &str); 3] = [
 /// The file with the digest of the sources.
 const DIGEST: &str = "host/build/runtime/sources.sha256";
 
-/// Builds them and replaces the files, and tells which of them changed.
+/// Builds the modules, replaces the files, and prints which of them changed.
 pub(crate) fn run() -> Result<()> {
     let root = root();
     let workspace = root.join("guest-sdk/js");
@@ -62,8 +62,8 @@ pub(crate) fn run() -> Result<()> {
             .env("CC_wasm32_unknown_unknown", &compiler)
             .env("AR_wasm32_unknown_unknown", &archiver)
             .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
-            // The interpreter is inlined more than with `-Os`: a call costs a third less, and a
-            // component has 0.3 MB more.
+            // With -O2 the interpreter is inlined more than with -Os: a call costs a third less,
+            // and a component has 0.3 MB more.
             .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
             .status()?;
         ensure!(status.success(), "{kept} does not build");
@@ -78,8 +78,8 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`, without what
-/// a build leaves there.
+/// Returns the SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`
+/// except `target` directories.
 fn digest_of_sources(root: &Path) -> Result<String> {
     let mut paths = Vec::new();
     let mut folders = vec![root.join("guest-sdk/js")];
@@ -104,8 +104,8 @@ fn digest_of_sources(root: &Path) -> Result<String> {
     Ok(format!("{:x}", digest.finalize()))
 }
 
-/// Flags that leave the paths of this machine out of what is built: panics name files below
-/// `crates` and `toolcell`.
+/// Returns compiler flags that keep the paths of this machine out of the output: panics name files
+/// below `crates` and `toolcell`.
 fn without_paths(root: &Path) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home

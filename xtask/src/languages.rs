@@ -1,7 +1,7 @@
-//! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python
-//! registry and cargo: the common cases, the example tools, what `toolcell new` makes, and the way
-//! from there to a client. Tools in TypeScript with the npm packages that they import. Components
-//! and programs that were not made for toolcell (`existing`).
+//! Builds tools in Python, C and Rust and runs their cases, with compilers from the Python registry
+//! and cargo: the common cases, the example tools, and the projects of `toolcell new`. Also builds
+//! tools in TypeScript that import npm packages, checks the declarations for TypeScript, and runs
+//! components and programs that were not made for toolcell (`existing`).
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's
 //! `skipped.txt`; a name there that no case has is an error.
@@ -17,15 +17,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::registries::{Packages, install_python};
 use crate::shell::{cargo, root, say};
 
-/// What is installed: the versions that `host/build/src/python.rs` and
+/// The packages to install: the versions that `host/build/src/python.rs` and
 /// `host/build/src/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
-/// The compiler is not optimised here, and a component of 11 MiB takes it longer than the limit on
-/// a slow machine.
+/// Raises the limit: the wasm compiler of this build is not optimised, and on a slow machine it
+/// takes longer than the default limit for a component of 11 MiB.
 const COMPILE_TIME: [&str; 2] = ["--compile-time", "5m"];
 
-/// Words of a command line, texts and paths.
+/// An array of command-line words from texts and paths.
 macro_rules! words {
     ($($word:expr),*) => { [$(OsStr::new($word)),*] };
 }
@@ -33,7 +33,7 @@ macro_rules! words {
 mod existing;
 mod services;
 
-/// Builds each project and runs its cases.
+/// Builds every project and runs its cases.
 pub(crate) fn run() -> Result<()> {
     let bench = Bench::install()?;
     let mut failed: Vec<String> = Vec::new();
@@ -77,7 +77,8 @@ pub(crate) fn run() -> Result<()> {
     let programs =
         existing::Programs { python: &bench.python, packages: &packages, command: &toolcell };
     failed.extend(existing::run(&programs)?);
-    // As an author without the compilers goes: each build tells the command that installs its own.
+    // The path of an author without the compilers: each build names the command that installs its
+    // own.
     let walk = "first_tool::a_build_without_its_compiler_tells_the_command_that_leads_on";
     cargo(
         root(),
@@ -99,7 +100,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// The command, and the compilers that it finds.
 pub(crate) struct Bench {
-    /// Where everything is built.
+    /// The folder in which everything is built.
     pub(crate) place: PathBuf,
     /// The interpreter of the environment with the compilers.
     pub(crate) python: PathBuf,
@@ -113,7 +114,7 @@ impl Bench {
         fs::create_dir_all(&place)?;
         let python = install_python(&place, &root().join(REQUIREMENTS))?;
         cargo(root(), &["build", "--workspace", "--locked"])?;
-        // A test of this program is in a folder below the one with the command.
+        // When a test runs this, the program is in a folder below that of the command.
         let own = std::env::current_exe().context("the path of this program is unknown")?;
         let command = own
             .ancestors()
@@ -127,12 +128,12 @@ impl Bench {
         })
     }
 
-    /// Whether the command succeeds.
+    /// Runs the command, and returns true if it succeeds.
     fn toolcell(&self, words: &[&OsStr]) -> Result<bool> {
         Ok(self.command(words)?.status().context("the command does not start")?.success())
     }
 
-    /// The command with these words, and the compilers in its `PATH`.
+    /// Returns the command with these words, and the compilers in its `PATH`.
     pub(crate) fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
@@ -141,13 +142,13 @@ impl Bench {
             .args(words)
             .env("PATH", crate::registries::path_with(programs))
             .env("HOME", &self.place);
-        // Rust projects share what they have in common.
+        // Rust projects share compiled dependencies.
         command.env("CARGO_TARGET_DIR", self.place.join("cargo"));
         Ok(command)
     }
 
-    /// Builds a project and runs its cases, and those of every language if it is one of
-    /// `tests/languages`. Returns the name of a project that fails, with what did not hold.
+    /// Builds a project and runs its cases, and the common cases if it is one of `tests/languages`.
+    /// Returns the name of a project that fails, with the output of the failure.
     fn fault(&self, project: &Path) -> Result<Option<String>> {
         let name = name_of(project);
         let component = self.place.join(format!("{name}.wasm"));
@@ -182,8 +183,8 @@ impl Bench {
         Ok(None)
     }
 
-    /// The names of the files that are built although they should not be, or with other messages
-    /// than those in their first lines.
+    /// Builds files that must be refused. Returns the names of those that build, or that fail
+    /// without the messages in their first lines.
     fn refused(&self, folder: &Path, place: &Path) -> Result<Vec<String>> {
         let mut failed = Vec::new();
         for file in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
@@ -211,8 +212,8 @@ impl Bench {
         Ok(failed)
     }
 
-    /// Whether the TypeScript compiler accepts what it should, with the declarations that a new
-    /// project gets: the files of `tests/types`, and the example tools in TypeScript.
+    /// Returns true if the TypeScript compiler accepts the files of `tests/types`, and the example
+    /// tools in TypeScript, with the declarations of a new project.
     fn types_hold(&self, packages: &Packages, folder: &Path) -> Result<bool> {
         ensure!(self.toolcell(&words!["new", folder, "--lang", "ts"])?, "`toolcell new` failed");
         let own = std::iter::once((OsString::from("types"), root().join("tests/types")));
@@ -232,7 +233,7 @@ impl Bench {
     }
 }
 
-/// The projects and cases of every language.
+/// The folder with the projects and the common cases of every language.
 fn common() -> PathBuf {
     root().join("tests/languages")
 }
@@ -241,8 +242,7 @@ fn name_of(project: &Path) -> String {
     project.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The folder with the cases of every language, without those that the project names in
-/// `skipped.txt`.
+/// Returns the folder with the common cases, without those that the project names in `skipped.txt`.
 fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> {
     let Ok(skipped) = fs::read_to_string(project.join("skipped.txt")) else {
         return Ok(common.to_owned());
@@ -262,7 +262,7 @@ fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> 
     Ok(folder)
 }
 
-/// The text of the cases without the one of this name. `None` if there is none.
+/// Returns the text of the cases without the one of this name. `None` if no case has it.
 fn without(cases: &str, name: &str) -> Option<String> {
     const HEAD: &str = "\n  - name: ";
     let begin = cases.find(&format!("{HEAD}{name}\n"))?;
@@ -271,7 +271,7 @@ fn without(cases: &str, name: &str) -> Option<String> {
     Some(format!("{}{}", &cases[..begin], &cases[end..]))
 }
 
-/// Removes a folder, if there is one.
+/// Removes a folder, if it exists.
 fn remove(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -281,7 +281,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// The folders in a folder.
+/// Returns the folders in a folder, sorted.
 fn projects(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("{} is missing", folder.display()))?;
@@ -311,8 +311,8 @@ mod tests {
         assert!(bench.types_hold(&packages, &folder).expect("the compiler runs"));
     }
 
-    /// `validate` of this project is not `async`, and uses it in each case; one case uses it where
-    /// it must not.
+    /// `validate` of this project is not `async` and calls `asyncio.run` in each case; one case
+    /// calls it where it must fail.
     #[test]
     #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
     fn asyncio_run_works_in_a_function_that_is_not_async() {

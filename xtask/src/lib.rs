@@ -1,3 +1,3 @@
-//! What tests, benches and the demo share: building guests.
+//! Shared by tests, benchmarks and the demo: building guests.
 
 pub mod guests;

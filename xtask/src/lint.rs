@@ -1,4 +1,4 @@
-//! Formatting, lints, documentation, packages, dependencies.
+//! Checks formatting, lints, documentation, packages and dependencies.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, ensure_target};
 use crate::package;
 use crate::shell::{cargo, guest_workspaces, root};
 
-/// Checks them all.
+/// Runs all checks.
 pub(crate) fn run() -> Result<()> {
     ensure_target(COMPONENT_TARGET)?;
     ensure_target(BARE_TARGET)?;
@@ -16,20 +16,21 @@ pub(crate) fn run() -> Result<()> {
         cargo(&folder, &["fmt", "--check"])?;
     }
     if Command::new("cargo-deny").arg("--version").output().is_err() {
-        // Used for a few seconds: built without optimisation, which takes a fraction of the time.
+        // Runs for a few seconds only: so it is built without optimisation, in a fraction of the
+        // time.
         cargo(root(), &["install", "cargo-deny", "--version", "^0.20", "--locked", "--debug"])?;
     }
     cargo(root(), &["deny", "check", "bans", "licenses", "sources"])?;
     cargo(root(), &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    // The crates also build without what an embedder can leave out.
+    // The crates must also build without their default features.
     cargo(
         root(),
         &["clippy", "--workspace", "--no-default-features", "--locked", "--", "-D", "warnings"],
     )?;
-    // Warnings are errors here too, by the workspace's lints. Clippy has looked at the dependencies
-    // already: it takes seconds.
+    // Warnings are errors here too, by the workspace's lints. This takes seconds, because clippy
+    // has checked the dependencies already.
     cargo(root(), &["doc", "--workspace", "--no-deps", "--locked"])?;
-    // After clippy, which has checked the dependencies already.
+    // Runs after clippy, which has checked the dependencies already.
     package::run()?;
     for folder in guest_workspaces() {
         cargo(&folder, &["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])?;

@@ -1,4 +1,4 @@
-//! The set-up a human would otherwise do by hand.
+//! The command `cargo xtask`: checks, measurements and set-up of the repository.
 
 mod attack;
 mod checks;

@@ -1,13 +1,13 @@
 //! Measures the inner quality of the repository.
 //!
 //! In: the files of the checkout. Out: a table of rows, each with its value now and its goal.
-//! Not here: the numbers that tests hold, which `exact` counts and `ceilings` lists.
+//! Not here: the numbers that tests enforce; `exact` counts them, `ceilings` lists their bounds.
 //!
-//! *Host code* is what the crates in `host/` compile without tests: the modules that their
-//! `lib.rs`, `main.rs` and `bin/` lead to, without what stands behind `#[cfg(test)]`. *Test code*
-//! is all other Rust of `host/` and `guest-sdk/` but build scripts and templates, and the whole of
+//! *Host code* is the code that the crates in `host/` compile without tests: the modules reachable
+//! from their `lib.rs`, `main.rs` and `bin/`, without items behind `#[cfg(test)]`. *Test code* is
+//! all other Rust of `host/` and `guest-sdk/` except build scripts and templates, and the whole of
 //! `tests/`, `attack/` and `benches/`. A line counts if it has a token that is not of a comment.
-//! *Hand-written pages* are all Markdown but `docs/commands.md`.
+//! *Hand-written pages* are all Markdown files except `docs/commands.md`.
 
 #[cfg(test)]
 mod ceilings;
@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use crate::shell;
 use repository::Repository;
 
-/// Prints the table, or the same as JSON.
+/// Prints the rows as a table, or as JSON.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let repository = Repository::read(shell::root())?;
     let rows =
@@ -39,13 +39,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A measured thing.
+/// A measurement: its name, value and goal.
 #[derive(Clone)]
 struct Row {
     what: &'static str,
     now: usize,
     goal: &'static str,
-    /// Values that `now` is made of, by crate or by place.
+    /// Parts of `now`, by crate or by place.
     parts: Vec<(String, Value)>,
 }
 

@@ -1,6 +1,6 @@
-//! The OpenAPI document of `toolcell serve`: it is valid, generators of others make a client of it
-//! in Python and in TypeScript, which read the server's answers, and Schemathesis makes requests
-//! from it, whose answers must be what it says.
+//! Checks the OpenAPI document of `toolcell serve`: it must be valid; external generators make
+//! clients from it in Python and in TypeScript, which must read the server's answers; and
+//! Schemathesis makes requests from it, whose answers must match the document.
 
 use std::fs;
 use std::process::Command;
@@ -12,19 +12,19 @@ use crate::registries::Packages;
 use crate::served::Served;
 use crate::shell::{root, say};
 
-/// What all requests are made from.
+/// The seed of all generated requests.
 const SEED: &str = "1";
-/// Requests made up for each operation and phase.
+/// Requests that are generated for each operation and phase.
 const EXAMPLES: &str = "30";
-/// Fewer than this would mean that the document is not understood.
+/// Requests that must be made at least: fewer would mean that the document was not understood.
 const LEAST: usize = 500;
 
 /// Raises an error for a document that is not OpenAPI 3.1.
 const VALIDATE: &str = "import sys, openapi_spec_validator as v; v.validate_url(sys.argv[1])";
-/// The programs that use the generated clients.
+/// The folder with the programs that use the generated clients.
 const PROGRAMS: &str = "host/server/conformance/generated";
 
-/// Runs it.
+/// Runs all checks.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
     let served = Served::start("openapi", &["acme"])?;
@@ -92,7 +92,7 @@ fn program(checks: &mut Checks, title: &str, command: &mut Command, served: &Ser
     )
 }
 
-/// Runs Schemathesis.
+/// Runs Schemathesis and counts its requests.
 fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result<()> {
     let mut command = Command::new(packages.python.with_file_name("schemathesis"));
     command.arg("--config-file").arg(root().join("host/server/conformance/schemathesis.toml"));
@@ -114,7 +114,7 @@ fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result
         "--warnings",
         "off",
     ]);
-    // Its own files go there too.
+    // Schemathesis writes its own files there too.
     let seen = ended(served.environment(command.current_dir(&served.folder)))?;
     say(&seen.stdout);
     // "Test cases:\n  1540 generated, …"

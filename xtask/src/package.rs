@@ -1,11 +1,12 @@
-//! The packages as a registry would get them: packed, unpacked elsewhere, and compiled there.
+//! Checks the packages as a registry would get them: packs them, unpacks them elsewhere, and
+//! compiles them there.
 //!
 //! In: the repository. Out: `target/package/*.crate`, and a failure if one of them does not compile
 //! from its own files.
-//! Invariants: the place where they are compiled has nothing of the repository but the unpacked
-//! packages, the manifests and the lock file. Packages without sources depend on what the other
-//! packages and the tests depend on, and the profiles stay: so the dependencies have the features
-//! that they have for the tests, and what was compiled of them there is used.
+//! Invariants: the folder where they are compiled has nothing of the repository but the unpacked
+//! packages, the manifests and the lock file. It also has packages without sources, with the
+//! dependencies of the other packages and of the tests, and the same profiles: so the dependencies
+//! get the features that they have for the tests, and their compiled code is reused.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::{cargo, root, say};
 
-/// What is published, each after what it depends on.
+/// The published packages, each after its dependencies.
 const PUBLISHED: [&str; 7] = [
     "toolcell-guest-macros",
     "toolcell-guest",
@@ -25,16 +26,16 @@ const PUBLISHED: [&str; 7] = [
     "toolcell-build",
     "toolcell-cli",
 ];
-/// What a registry shows of a package, and what its licence asks for.
+/// Files that a registry shows of a package, or that its licence requires.
 const PAPERS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Packs, unpacks and checks them.
+/// Packs, unpacks and checks all packages.
 pub(crate) fn run() -> Result<()> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let target = target.to_str().context("a target directory that is text")?;
     let selected = PUBLISHED.iter().flat_map(|name| ["-p", name]);
-    // What is not committed is packed as well: it is what is about to be checked.
+    // Uncommitted changes are packed as well: they are to be checked.
     let options = ["package", "--no-verify", "--allow-dirty", "--target-dir", target];
     cargo(root(), &options.into_iter().chain(selected).collect::<Vec<_>>())?;
 
@@ -67,8 +68,8 @@ fn unpack(packed: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The workspace around them. Packed manifests name versions only: the patch leads them to each
-/// other.
+/// Writes the workspace around the unpacked packages. Packed manifests name versions only; a patch
+/// makes them use each other.
 fn workspace(place: &Path) -> Result<()> {
     let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
     let (before, after) = manifest.split_once("members = [").context("the members")?;
@@ -88,9 +89,9 @@ fn workspace(place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A package without sources that depends on what another one and its tests depend on, but for our
-/// own packages. Its name and folder are its own: packages that share these with others would take
-/// their place in the target directory.
+/// Writes a package without sources that has the dependencies of another one and of its tests,
+/// except the project's own packages. Its name and folder differ from the other's: packages with
+/// the same ones would overwrite each other in the target directory.
 fn stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
     let folder = folder.join(name);
     fs::create_dir_all(folder.join("src"))?;

@@ -1,4 +1,4 @@
-//! The systemd unit, judged by systemd itself, and the container file, judged by hadolint.
+//! Checks the systemd unit with systemd itself, and the container file with hadolint.
 //!
 //! hadolint comes from the Python registry. systemd comes from the machine: where it is missing,
 //! its checks are skipped, and the output says so.
@@ -13,11 +13,11 @@ use crate::checks::{Checks, run as ended};
 use crate::registries::install_python;
 use crate::shell::{root, say};
 
-/// The exposure of the unit that `systemd-analyze security` may find, in tenths: 0 is none, 100 is
-/// all.
+/// The exposure of the unit that `systemd-analyze security` may find at most, in tenths: 0 is none,
+/// 100 is full exposure.
 const EXPOSURE: &str = "--threshold=15";
 
-/// Runs them all.
+/// Runs all checks.
 pub(crate) fn run() -> Result<()> {
     let place = root().join("target/packaging");
     fs::create_dir_all(&place)?;
@@ -37,7 +37,7 @@ pub(crate) fn run() -> Result<()> {
         );
         return checks.finish();
     }
-    // systemd wants the program to be there, and a name that ends with `.service`.
+    // systemd requires that the program exists, and that the file name ends with `.service`.
     let unit = fs::read_to_string(root().join("packaging/toolcell.service"))?;
     let program = env::current_exe().context("the path of this program is unknown")?;
     let copy = place.join("toolcell.service");
@@ -57,7 +57,7 @@ pub(crate) fn run() -> Result<()> {
     checks.finish()
 }
 
-/// Notes whether a program ends with 0.
+/// Runs a program, and records a failure if its exit status is not 0.
 fn passes(checks: &mut Checks, name: &str, command: &mut Command) -> Result<()> {
     let ended = ended(command).with_context(|| format!("{name} does not run"))?;
     checks.note(name, (!ended.success).then(|| ended.told()).as_deref());

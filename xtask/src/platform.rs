@@ -1,6 +1,7 @@
-//! The answers in `tests/platform`, compared with those of Node and of CPython 3.11. A test
-//! compares those of JavaScript with a cell's; those of Python are compared with a cell's here. The
-//! work of packages in `tests/platform/npm` and `packages`, in Node, in CPython and in a cell.
+//! Compares answers of the language runtimes with the originals: the answers in `tests/platform`
+//! with Node and CPython 3.11, those of Python also with a cell (a test does that for JavaScript);
+//! and the results of the packages in `tests/platform/npm` and `packages` in a cell with those in
+//! Node and CPython.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +13,18 @@ use crate::languages::Bench;
 use crate::registries::{Packages, install_python};
 use crate::shell::{root, say};
 
-/// Each line has an expression, and the next one `= ` and its answer.
+/// Files of pairs of lines: an expression, then `= ` and its answer.
 const EXPRESSIONS: [&str; 2] = ["tests/platform/web.txt", "tests/platform/intl.txt"];
-/// Likewise, with the lines that `tests/platform/python/answers.py` tells.
+/// A file of such pairs for Python, with the lines that `tests/platform/python/answers.py`
+/// describes.
 const PYTHON: &str = "tests/platform/python.txt";
-/// A module for each package of npm, with a function `work`, and `package-lock.json`.
+/// A folder with a module for each npm package, which has a function `work`, and
+/// `package-lock.json`.
 const NPM: &str = "tests/platform/npm";
-/// Likewise for packages of Python, with `requirements.txt`.
+/// Such a folder for packages of Python, with `requirements.txt`.
 const PACKAGES: &str = "tests/platform/packages";
-/// Prints the expressions for which Node has another answer, and fails if there is one.
+/// A script that prints the expressions for which Node has another answer, and fails if there are
+/// any.
 const PROGRAM: &str = r#"
 const AsyncFunction = (async () => {}).constructor;
 const value = async (line) => {
@@ -37,19 +41,19 @@ const value = async (line) => {
   console.log(`${lines.length / 2} expressions were compared with Node ${process.version}`);
 })();
 "#;
-/// Print or return the answer of `work`, in Node and in a tool.
+/// Prints the answer of `work` in Node; the next one returns it in a tool.
 const NPM_WORK: &str = "console.log(JSON.stringify(await work()));\n";
 const NPM_TOOL: &str = "import { tool } from \"toolcell\";\n\
                         const handler = async () => JSON.stringify(await work());\n\
                         export default tool({ name: \"run\", description: \"Works.\", handler });\n";
-/// Print or return the answer of the module `work`, in CPython and in a tool.
+/// Prints the answer of the module `work` in CPython; the next one returns it in a tool.
 const WORK: &str = "import work\nprint('\\n'.join(map(str, work.work())))\n";
 const TOOL: &str = "import work\nfrom toolcell import tool\n\n\n@tool\ndef run() -> str:\n    \"\"\"Works.\"\"\"\n    \
                     return '\\n'.join(map(str, work.work()))\n";
-/// The bounds of a call: SymPy needs them.
+/// The limits of a call, which are as high as SymPy needs.
 const BOUNDS: [&str; 6] = ["--fuel", "1000G", "--timeout", "5m", "--memory", "1GiB"];
 
-/// Installs Node, Python's compiler and the packages, and compares.
+/// Installs Node, Python's compiler and the packages, and makes all comparisons.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
     compare(&packages.node)?;
@@ -59,7 +63,7 @@ pub(crate) fn run() -> Result<()> {
     packages_of_python(&bench)
 }
 
-/// Compares with this Node.
+/// Compares the answers of JavaScript with this Node.
 pub(crate) fn compare(node: &Path) -> Result<()> {
     for expressions in EXPRESSIONS {
         let mut command = Command::new(node);
@@ -73,7 +77,8 @@ pub(crate) fn compare(node: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compares with the interpreter of this bench, if it is CPython 3.11, and with a cell.
+/// Compares the answers of Python with the interpreter of this bench, if it is CPython 3.11, and
+/// with a cell.
 pub(crate) fn python(bench: &Bench) -> Result<()> {
     let (place, file) = (root().join("tests/platform/python"), root().join(PYTHON));
     let version = printed(Command::new(&bench.python).arg("--version"))?;
@@ -101,7 +106,7 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Has each package of npm work in Node and in a cell.
+/// Runs `work` of each npm package in Node and in a cell, and compares.
 fn packages_of_npm(bench: &Bench, packages: &Packages) -> Result<()> {
     let folder = packages.project(&root().join(NPM), &bench.place)?;
     let mut outcome = Outcome::default();
@@ -124,7 +129,7 @@ fn packages_of_npm(bench: &Bench, packages: &Packages) -> Result<()> {
     outcome.end("Node")
 }
 
-/// Has each package of Python work in CPython and in a cell.
+/// Runs `work` of each Python package in CPython and in a cell, and compares.
 fn packages_of_python(bench: &Bench) -> Result<()> {
     let (sources, place) = (root().join(PACKAGES), bench.place.join("packages"));
     fs::create_dir_all(&place)?;
@@ -165,7 +170,7 @@ fn modules(folder: &Path, extension: &str) -> Result<Vec<String>> {
 struct Outcome(Vec<String>);
 
 impl Outcome {
-    /// Adds a package: its answer elsewhere, and the one in a cell.
+    /// Compares the answers of a package: the expected one, and that of a cell.
     fn add(&mut self, name: &str, expected: &str, answer: &Result<String>) {
         let is_equal = answer.as_ref().is_ok_and(|answer| answer == expected);
         say(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
@@ -185,8 +190,8 @@ impl Outcome {
     }
 }
 
-/// Builds a project with the packages of this interpreter, and returns what a call of its tool
-/// prints.
+/// Builds a project with the packages of this interpreter, and returns the output of a call of its
+/// tool.
 fn in_a_cell(
     bench: &Bench,
     project: &Path,
@@ -207,7 +212,7 @@ fn in_a_cell(
     printed(run.args(BOUNDS).arg(&component).arg(arguments))
 }
 
-/// Returns what a command prints that succeeds.
+/// Returns the output of a command; fails if the command fails.
 fn printed(command: &mut Command) -> Result<String> {
     let done =
         command.output().with_context(|| format!("{:?} does not start", command.get_program()))?;

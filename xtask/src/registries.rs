@@ -1,9 +1,9 @@
-//! Installs the Python and Node packages that `clients/` pins, below `target/clients`, from the
+//! Installs the Python and Node packages that `clients/` pins into `target/clients`, from the
 //! registries of both languages.
 //!
-//! Node and npm come from a Python package: a Python interpreter is all that the machine must have.
-//! A second run installs nothing, unless a pinned version has changed. Where a registry is out of
-//! reach, the installation fails, and says so.
+//! Node and npm come from a Python package: the machine needs only a Python interpreter. A second
+//! run installs nothing, unless a pinned version has changed. If a registry cannot be reached, the
+//! installation fails with an error that says so.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::shell::{root, say};
 
-/// A package of Rust that contains pip, for a Python that comes without it.
+/// The Rust package that contains pip, for a Python that comes without it.
 const PIP_CARRIER: &str = "rustpython-pylib = \"=0.4.0\"";
 
-/// Where the packages are.
+/// The paths of the installed packages.
 pub(crate) struct Packages {
     /// The interpreter of the virtual environment.
     pub(crate) python: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// Installs what is missing.
+    /// Installs the packages that are missing.
     pub(crate) fn install() -> Result<Self> {
         let place = root().join("target/clients");
         let typescript = place.join("typescript");
@@ -64,7 +64,7 @@ impl Packages {
         Ok(folder)
     }
 
-    /// A program of a Node package.
+    /// Returns a command that runs a program of a Node package.
     pub(crate) fn node_program(&self, path: &str) -> Command {
         let mut command = Command::new(&self.node);
         command
@@ -75,7 +75,8 @@ impl Packages {
     }
 }
 
-/// Installs what the `package-lock.json` of a folder pins, and runs no script of a package.
+/// Installs the packages that the `package-lock.json` of a folder pins, without running their
+/// scripts.
 fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
     let programs = node.parent().context("Node has no folder")?;
     let mut npm = Command::new(node);
@@ -84,8 +85,8 @@ fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
     npm.env("PATH", path_with(programs)).reaches("npm")
 }
 
-/// Installs the packages of a file into a virtual environment below `place`, and returns its
-/// interpreter.
+/// Installs the packages of a requirements file into a virtual environment below `place`, and
+/// returns its interpreter.
 pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBuf> {
     let python = place.join("python");
     let interpreter = python.join("bin/python");
@@ -100,8 +101,8 @@ pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBu
     Ok(interpreter)
 }
 
-/// Runs `install` unless it has been run into this folder for this very file, and a sign of it is
-/// still there.
+/// Runs `install` unless it was run into this folder for the same content of `file`, and the path
+/// `sign` still exists.
 fn once(
     folder: &Path,
     sign: &Path,
@@ -121,8 +122,8 @@ fn once(
     Ok(fs::write(stamp, wanted)?)
 }
 
-/// A new virtual environment, and pip for it: that of Python itself, that of the machine, or one
-/// that a package of Rust contains. Debian's Python comes without the first two.
+/// Makes a virtual environment, and returns a pip for it: that of the Python installation, that of
+/// the machine, or one from a Rust package. Debian's Python comes without the first two.
 fn pip(folder: &Path, place: &Path) -> Result<Command> {
     let mut venv = Command::new("python3");
     let made = venv
@@ -150,7 +151,7 @@ fn pip(folder: &Path, place: &Path) -> Result<Command> {
     Ok(carried)
 }
 
-/// Pip as a file that Python runs, out of cargo's registry.
+/// Returns pip as a file that Python runs, from a package of cargo's registry.
 fn carried_pip(place: &Path) -> Result<PathBuf> {
     say("this Python has no pip: fetching one with cargo\n");
     let carrier = source_of(&place.join("pip"), PIP_CARRIER)?;
@@ -161,8 +162,8 @@ fn carried_pip(place: &Path) -> Result<PathBuf> {
     pip.context("hint: install pip for python3, or its module ensurepip")
 }
 
-/// The folder with the source of a package of Rust, `NAME = "=VERSION"`, which is fetched into
-/// `folder`.
+/// Fetches a Rust package, `NAME = "=VERSION"`, into `folder`, and returns the folder with its
+/// source.
 pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
     let name = package.split(' ').next().unwrap_or_default();
     let source = folder.join("vendor").join(name);
@@ -183,7 +184,7 @@ pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
     Ok(source)
 }
 
-/// Installs a program of a package of Rust, as a component, below `folder`. Returns its file.
+/// Installs a program of a Rust package, compiled to a component, below `folder`. Returns its file.
 pub(crate) fn installed(folder: &Path, name: &str, words: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["install", "--quiet", "--locked", "--target", "wasm32-wasip2", name]).args(words);
@@ -195,7 +196,7 @@ pub(crate) fn installed(folder: &Path, name: &str, words: &[&str]) -> Result<Pat
     Ok(folder.join("bin").join(name).with_extension("wasm"))
 }
 
-/// The package of Node in a virtual environment, whatever its version of Python.
+/// Returns the package of Node in a virtual environment of any Python version.
 fn node_wheel(python: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(python.join("lib")).ok()?;
     let mut wheels =
@@ -203,7 +204,7 @@ fn node_wheel(python: &Path) -> Option<PathBuf> {
     wheels.find(|wheel| wheel.join("bin/node").is_file())
 }
 
-/// `PATH` with a folder in front.
+/// Returns `PATH` with a folder in front.
 pub(crate) fn path_with(folder: &Path) -> OsString {
     let others = env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&others));
@@ -220,8 +221,8 @@ trait Reaches {
 }
 
 impl Reaches for Command {
-    /// Tries again after a pause: a registry that is overloaded or out of reach for a moment fails
-    /// no check.
+    /// Runs the program up to three times with pauses, so that a registry that is overloaded or
+    /// unreachable for a moment fails no check.
     fn reaches(&mut self, registry: &str) -> Result<()> {
         for pause in [5, 30, 0] {
             let status = self.status().with_context(|| format!("{registry} does not run"))?;

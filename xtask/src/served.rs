@@ -1,4 +1,4 @@
-//! `toolcell serve` with some approved tools and a tenant for each client.
+//! Runs `toolcell serve` with some approved tools and a tenant for each client.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,19 +11,19 @@ use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 
 use crate::shell::{cargo, guest_workspaces, root};
 
-/// What is served: a component of the examples or of the tests, and its section.
+/// The served components, of the examples or of the tests, with further lines of configuration.
 const COMPONENTS: [(&str, &str); 3] = [
     ("calculator", ""),
     ("desk", ""),
-    // Its endless loop ends by being cancelled, and by nothing else.
+    // Its endless loop ends only when it is cancelled.
     ("mischief", "[components.mischief.limits]\ntimeout = \"60m\"\nfuel = \"1000000G\"\n"),
 ];
 
-/// A server, which is stopped when this is dropped.
+/// A running server, which is stopped on drop.
 pub(crate) struct Served {
     pub(crate) toolcell: PathBuf,
     pub(crate) config: PathBuf,
-    /// The folder with its configuration and its state.
+    /// The folder with the configuration and the state.
     pub(crate) folder: PathBuf,
     pub(crate) url: String,
     /// A key for each tenant, in the order in which they were named.
@@ -57,7 +57,7 @@ impl Served {
             ));
         }
         fs::write(&config, text)?;
-        // Whatever the user's mask: a file that a group can write is not used.
+        // Independent of the umask: a file that a group can write is not used.
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         let mut keys = Vec::new();
         for tenant in tenants {
@@ -70,7 +70,7 @@ impl Served {
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        // What hostile calls are is no news here.
+        // Warnings about hostile calls would only be noise here.
         command.env("TOOLCELL_LOG", "error");
         let mut child = command.spawn().context("the server does not start")?;
         let mut line = String::new();
@@ -81,7 +81,7 @@ impl Served {
         Ok(Self { toolcell, config, folder, url, keys, child })
     }
 
-    /// The words of the command that serves one client on standard input and output.
+    /// Returns the command line that serves one client on standard input and output.
     pub(crate) fn stdio(&self, tenant: &str) -> [String; 7] {
         let (toolcell, config) =
             (self.toolcell.display().to_string(), self.config.display().to_string());
@@ -116,7 +116,7 @@ fn command(toolcell: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Runs the command to its end, and returns what it printed.
+/// Runs the command to its end, and returns its output.
 fn asked(toolcell: &Path, folder: &Path, words: &[&str]) -> Result<String> {
     let output = command(toolcell, folder).args(words).output()?;
     let (printed, told) =
@@ -130,7 +130,7 @@ fn asked(toolcell: &Path, folder: &Path, words: &[&str]) -> Result<String> {
     Ok(printed)
 }
 
-/// The text of a member, in JSON of the command where it occurs once and without an escape.
+/// Returns the text of a member, in JSON of the command where it occurs once and without an escape.
 fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let (_, after) = json.split_once(&format!("\"{name}\":"))?;
     after.trim_start().strip_prefix('"')?.split('"').next()

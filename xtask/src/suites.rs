@@ -1,4 +1,5 @@
-//! Public test suites from a folder: how much of them is answered as they say.
+//! Runs public test suites from a folder, and shows the part of them that is answered as they
+//! expect.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::{cargo, root};
 
-/// Runs them. The arguments are the folder, and `--verbose` to print each case that is not right.
+/// Runs the suites. The arguments are the folder, and `--verbose` to print each case that fails.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     ensure!(!arguments.is_empty(), "name the folder of the suites: cargo xtask suites DIR");
     cargo(root(), &["build", "--workspace", "--locked", "--example", "suites"])?;

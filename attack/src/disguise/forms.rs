@@ -1,10 +1,10 @@
-//! How a value is written in each of its forms: the same for the guest that hides it and for the
-//! test that looks for it.
+//! Writes a value in each of the encodings: for the guest that disguises it and for the test that
+//! searches for it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-/// A value in one of its forms.
+/// Returns the value in this encoding; the value itself if the encoding is unknown.
 pub(crate) fn disguised(value: &str, disguise: &str) -> String {
     let each = |write: fn(u8) -> String| value.bytes().map(write).collect::<String>();
     match disguise {

@@ -1,5 +1,5 @@
-//! Sealed states of questions that a client changed, cut, or took from elsewhere: none of them is
-//! accepted.
+//! Sealed states of questions that a client changed, cut, or took from another call: the server
+//! must accept none of them.
 
 use std::sync::atomic::Ordering;
 
@@ -9,13 +9,13 @@ use super::{Server, json_of, mcp};
 use crate::dice::Dice;
 use crate::tally::Fault;
 
-/// Seconds after which a question cannot be answered: its lifetime, and one more.
+/// Seconds after which a question cannot be answered any more: its lifetime and one more.
 const TOO_LATE: u64 = 24 * 60 * 60 + 1;
-/// The characters of a sealed text.
+/// The characters of a sealed state.
 const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 const TOOL: &str = "book_table";
 
-/// How a state comes back.
+/// The protocol by which a state comes back.
 #[derive(Clone, Copy)]
 enum Form {
     /// `resume` of a call over HTTP.
@@ -25,7 +25,8 @@ enum Form {
 }
 
 impl Server {
-    /// A state is accepted as it was given, by whom it was given to, in time, and not otherwise.
+    /// Checks that a state is accepted unchanged, from the key, for the tool and the arguments that
+    /// it was made for, until it expires, and in no other case.
     pub(super) fn tamper(&self, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
         let form = dice.pick(&[Form::Resume, Form::RequestState]);
         let arguments = json!({"date": "2030-05-04", "time": "18:30", "party_size": 2});
@@ -67,7 +68,7 @@ impl Server {
                 (&self.acme_too, TOOL, &arguments, state, "resume_foreign"),
                 (&self.acme, "submit_plan", &plan, state, "resume_other_tool"),
                 (&self.acme, TOOL, &other_arguments, state, "resume_other_arguments"),
-                // As it is, twice.
+                // Unchanged, twice.
                 (&self.acme, TOOL, &arguments, state, ""),
                 (&self.acme, TOOL, &arguments, state, ""),
             ])
@@ -89,7 +90,7 @@ impl Server {
         Ok(())
     }
 
-    /// Calls a tool, with a state and an answer if there is a state.
+    /// Calls a tool; with a state, it also sends an answer.
     fn stated(
         &self,
         form: Form,

@@ -1,6 +1,6 @@
-//! The time that a refusal takes: it says no more than the refusal.
+//! Compares the times of refusals: they must not tell more than the refusals do.
 //!
-//! Requests of each kind take turns, so that a busy machine slows them alike, and their medians are
+//! Requests of the two kinds alternate, so that a busy machine slows both alike; their medians are
 //! compared.
 
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use crate::tally::{Fault, Tally};
 
 /// Requests of each kind.
 const TURNS: usize = 150;
-/// By how much the medians of two kinds may differ: generous, because the differences of a real
-/// leak grow with what is looked for, and those of a machine do not.
+/// Factor by which the medians of two kinds may differ. Generous, because the difference of a real
+/// leak grows with the data that is searched, and noise of the machine does not.
 const RATIO: f64 = 1.5;
-/// How often a difference must be measured before it counts.
+/// Consecutive measurements that must show a difference before it counts.
 const TIMES: usize = 3;
 
-/// A key, the line of a request, and its body.
+/// A key, a request line and a body.
 type Request<'a> = (&'a str, String, String);
 
 impl Server {
-    /// Compares the times of refusals that must not be told apart.
+    /// Compares the times of refusals that must look alike.
     pub(super) fn compare_times(&self, tally: &mut Tally) {
         let mut dice = Dice::of(self.seed, "times", 0);
         let (missing, unknown) = (dice.letters(HIDDEN.len()).to_lowercase(), "0".repeat(64));
@@ -54,7 +54,7 @@ impl Server {
         self.sent(&self.acme, &format!("DELETE /v1/artifacts/{id}"), "", "");
     }
 
-    /// How many times longer the slower of two requests takes, by their medians.
+    /// Returns the ratio of the two requests' medians, slower over faster.
     fn ratio(&self, requests: &[Request<'_>; 2]) -> f64 {
         let mut times = [Vec::new(), Vec::new()];
         for _ in 0..TURNS {

@@ -1,4 +1,4 @@
-//! What the generator makes of the interface.
+//! Generated bindings of the world `toolbox` of `wit/toolcell.wit`.
 
 #![allow(missing_docs, unreachable_pub, unsafe_code, rust_2018_idioms, reason = "generated")]
 #![allow(

@@ -1,4 +1,4 @@
-//! A tool without an SDK: the interface of `wit/toolcell.wit`, and nothing else.
+//! A tool that implements `wit/toolcell.wit` directly, without an SDK.
 
 mod bindings;
 
@@ -6,7 +6,7 @@ use bindings::exports::toolcell::tool::tool::{
     Checks, Context, Definition, Failure, Guest, Hints, Outcome, Output, ToolCall,
 };
 
-/// The component: `bindings` exports its functions.
+/// The component, whose functions `bindings` exports.
 pub(crate) struct Component;
 
 impl Guest for Component {
@@ -44,7 +44,7 @@ impl Guest for Component {
         }
     }
 
-    // The definition declares neither check, so the host calls neither function.
+    // The definition declares neither check, so the host never calls these two functions.
     fn validate(_: ToolCall) -> Vec<String> {
         Vec::new()
     }
@@ -54,7 +54,8 @@ impl Guest for Component {
     }
 }
 
-/// The text of the arguments, backwards. The host has compared the arguments with the schema.
+/// Returns the argument `text` with its characters in reverse order. The host has already checked
+/// the arguments against the schema.
 fn reversed(arguments: &str) -> Result<String, String> {
     let arguments: serde_json::Value =
         serde_json::from_str(arguments).map_err(|error| error.to_string())?;

@@ -1,16 +1,16 @@
-//! Runs the program of an expression.
+//! Evaluates the steps of a parsed expression on a stack.
 //!
 //! In: steps from `parse`. Out: one finite number.
-//! Invariant: every value on the stack is finite, so the first step that leaves the real numbers is
-//! the one that is named.
+//! Invariants: every value on the stack is finite, so an error names the first step whose result is
+//! not a finite real number.
 
 use crate::functions::{factorial, remainder};
 use crate::parse::{Operation, Step};
 
-/// Runs the steps.
+/// Runs the steps and returns the value that they leave on the stack.
 ///
 /// # Errors
-/// What has no finite real value, and at which column it stands.
+/// The first step without a finite real value, with its column.
 pub(crate) fn evaluate(steps: &[Step]) -> Result<f64, String> {
     let mut stack: Vec<f64> = Vec::new();
     for Step { operation, column } in steps {
@@ -51,8 +51,8 @@ pub(crate) fn evaluate(steps: &[Step]) -> Result<f64, String> {
     pop(&mut stack)
 }
 
-/// The parser balances the steps, so an empty stack is a fault of ours; it is still an answer and
-/// not a panic.
+/// Pops an operand. The parser balances the steps, so an empty stack is a bug; it is reported as an
+/// error instead of a panic.
 fn pop(stack: &mut Vec<f64>) -> Result<f64, String> {
     stack.pop().ok_or_else(|| "internal fault: an operand is missing".to_owned())
 }

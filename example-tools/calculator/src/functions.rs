@@ -1,7 +1,7 @@
-//! The names an expression may use: constants and functions.
+//! The constants and functions that an expression may use, by name.
 //!
-//! Invariant: a function gets only finite numbers, and as many as its entry says. What comes out
-//! may be anything; the evaluator refuses what is not finite.
+//! Invariants: a function receives only finite numbers, and as many as its entry allows. Its result
+//! may be any float; the evaluator refuses results that are not finite.
 
 use std::f64::consts;
 use std::ops::RangeInclusive;
@@ -14,8 +14,7 @@ pub(crate) struct Function {
     pub(crate) apply: fn(&[f64]) -> f64,
 }
 
-/// Any number of arguments is bounded by the length of the expression; this only says "no bound of
-/// its own".
+/// No upper limit of arguments: the length of the expression bounds them.
 const MANY: usize = usize::MAX;
 
 /// Every function, by name.
@@ -93,8 +92,8 @@ pub(crate) fn constant(name: &str) -> Option<f64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// NaN for what has no factorial: fractions and negative numbers. From 171 on it is larger than any
-/// finite number.
+/// Returns `n!`: NaN for fractions and negative numbers, infinity from 171 on, where the result
+/// exceeds every finite float.
 pub(crate) fn factorial(n: f64) -> f64 {
     if n < 0.0 || n.fract() != 0.0 {
         f64::NAN
@@ -105,14 +104,15 @@ pub(crate) fn factorial(n: f64) -> f64 {
     }
 }
 
-/// The remainder with the sign of the divisor, as on a clock: 10 hours before 3 o'clock is `mod(3 -
-/// 10, 12)` = 5.
+/// Returns the remainder with the sign of the divisor, as on a clock: 10 hours before 3 o'clock is
+/// `mod(3 - 10, 12)` = 5.
 pub(crate) fn remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
-/// The bases 2 and 10 are exact where `ln(x) / ln(base)` is not: log(1000, 10) is 3.
+/// Returns the logarithm of `x` to `base`. The bases 2 and 10 have functions of their own, which
+/// are exact where `ln(x) / ln(base)` is not: log(1000, 10) is 3.
 fn logarithm(x: f64, base: f64) -> f64 {
     if base == 10.0 {
         x.log10()
@@ -123,9 +123,9 @@ fn logarithm(x: f64, base: f64) -> f64 {
     }
 }
 
-/// Half away from zero, at `digits` behind the point (negative: before it). / Goes through decimal
-/// text for digits behind the point: 1.005 has no exact binary form, and what a person sees is
-//what / should be rounded.
+/// Rounds half away from zero to `digits` after the decimal point; negative: before it. Scales
+/// through decimal text, because 1.005 has no exact binary form and the decimal digits are what is
+/// to be rounded.
 fn round(x: f64, digits: f64) -> f64 {
     if digits.fract() != 0.0 || digits.abs() > 300.0 {
         return f64::NAN;

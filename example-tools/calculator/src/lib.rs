@@ -1,4 +1,4 @@
-//! A calculator: arithmetic in text, one number out.
+//! A calculator: evaluates an arithmetic expression to one number.
 //!
 //! Flow: text → `token` → `parse` → steps → `evaluate` → number. `functions` is the table of names.
 
@@ -38,7 +38,7 @@ struct Number(f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Up to here every whole number has a float of its own.
+        // 2^53: up to here a float represents every whole number exactly.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if self.0.fract() == 0.0 && self.0.abs() <= EXACT {
             serializer.serialize_i64(self.0 as i64)

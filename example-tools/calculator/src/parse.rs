@@ -1,8 +1,8 @@
-//! Tokens into a program for a stack: operands first, then what is done with them.
+//! Parses an expression into steps for a stack machine, in postfix order.
 //!
 //! In: an expression and the caller's variables. Out: steps that `evaluate` runs in a loop.
-//! Invariants: recursion is at most [`MAX_DEPTH`] deep, whatever the text; a program pops no more
-//! than was pushed.
+//! Invariants: recursion is at most `2 * MAX_DEPTH` levels deep for every text; the steps pop no
+//! more values than they push.
 //! Not here: arithmetic.
 //!
 //! ```text
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use crate::functions::{self, CONSTANTS, FUNCTIONS, Function};
 use crate::token::{Kind, Token, is_name, tokens};
 
-/// Parentheses and powers inside each other. Far more than a person writes, far less than the stack
-/// bears.
+/// Levels of nested parentheses and powers. Far more than people write, and far below what
+/// overflows the stack.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// One step of the program, and the column to blame when it fails.
+/// One step, and the column that an error names if it fails.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) operation: Operation,
     pub(crate) column: usize,
 }
 
-/// What a step does with the stack.
+/// The effect of a step on the stack.
 #[derive(Debug)]
 pub(crate) enum Operation {
     Push(f64),
@@ -43,14 +43,14 @@ pub(crate) enum Operation {
     Divide,
     Remainder,
     Power,
-    /// Pops that many arguments.
+    /// Pops as many arguments as the number says.
     Call(&'static Function, usize),
 }
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// What was expected, at which column, and what stood there.
+/// The expected token, its column, and the token found there.
 pub(crate) fn parse(text: &str, variables: &BTreeMap<String, f64>) -> Result<Vec<Step>, String> {
     if let Some(odd) = variables.keys().find(|name| !is_name(name)) {
         return Err(format!(
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A run of signs in a row is a loop; only powers go deeper.
+    /// Parses a run of signs in a loop, so that only powers recurse.
     fn unary(&mut self) -> Result<(), String> {
         self.deeper(|parser| {
             let mut minus = None;
@@ -134,8 +134,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `%` is a remainder when an operand follows and a percentage when none does. Before `+` and
-    /// `-` it could be either, and guessing would give a wrong number without a word.
+    /// `%` is a remainder if an operand follows, otherwise a percentage. Before `+` and `-` it
+    /// could be either and is refused, because a guess could give a wrong number silently.
     fn postfix(&mut self) -> Result<(), String> {
         self.atom()?;
         loop {
@@ -221,7 +221,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The caller's variables come first: who defines `e` means it.
+    /// Looks up a name. The caller's variables shadow constants such as `e`.
     fn value(&self, name: &str, column: usize) -> Result<f64, String> {
         if let Some(value) = self.variables.get(name).copied().or_else(|| functions::constant(name))
         {
@@ -250,7 +250,7 @@ impl Parser<'_> {
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), String> {
-        // A parenthesis costs two levels: its sum and the unary within.
+        // A parenthesis costs two levels: its sum and the unary inside.
         if self.depth >= 2 * MAX_DEPTH {
             let column = self.tokens[self.at].column;
             return Err(format!("nested deeper than {MAX_DEPTH} levels at column {column}"));
@@ -272,7 +272,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The last token is [`Kind::End`] and is never passed.
+    /// Returns the next token. The last token, [`Kind::End`], is returned again and again.
     fn next(&mut self) -> Token {
         let token = self.tokens[self.at].clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
@@ -298,7 +298,7 @@ fn wrong_count(function: &Function, count: usize, column: usize) -> String {
     format!("`{name}` at column {column} takes {wanted}, found {count}{hint}")
 }
 
-/// Names what was meant if one known name begins alike, and everything that is known otherwise.
+/// Suggests a known name that begins alike, if there is one; otherwise lists all known names.
 fn unknown<'n>(
     what: &str,
     name: &str,

@@ -1,19 +1,19 @@
-//! Text into tokens, each with the column it starts at.
+//! Splits text into tokens, each with the column at which it starts.
 //!
-//! In: the expression as the caller wrote it. Out: a token list that ends in [`Kind::End`].
-//! Invariant: columns count characters from 1, so that a person can point at them.
-//! Not here: what the tokens mean together (`parse`).
+//! In: the expression as the caller wrote it. Out: a list of tokens that ends in [`Kind::End`].
+//! Invariants: columns count characters from 1, as people do.
+//! Not here: the grammar (`parse`).
 
 use std::fmt;
 
-/// One token and where it starts.
+/// One token and the column at which it starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) column: usize,
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Number(f64),
@@ -37,7 +37,7 @@ impl fmt::Display for Kind {
 /// Splits `text` into tokens.
 ///
 /// # Errors
-/// A character that means nothing here, or a number that is none.
+/// An unexpected character, or a malformed or too large number.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let characters: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(found)
 }
 
-/// Whether a caller's variable can be written in an expression.
+/// Returns true if a variable of this name can be written in an expression.
 pub(crate) fn is_name(text: &str) -> bool {
     text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && text.chars().all(continues_name)
@@ -80,7 +80,7 @@ fn continues_name(character: char) -> bool {
     character.is_alphabetic() || character.is_ascii_digit() || character == '_'
 }
 
-/// Digits, a fraction, an exponent; `_` between digits is skipped.
+/// Reads digits, a fraction and an exponent; skips `_` after a digit.
 fn number(rest: &[char], column: usize) -> Result<(Kind, usize), String> {
     let mut length = 0;
     let mut text = String::new();
@@ -104,7 +104,8 @@ fn number(rest: &[char], column: usize) -> Result<(Kind, usize), String> {
     }
 }
 
-/// `e` belongs to the number only if digits follow: `2e` is a number and then the constant e.
+/// Returns true if digits follow, so that `e` belongs to the number. `2e` is a number and then the
+/// constant e.
 fn starts_exponent(rest: &[char]) -> bool {
     let digits = rest.strip_prefix(&['+']).or_else(|| rest.strip_prefix(&['-'])).unwrap_or(rest);
     digits.first().is_some_and(char::is_ascii_digit)

@@ -1,9 +1,9 @@
-//! From what is known of a reservation to the next thing to say about it.
+//! Decides the next step of a reservation from the details that are known.
 //!
 //! In: the details so far, from the call or from a person's answer. Out: a [`Decision`].
 //! Invariants: pure, so the same details always give the same decision and the same reference; a
-//! decision to ask names one or more fields, never none.
-//! Not here: how a person is asked (`lib`), the house's book (`house`).
+//! decision to ask names at least one field.
+//! Not here: questions to the person (`lib`), opening hours and free seats (`house`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,23 +34,23 @@ pub(crate) struct Details {
     pub(crate) time: Option<String>,
 }
 
-/// What to do next.
+/// The next step of a reservation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Decision {
     /// Ask a person for these fields.
     Ask { question: String, fields: Vec<Field>, details: Details },
-    /// Everything fits.
+    /// The booking: all details are there and a table is free.
     Book(Booking),
-    /// This house cannot do it, whatever the answers.
+    /// The reason why this restaurant cannot take the reservation, whatever the answers.
     Refuse(String),
 }
 
-/// One thing to ask for.
+/// A field to ask for.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Field {
     pub(crate) field: &'static str,
     pub(crate) label: &'static str,
-    /// What fits. Empty: anything of the right form.
+    /// The values to choose from. Empty: any value of the right form.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) choices: Vec<String>,
 }
@@ -72,12 +72,12 @@ pub(crate) struct Booking {
     pub(crate) time: String,
 }
 
-/// Days to offer when the house is closed.
+/// Number of days that are offered if the restaurant is closed.
 const DAYS_OFFERED: usize = 3;
-/// Times to offer when the wanted one is taken.
+/// Number of times that are offered if the wanted one is taken.
 const TIMES_OFFERED: usize = 4;
 
-/// Everything in the details that cannot be, whatever the house says.
+/// Returns the details that are invalid regardless of the restaurant, one message each.
 pub(crate) fn problems(details: &Details) -> Vec<String> {
     let mut found = Vec::new();
     if details.name.as_deref().is_some_and(|name| name.trim().is_empty()) {
@@ -97,7 +97,7 @@ pub(crate) fn problems(details: &Details) -> Vec<String> {
     found
 }
 
-/// Without the fields that cannot be, so that they are asked for again.
+/// Drops the invalid fields, so that they are asked for again.
 pub(crate) fn without_problems(details: Details) -> Details {
     Details {
         name: details.name.filter(|name| !name.trim().is_empty()),
@@ -107,7 +107,8 @@ pub(crate) fn without_problems(details: Details) -> Details {
     }
 }
 
-/// Decides. The details have no [`problems`]; what has one counts as missing.
+/// Decides the next step. The details should have no [`problems`]; an invalid field counts as
+/// missing.
 pub(crate) fn decide(details: Details) -> Decision {
     let party = details.party_size.filter(|&size| size > 0);
     if party.is_some_and(|size| size > LARGEST_TABLE) {
@@ -188,7 +189,7 @@ fn time(choices: Vec<String>) -> Field {
     Field { field: "time", label: "What time", choices }
 }
 
-/// The free times that are closest to the wanted one, in the order of the clock.
+/// Returns the free times closest to the wanted one, in chronological order.
 fn nearest(free: &[Time], wanted: Time) -> Vec<Time> {
     let mut near = free.to_vec();
     near.sort_by_key(|time| (time.0.abs_diff(wanted.0), *time));
@@ -208,7 +209,8 @@ fn booking(name: &str, party_size: u32, day: Day, time: Time) -> Booking {
     }
 }
 
-/// Six characters that survive a bad line: FNV-1a in base 32 without I, L, O and U.
+/// Returns a reference of six characters that are hard to confuse when spoken: FNV-1a in base 32
+/// without I, L, O and U.
 fn reference(details: &str) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let hash = details.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

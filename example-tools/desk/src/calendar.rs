@@ -1,7 +1,7 @@
-//! Days and times of day: read, checked, written.
+//! Parses and formats days and times of day.
 //!
-//! Invariant: a [`Day`] is a day that exists, from 1583 (the first full Gregorian year) to 9999.
-//! There is no "today": a cell has no clock unless it is given one, so dates are absolute.
+//! Invariants: a [`Day`] is a day that exists, from 1583 (the first full Gregorian year) to 9999.
+//! Dates are absolute: a cell has no clock unless it is granted one, so there is no "today".
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ pub(crate) struct Day {
     day: u32,
 }
 
-/// Names by [`Day::weekday`].
+/// Names of the days, indexed by [`Day::weekday`].
 pub(crate) const WEEKDAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 impl Day {
-    /// Reads `YYYY-MM-DD`. None if there is no such day.
+    /// Parses `YYYY-MM-DD`. Returns `None` if there is no such day.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split('-');
         let (year, month, day) =
@@ -28,9 +28,9 @@ impl Day {
         (exists && fields.next().is_none()).then_some(Self { year, month, day })
     }
 
-    /// 0 is Monday.
+    /// The day of the week: 0 is Monday.
     pub(crate) fn weekday(self) -> usize {
-        // Zeller's congruence, with January and February counted as months of the year before.
+        // Zeller's congruence, which counts January and February as months of the year before.
         let (year, month) =
             if self.month < 3 { (self.year - 1, self.month + 12) } else { (self.year, self.month) };
         let saturday_is_0 =
@@ -38,7 +38,7 @@ impl Day {
         (saturday_is_0 as usize + 5) % 7
     }
 
-    /// The day after. None after the last one.
+    /// The following day, or `None` after the last one.
     pub(crate) fn next(self) -> Option<Self> {
         let Self { year, month, day } = self;
         let next = if day < length(year, month) {
@@ -63,7 +63,7 @@ impl fmt::Display for Day {
 pub(crate) struct Time(pub(crate) u32);
 
 impl Time {
-    /// Reads `HH:MM` or `H:MM` on a clock of 24 hours. None if there is no such time.
+    /// Parses `HH:MM` or `H:MM` on a 24-hour clock. Returns `None` if there is no such time.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (hours, minutes) = text.split_once(':')?;
         let hours = if hours.len() == 1 { digits(hours, 1)? } else { digits(hours, 2)? };

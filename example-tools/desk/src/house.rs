@@ -1,20 +1,20 @@
-//! The restaurant: when it is open and how many seats are free.
+//! The restaurant: its opening hours and free seats.
 //!
-//! The book of reservations is a fixed table here, so that the same call always has the same
-//! answer. A real one would live in key-value storage or behind HTTP; nothing else in this crate
-//! would change.
+//! Reservations are a fixed table here, so that the same call always has the same answer. A real
+//! tool would keep them in key-value storage or behind HTTP; nothing else in this crate would
+//! change.
 
 use crate::calendar::{Day, Time};
 
-/// Seats of the house.
+/// Seats of the restaurant.
 const SEATS: u32 = 40;
 /// The largest party that one table takes.
 pub(crate) const LARGEST_TABLE: u32 = 8;
-/// The first and the last time to sit down, and the minutes between two.
+/// First and last time of arrival, and the minutes between two of them.
 const FIRST: Time = Time(17 * 60);
 const LAST: Time = Time(21 * 60 + 30);
 const STEP: u32 = 30;
-/// Opening hours in words.
+/// The opening hours in words.
 pub(crate) const OPENING_HOURS: &str =
     "Tuesday to Sunday, tables from 17:00 to 21:30 on the half hour";
 
@@ -22,22 +22,22 @@ const MONDAY: usize = 0;
 const FRIDAY: usize = 4;
 const SATURDAY: usize = 5;
 
-/// Whether the house opens on that day.
+/// Returns true if the restaurant opens on that day.
 pub(crate) fn is_open(day: Day) -> bool {
     day.weekday() != MONDAY
 }
 
-/// Every time at which guests sit down.
+/// All times of arrival.
 pub(crate) fn times() -> impl Iterator<Item = Time> {
     (FIRST.0..=LAST.0).step_by(STEP as usize).map(Time)
 }
 
-/// The times at which a party finds a table.
+/// The times at which a table is free for the party.
 pub(crate) fn free_times(day: Day, party: u32) -> Vec<Time> {
     times().filter(|&time| is_open(day) && free_seats(day, time) >= party).collect()
 }
 
-/// The `count` days on which the house opens, from this one on.
+/// The first `count` open days, beginning with `from`.
 pub(crate) fn open_days(from: Day, count: usize) -> Vec<Day> {
     std::iter::successors(Some(from), |day| day.next())
         .filter(|&day| is_open(day))
@@ -45,8 +45,8 @@ pub(crate) fn open_days(from: Day, count: usize) -> Vec<Day> {
         .collect()
 }
 
-/// From 19:00 to 20:00 the house is full on Fridays and Saturdays and has one small table left on
-/// other days.
+/// Seats that are free. From 19:00 to 20:00 the restaurant is full on Fridays and Saturdays and has
+/// one small table left on other days.
 fn free_seats(day: Day, time: Time) -> u32 {
     let busy = (Time(19 * 60)..=Time(20 * 60)).contains(&time);
     match (day.weekday(), busy) {

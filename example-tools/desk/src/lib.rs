@@ -1,8 +1,7 @@
-//! The front desk: one tool that asks a person when it does not know enough, and one that ends the
-//! loop.
+//! Two tools: one asks a person for missing details, the other ends the conversation.
 //!
-//! `booking` decides what to say next about a table, from `house` and `calendar`; `plan` brings
-//! steps in order. Here is only how those speak to the host: a question, a value, a halt.
+//! `booking` decides the next step of a reservation, from `house` and `calendar`; `plan` sorts
+//! steps. This file translates their results into outcomes: a question, a value, a halt.
 
 mod booking;
 mod calendar;
@@ -32,7 +31,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// What was known before, and what the person said where they said something.
+    /// Merges the answer over the known details: the answer wins where it has a value.
     fn over(self, known: Details) -> Details {
         Details {
             name: self.name.or(known.name),
@@ -75,7 +74,7 @@ fn book_table(args: Details, context: &Context) -> Result<Outcome, Failure> {
         if let Some(known) = context.state() {
             details = known?;
         }
-        // What a person typed is not checked yet: what cannot be is asked for again.
+        // The answer of a person is not validated yet: invalid fields are asked for again.
         details = answer.over(details);
         wrong = booking::problems(&details);
         details = booking::without_problems(details);

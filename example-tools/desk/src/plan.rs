@@ -1,9 +1,9 @@
-//! A plan into an order in which it can be carried out.
+//! Sorts the steps of a plan so that each comes after the steps it depends on.
 //!
-//! In: steps that name the steps they wait for. Out: the same steps, each after all it waits for;
-//! or a cycle.
-//! Invariants: steps keep the author's order where nothing forbids it, so the same plan gives the
-//! same answer; the work grows with steps times dependencies and both are bounded by the schema.
+//! In: steps with the ids of the steps they depend on. Out: the steps in an order that can be
+//! carried out, or a cycle.
+//! Invariants: the order is deterministic: it takes the first step in the author's order that is
+//! ready; the work grows with steps times dependencies, and the schema bounds both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,31 +26,32 @@ pub(crate) struct Step {
     pub(crate) depends_on: Vec<String>,
 }
 
-/// One step in its place.
+/// One step with its position.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Ordered {
-    /// From 1.
+    /// The position, from 1.
     pub(crate) number: usize,
     pub(crate) id: String,
     pub(crate) title: String,
-    /// Without duplicates, in the order of the plan.
+    /// Without duplicates, in the order of the sorted plan.
     pub(crate) depends_on: Vec<String>,
 }
 
-/// A plan that can be carried out.
+/// A sorted plan.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Plan {
     pub(crate) goal: String,
     pub(crate) steps: Vec<Ordered>,
-    /// Ids by the earliest moment they can start: those of one wave do not wait for each other.
+    /// Ids grouped by the earliest time at which they can start: the steps of a group depend only
+    /// on steps of earlier groups.
     pub(crate) waves: Vec<Vec<String>>,
 }
 
-/// Steps that wait for each other in a circle: each for the next, and the last for the first.
+/// Steps that wait for each other in a circle: each for the next, the last for the first.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cycle(pub(crate) Vec<String>);
 
-/// Everything that is wrong with the steps, a cycle aside.
+/// Returns everything that is wrong with the steps, except for cycles.
 pub(crate) fn problems(steps: &[Step]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let known: BTreeSet<&str> = steps.iter().map(|step| step.id.as_str()).collect();
@@ -72,10 +73,10 @@ pub(crate) fn problems(steps: &[Step]) -> Vec<String> {
     found
 }
 
-/// Brings the steps in order. They have no [`problems`].
+/// Sorts the steps, which must have no [`problems`].
 ///
 /// # Errors
-/// A cycle.
+/// A cycle of dependencies.
 pub(crate) fn order(goal: &str, steps: &[Step]) -> Result<Plan, Cycle> {
     let mut waves: BTreeMap<&str, usize> = BTreeMap::new();
     let mut ordered: Vec<Ordered> = Vec::new();
@@ -113,8 +114,8 @@ pub(crate) fn order(goal: &str, steps: &[Step]) -> Result<Plan, Cycle> {
     Ok(Plan { goal: goal.trim().to_owned(), steps: ordered, waves })
 }
 
-/// Every step that is left waits for another that is left: following that leads around a circle
-/// sooner or later.
+/// Finds a cycle: each remaining step depends on another remaining step, so following the
+/// dependencies must come back to a step.
 fn cycle(steps: &[Step], done: &BTreeMap<&str, usize>) -> Cycle {
     let left = |id: &str| steps.iter().find(|step| step.id == id && !done.contains_key(id));
     let mut path: Vec<&str> = Vec::new();
@@ -131,7 +132,7 @@ fn cycle(steps: &[Step], done: &BTreeMap<&str, usize>) -> Cycle {
 }
 
 impl Cycle {
-    /// The circle in words.
+    /// Describes the cycle in words.
     pub(crate) fn explain(&self) -> String {
         let next = self.0.iter().cycle().skip(1);
         let links: Vec<String> = self

@@ -1,7 +1,6 @@
-//! Fetches a page.
+//! Fetches a page over HTTP.
 //!
-//! The tool declares no needs: which hosts it may reach is the operator's to know, and nothing else
-//! narrows it.
+//! The tool declares no needs: the operator alone decides which hosts it may reach.
 
 mod page;
 
@@ -11,7 +10,8 @@ use toolcell_guest::{Failure, http, secrets, tool, tools};
 
 use page::Page;
 
-/// The secret that an operator may grant: put into the request by the host, never seen here.
+/// Name of the secret that an operator may grant. The host puts its value into the request; the
+/// tool never sees it.
 const TOKEN: &str = "fetch_token";
 
 #[derive(Deserialize, JsonSchema)]

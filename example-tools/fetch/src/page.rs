@@ -1,4 +1,4 @@
-//! What a server answered, in a form that a model can read.
+//! Turns a response of a server into a page that a model can read.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Reads a response, up to so many characters of it.
+    /// Reads a response, up to `most` characters of its text.
     pub(crate) fn read(response: &Response, most: usize) -> Result<Self, Failure> {
         let header = |name| response.header(name).map(str::to_owned);
         if let Some(encoding) =

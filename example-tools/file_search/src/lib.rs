@@ -1,7 +1,7 @@
 //! Searches a directory that an operator granted.
 //!
-//! `search` walks and reads with `std::fs`, below any folder; `pattern` matches names. Only here it
-//! is `/data`.
+//! `search` walks and reads a folder with `std::fs`; `pattern` matches names. Only this file knows
+//! that the folder is `/data`.
 
 mod pattern;
 mod search;
@@ -14,7 +14,7 @@ use toolcell_guest::{Failure, tool, tools};
 
 use search::{Found, Query};
 
-/// Where an operator's directory is seen.
+/// Path at which the tool sees the operator's directory.
 const ROOT: &str = "/data";
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,11 +1,12 @@
-//! Names with wildcards: `*` is any characters, `?` is any one.
+//! Matches names with wildcards: `*` is any characters, `?` is any one.
 
-/// Whether the name is of the pattern, in steps that grow with the product of both lengths at most.
+/// Returns true if the name matches the pattern. Takes at most as many steps as the product of both
+/// lengths.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // The last star, and how much of the name stood before what it does not take.
+    // Position of the last star, and the position in the name up to which it matches.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         if pattern.get(p) == Some(&'*') {

@@ -1,7 +1,7 @@
-//! The walk through a folder, and the look into its files.
+//! Walks a folder and searches the names and the text of its files.
 //!
-//! Invariants: always the same order; bounded in files, bytes, depth and matches; no symbolic link
-//! is followed; what cannot be read is counted and does not end the search.
+//! Invariants: the order is always the same; files, bytes, depth and matches are bounded; symbolic
+//! links are not followed; entries that cannot be read are counted and do not end the search.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -13,18 +13,18 @@ use toolcell_guest::Failure;
 
 use crate::pattern;
 
-/// Most entries of directories that one search looks at: what a call has time for.
+/// Most directory entries that one search looks at. Bounds the time of a call.
 const MAX_ENTRIES: usize = 50_000;
-/// Deepest folder: deeper than a person nests, and no endless walk.
+/// Deepest folder. Deeper than people nest folders; bounds the walk.
 const MAX_DEPTH: usize = 32;
-/// Largest file that is searched for a text, in bytes.
+/// Bytes. Larger files are not searched for text.
 const MAX_FILE: u64 = 1 << 20;
-/// Most bytes that one search reads.
+/// Bytes that one search reads at most.
 const MAX_READ: u64 = 64 << 20;
-/// Longest part of a line that is shown, in characters.
+/// Characters of a line that are shown at most.
 const MAX_LINE: usize = 300;
 
-/// What to find.
+/// The search criteria.
 pub(crate) struct Query<'a> {
     pub(crate) text: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
@@ -70,7 +70,7 @@ impl Query<'_> {
         })?;
         let mut found = Found::default();
         let (mut seen, mut read) = (0, 0);
-        // Last in, first out: what comes first is pushed last.
+        // A stack: entries are pushed in reverse, so that the first comes out first.
         let mut waiting: Vec<(PathBuf, usize)> =
             first.into_iter().rev().map(|path| (path, 1)).collect();
         while let Some((path, depth)) = waiting.pop() {
@@ -96,7 +96,7 @@ impl Query<'_> {
         Ok(found)
     }
 
-    /// Looks at one file. Gives the bytes that it read.
+    /// Searches one file. Returns the number of bytes that count as read.
     fn look(&self, path: &Path, root: &Path, length: u64, found: &mut Found) -> u64 {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if !self
@@ -142,7 +142,7 @@ impl Query<'_> {
     }
 }
 
-/// What lies in a folder, in the order of names.
+/// Returns the paths in a folder, sorted.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)?.take(MAX_ENTRIES) {
@@ -152,7 +152,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A file's text, also of one that grows while it is read.
+/// Reads a file's text, at most [`MAX_FILE`] bytes, even if the file grows meanwhile.
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     fs::File::open(path)?.take(MAX_FILE).read_to_string(&mut text)?;

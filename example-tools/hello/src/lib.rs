@@ -1,4 +1,4 @@
-//! The smallest tool: one function, and the line that makes a component of it.
+//! The smallest tool: one function, and the macro that makes a component of it.
 
 use toolcell_guest::{tool, tools};
 

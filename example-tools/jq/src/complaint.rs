@@ -1,12 +1,12 @@
-//! Words for a filter that does not compile: what is wrong, and at which line and column.
+//! Error messages for a filter that does not compile, with line and column.
 
 use jaq_core::compile::{self, Undefined};
 use jaq_core::load;
 
-/// Complaints in one message. The first is the cause more often than not.
+/// Number of errors in one message. The first is usually the cause of the others.
 const MAX_COMPLAINTS: usize = 3;
 
-/// The filter cannot be read.
+/// The message for a filter that cannot be parsed.
 pub(crate) fn unreadable(filter: &str, errors: &load::Errors<&str, ()>) -> String {
     let complaints = errors.iter().flat_map(|(_, error)| match error {
         load::Error::Io(imports) => imports
@@ -25,7 +25,7 @@ pub(crate) fn unreadable(filter: &str, errors: &load::Errors<&str, ()>) -> Strin
     joined(complaints)
 }
 
-/// The filter uses names that are not defined.
+/// The message for a filter that uses undefined names.
 pub(crate) fn undefined(filter: &str, errors: &compile::Errors<&str, ()>) -> String {
     joined(errors.iter().flat_map(|(_, errors)| errors).map(|(name, what)| {
         let name_only = name.trim();
@@ -44,7 +44,7 @@ pub(crate) fn undefined(filter: &str, errors: &compile::Errors<&str, ()>) -> Str
 }
 
 fn missing(filter: &str, expected: &str, found: &str) -> String {
-    // The lexer hands back everything from the fault on: its first word is enough.
+    // The lexer returns everything from the error on: the first word is enough.
     let word: String =
         found.split_whitespace().next().unwrap_or_default().chars().take(20).collect();
     let expected = if expected == "nothing" { "an operator or the end" } else { expected };
@@ -52,7 +52,7 @@ fn missing(filter: &str, expected: &str, found: &str) -> String {
     at(filter, found, &format!("expected {expected}, found {found_words}"))
 }
 
-/// Appends where `part` stands in `filter`: the line only when there is more than one.
+/// Appends the position of `part` in `filter`; the line only if there are several.
 fn at(filter: &str, part: &str, complaint: &str) -> String {
     let before = &filter[..offset(filter, part)];
     let line = before.matches('\n').count() + 1;
@@ -64,7 +64,7 @@ fn at(filter: &str, part: &str, complaint: &str) -> String {
     }
 }
 
-/// Where `part` begins. A part that is no slice of the filter has no place; the end stands for it.
+/// Byte offset of `part` in `filter`, or the end if `part` is not a slice of it.
 fn offset(filter: &str, part: &str) -> usize {
     let start = (part.as_ptr() as usize).wrapping_sub(filter.as_ptr() as usize);
     if filter.is_char_boundary(start) { start } else { filter.len() }

@@ -1,11 +1,10 @@
-//! Compiles a jq filter and runs it over one value.
+//! Compiles a jq filter and runs it on one value.
 //!
-//! In: the filter's text, the input, values for `$names`. Out: the outputs, at most as many as
-//! asked for.
-//! Invariants: a filter reads nothing but its input and variables: no environment, clock, files or
-//! further inputs.
-//! Not here: JSON to jq values and back (`value`), the words for what does not compile
-//! (`complaint`).
+//! In: the text of the filter, the input, values for `$names`. Out: the outputs, at most `limit`.
+//! Invariants: a filter reads only its input and variables: no environment, clock, files or further
+//! inputs.
+//! Not here: conversion between JSON and jq values (`value`), error messages for filters that do
+//! not compile (`complaint`).
 
 use std::collections::BTreeMap;
 
@@ -17,28 +16,30 @@ use serde_json::Value;
 
 use crate::{complaint, value};
 
-/// Brackets inside each other in a filter. The parser recurses on them; its stack bears a few times
-/// as many.
+/// Levels of nested brackets in a filter. The parser recurses on them, and its stack holds a few
+/// times as many.
 const MAX_NESTING: usize = 100;
-/// Characters of a message that quotes values: a model needs the beginning, not the whole input
-/// again.
+/// Characters of an error message that quotes values: a model needs its beginning, not the whole
+/// input again.
 const MAX_MESSAGE: usize = 400;
-/// Native filters that look outside; the prelude has harmless ones of the same names.
+/// Native filters that read the environment or the clock. The prelude defines harmless ones with
+/// the same names.
 const OUTSIDE: [&str; 4] = ["env", "localtime", "now", "strflocaltime"];
 static PRELUDE: &str = include_str!("prelude.jq");
 
-/// What a filter put out.
+/// The outputs of a filter.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outputs {
     pub(crate) values: Vec<Value>,
-    /// The filter had more to say than was asked for.
+    /// True if the filter had more outputs than the limit.
     pub(crate) more: bool,
 }
 
-/// Runs `filter` over `input`.
+/// Runs `filter` on `input`.
 ///
 /// # Errors
-/// What does not compile and where, or the first error the filter raised and did not catch.
+/// The compile errors with their positions, or the first error that the filter raised and did not
+/// catch.
 pub(crate) fn run(
     filter: &str,
     input: Value,
@@ -73,7 +74,7 @@ pub(crate) fn run(
             Ok(output) => output,
             Err(raised) => match raised.get_err() {
                 Ok(error) => return Err(runtime_error(&error.into_val(), outputs.len())),
-                // `halt`: the filter is done.
+                // `halt`: the filter has ended.
                 Err(_) => break,
             },
         };
@@ -85,7 +86,7 @@ pub(crate) fn run(
     Ok(Outputs { values: outputs, more: false })
 }
 
-/// `$name` for each variable, and `$ENV`, in the order of their values.
+/// Returns `$name` for each variable, and `$ENV`, in the order of their values.
 fn names(variables: &BTreeMap<String, Value>) -> Result<Vec<String>, String> {
     let word = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -99,7 +100,7 @@ fn names(variables: &BTreeMap<String, Value>) -> Result<Vec<String>, String> {
     Ok(variables.keys().map(String::as_str).chain(["ENV"]).map(|name| format!("${name}")).collect())
 }
 
-/// How deep brackets go. Those in strings count too: it is a bound, not a parser.
+/// Returns the depth of nested brackets. Brackets in strings count too: this is only a bound.
 fn nesting(filter: &str) -> usize {
     let mut deepest = 0;
     let mut depth = 0_usize;

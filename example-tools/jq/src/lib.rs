@@ -1,7 +1,7 @@
-//! jq: a query language for JSON, with nothing but its input in reach.
+//! jq, a query language for JSON, without access to anything but its input.
 //!
-//! Flow: filter → `filter` (compile, run) → `value` (jq's values to JSON); `complaint` says what
-//! does not compile.
+//! Flow: filter → `filter` (compile, run) → `value` (jq values to JSON); `complaint` words the
+//! compile errors.
 
 mod complaint;
 mod filter;
@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolcell_guest::{Output, tool, tools};
 
-/// Outputs by default: more than a model reads, far fewer than would fill the cell.
+/// Default number of outputs: more than a model reads, far fewer than would fill the memory of the
+/// cell.
 const DEFAULT_LIMIT: u32 = 1000;
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,29 +1,29 @@
-//! JSON to jq's values and back.
+//! Converts JSON to jq values and back.
 //!
-//! Invariants: a number that is whole comes out as an integer, as jq prints it; what has no JSON
-//! form is an error or, for numbers beyond JSON, what jq prints for them.
+//! Invariants: a whole number becomes an integer, as jq prints it; a number beyond JSON becomes the
+//! value that jq prints for it; any other value without a JSON form is an error.
 
 use jaq_json::{Num, Val};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-/// Nesting of an output. A filter can build any depth; readers of JSON commonly stop at 128.
+/// Levels of nesting in an output. A filter can build any depth; JSON parsers commonly stop at 128.
 const MAX_NESTING: usize = 120;
-/// From here on not every integer has a float of its own.
+/// 2^53: above it a float cannot represent every integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A jq value for JSON.
+/// Converts JSON to a jq value.
 ///
 /// # Errors
-/// None for JSON as such; the conversion says so by its type.
+/// The error of the deserializer. JSON does not cause one, but the type allows for it.
 pub(crate) fn from_json(json: Value) -> Result<Val, String> {
     Val::deserialize(json).map_err(|error| error.to_string())
 }
 
-/// JSON for a jq value.
+/// Converts a jq value to JSON.
 ///
 /// # Errors
-/// Too deep, or with keys or strings that JSON does not have.
+/// An output that is nested too deep, has a key that is not a string, or is a string of bytes.
 pub(crate) fn to_json(value: &Val) -> Result<Value, String> {
     convert(value, MAX_NESTING)
 }
@@ -61,7 +61,7 @@ fn convert(value: &Val, levels: usize) -> Result<Value, String> {
 fn convert_number(number: &Num) -> Value {
     match number {
         Num::Int(whole) => Value::from(*whole as i64),
-        // Integers that JSON's readers keep exact stay exact, larger ones become the nearest float.
+        // Integers that fit into `i64` or `u64` stay exact, others become the nearest float.
         Num::BigInt(whole) => match whole.to_string().parse::<i64>() {
             Ok(whole) => Value::from(whole),
             Err(_) => whole
@@ -78,7 +78,7 @@ fn float(text: &str) -> Value {
     real_number(text.parse().unwrap_or(f64::NAN))
 }
 
-/// NaN is null and the infinities are the largest numbers: both as jq prints them.
+/// NaN becomes null and an infinity the largest finite number, as jq prints them.
 fn real_number(real: f64) -> Value {
     if real.fract() == 0.0 && real.abs() < EXACT {
         return Value::from(real as i64);

@@ -1,28 +1,27 @@
-//! Markdown to HTML that is safe to show.
+//! Renders Markdown as HTML that is safe to show.
 //!
-//! Invariants: without the caller's word no tag of the source survives as a tag, and no link or
-//! picture keeps an address that could run something. What is dropped leaves its text behind.
+//! Invariants: no tag of the source stays a tag unless the caller allows it; no link or image keeps
+//! an address that could run code. A dropped link or image leaves its text.
 
 use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd, html};
 
 use crate::dialect;
 
-/// What becomes of HTML in the source.
+/// Treatment of HTML in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RawHtml {
     /// Shown as text.
     Escape,
-    /// Passed through as it is: for sources that the caller trusts.
+    /// Passed through unchanged, for sources that the caller trusts.
     Keep,
 }
 
-/// Schemes that open something harmless. Addresses without a scheme stay inside the page or the
-/// site.
+/// Schemes that are safe to open. Addresses without a scheme are relative to the page.
 const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "xmpp"];
 
 /// Turns `source` into HTML.
 pub(crate) fn render(source: &str, raw: RawHtml) -> String {
-    // Whether each link and picture that is open was dropped, the innermost last.
+    // For each open link and image, true if it was dropped; the innermost is last.
     let mut dropped: Vec<bool> = Vec::new();
     let events = Parser::new_ext(source, dialect()).filter_map(|event| match event {
         Event::Start(
@@ -56,13 +55,13 @@ pub(crate) fn render(source: &str, raw: RawHtml) -> String {
     out
 }
 
-/// Whether an address opens something harmless. Browsers skip blanks and control characters in a
-/// scheme, so this does.
+/// Returns true if the address is safe to open. Ignores blanks and control characters in the
+/// scheme, as browsers do.
 pub(crate) fn is_safe(address: &CowStr<'_>) -> bool {
     let visible: String =
         address.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
     match visible.split_once(':') {
-        // A colon behind a slash, a question mark or a hash is no end of a scheme.
+        // A colon after a slash, a question mark or a hash does not end a scheme.
         Some((before, _)) if !before.contains(['/', '?', '#']) => {
             SCHEMES.iter().any(|scheme| before.eq_ignore_ascii_case(scheme))
         }

@@ -1,6 +1,6 @@
-//! Markdown into HTML that is safe to show, and into plain text. Two tools in one component.
+//! Two tools: Markdown to HTML that is safe to show, and Markdown to plain text.
 //!
-//! `html` and `text` each own one direction; `page` and `table` lay out text.
+//! `html` and `text` each render one of them; `page` and `table` lay out text.
 
 mod html;
 mod page;
@@ -69,7 +69,7 @@ fn markdown_to_text(args: TextArgs) -> String {
 
 tools![markdown_to_html, markdown_to_text];
 
-/// What both tools understand.
+/// The extensions of CommonMark that both tools support.
 fn dialect() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES

@@ -1,55 +1,55 @@
-//! Lines under prefixes: what quotes, lists and code blocks have in common.
+//! Lays out lines with prefixes, for quotes, lists and code blocks.
 //!
-//! Invariant: at most [`MAX_PREFIXES`] prefixes are written before a line, however deep the source
-//! nests; otherwise a short source could ask for an endless page.
+//! Invariants: at most [`MAX_PREFIXES`] prefixes are written before a line, however deep the source
+//! nests. Otherwise a short source could produce a huge page.
 
-/// Levels that are still shown. A reader has no use for more.
+/// Levels of nesting that are shown. Deeper ones do not help a reader.
 const MAX_PREFIXES: usize = 16;
 
-/// A page under construction: whole lines, and the text of the block that is open.
+/// A page under construction: its finished lines and the text of the open block.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     out: String,
     open: String,
     prefixes: Vec<Prefix>,
-    /// A blank line belongs before the next block.
+    /// True if a blank line is due before the next block.
     gap: bool,
 }
 
 #[derive(Debug)]
 struct Prefix {
-    /// Before the first line only: the marker of a list item.
+    /// Used for the first line only: the marker of a list item.
     first: Option<String>,
     rest: String,
 }
 
 impl Page {
-    /// Adds to the open block.
+    /// Appends to the open block.
     pub(crate) fn write(&mut self, text: &str) {
         self.open.push_str(text);
     }
 
-    /// Where in the open block the next text will stand.
+    /// Offset in the open block at which the next text will be written.
     pub(crate) fn position(&self) -> usize {
         self.open.len()
     }
 
-    /// What was written since then.
+    /// The text of the open block from this offset on.
     pub(crate) fn since(&self, position: usize) -> &str {
         self.open.get(position..).unwrap_or_default()
     }
 
-    /// Takes the open block away, for the cells of a table.
+    /// Removes and returns the text of the open block, for the cells of a table.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.open)
     }
 
-    /// From here on lines begin with this.
+    /// Adds a prefix: `first` for the next line, `rest` for the lines after it.
     pub(crate) fn enter(&mut self, first: String, rest: String) {
         self.prefixes.push(Prefix { first: Some(first), rest });
     }
 
-    /// Back to what lines began with before. A marker that nothing followed is written on its own.
+    /// Removes the last prefix. A marker without text is written on a line of its own.
     pub(crate) fn leave(&mut self) {
         if self
             .prefixes
@@ -61,20 +61,20 @@ impl Page {
         self.prefixes.pop();
     }
 
-    /// Ends the open block; the next one follows on the next line.
+    /// Ends the open block. The next one follows without a blank line.
     pub(crate) fn end_line(&mut self) {
         if self.flush() {
             self.gap = false;
         }
     }
 
-    /// Ends the open block; a blank line will follow.
+    /// Ends the open block. A blank line follows.
     pub(crate) fn end_block(&mut self) {
         self.flush();
         self.gap = !self.out.is_empty();
     }
 
-    /// The page, without a line break at its end.
+    /// Returns the page, without a line break at its end.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out.truncate(self.out.trim_end().len());
@@ -112,7 +112,7 @@ impl Page {
 }
 
 impl Prefix {
-    /// A quote that has not begun yet does not reach up into the gap before it.
+    /// The prefix of a blank line. Empty if the first line of a quote or an item is still to come.
     fn before_gap(&self) -> &str {
         if self.first.is_some() { "" } else { &self.rest }
     }

@@ -1,10 +1,10 @@
-//! Rows into columns that line up.
+//! Aligns the columns of a table.
 
-/// Columns are padded up to here. Padding every row to one huge cell would make a short source a
-/// huge page.
+/// Characters up to which cells are padded. Padding every row to the width of one huge cell would
+/// turn a short source into a huge page.
 const MAX_PADDING: usize = 40;
 
-/// The first row is the head.
+/// Renders the rows, of which the first is the head.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns).map(|column| width(rows, column)).collect();

@@ -1,10 +1,10 @@
-//! Markdown to plain text that reads well as it is.
+//! Renders Markdown as plain text.
 //!
 //! In: Markdown. Out: blocks with a blank line between them; lists, quotes and tables keep their
 //! shape.
-//! Invariants: no line is longer than what the source has in it plus a bounded prefix; tags of HTML
-//! are left out, the words between them stay.
-//! Not here: wrapping. The caller that shows the text knows how wide it may be.
+//! Invariants: a line is at most as long as its text in the source plus a bounded prefix; HTML tags
+//! are left out, the words between inline ones stay.
+//! Not here: wrapping. The caller knows the width.
 
 use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd};
 
@@ -12,14 +12,14 @@ use crate::html::is_safe;
 use crate::page::Page;
 use crate::{dialect, table};
 
-/// Whether addresses are written behind their links.
+/// Treatment of the addresses of links: shown in parentheses after the link, or hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     Show,
     Hide,
 }
 
-/// Turns `source` into text.
+/// Renders `source` as text.
 pub(crate) fn render(source: &str, links: Links) -> String {
     let mut text = Text {
         links,
@@ -37,11 +37,11 @@ pub(crate) fn render(source: &str, links: Links) -> String {
 struct Text {
     links: Links,
     page: Page,
-    /// Where the text of each open link began, and its address.
+    /// For each open link, the offset of its text and its address.
     open: Vec<(usize, Option<String>)>,
-    /// The next number of each open list; None for bullets.
+    /// The next number of each open list; `None` for bullets.
     counters: Vec<Option<u64>>,
-    /// Of the open table.
+    /// Rows of the open table.
     rows: Vec<Vec<String>>,
 }
 

@@ -1,7 +1,7 @@
-//! Notes that outlive the call.
+//! A tool that keeps notes between calls.
 //!
-//! One tool for all that is done with a note: a store belongs to a tool, and `notebook` keeps the
-//! notes in it.
+//! One tool has all the actions, because each tool has a store of its own. `notebook` stores the
+//! notes.
 
 mod notebook;
 
@@ -36,7 +36,7 @@ struct Args {
     text: Option<String>,
 }
 
-/// What an action wants beside itself, and what it does not.
+/// Checks that `title` and `text` are present exactly if the action takes them.
 fn complete(args: &Args) -> Vec<String> {
     let (title, text, name) = match args.action {
         Action::Add => (true, true, "add"),

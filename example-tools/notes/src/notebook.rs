@@ -1,15 +1,15 @@
-//! The notes: each a text under `notes/` and its title.
+//! Stores notes: the text of each under the key `notes/` plus its title.
 //!
-//! Invariant: no note is overwritten, not even by two calls that add the same title at the same
-//! time.
+//! Invariants: a note is never overwritten, not even by two simultaneous calls that add the same
+//! title.
 
 use serde::Serialize;
 use toolcell_guest::{Failure, kv};
 
-/// All keys begin with it: what the tool declares that it needs.
+/// Prefix of all keys: the one that the tool declares in its needs.
 const PREFIX: &str = "notes/";
 
-/// Most titles in one list: what a model can still read.
+/// Most titles in one list, so that a model can still read it.
 const MOST: usize = 500;
 
 /// A note.
@@ -19,7 +19,7 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
-/// Titles, and whether there are more.
+/// Titles, and true if there are more.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Titles {
     pub(crate) titles: Vec<String>,

@@ -1,15 +1,16 @@
-//! Counts a text by the rules of Unicode (UAX #29).
+//! Counts characters, words, sentences and paragraphs by the rules of Unicode (UAX #29).
 //!
-//! In: a text in any language. Out: the numbers. Invariants: nothing is counted twice; equal counts
-//! are in alphabetical order, so the same text gives the same answer everywhere.
-//! Not here: how hard the text is to read (`readability`).
+//! In: a text in any language. Out: the counts.
+//! Invariants: equal counts are in alphabetical order, so the same text always gives the same
+//! answer.
+//! Not here: readability (`readability`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What can be counted without knowing the language.
+/// Counts that do not depend on the language.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Counts<'t> {
     pub(crate) characters: usize,
@@ -18,7 +19,7 @@ pub(crate) struct Counts<'t> {
     pub(crate) paragraphs: usize,
     pub(crate) sentences: usize,
     pub(crate) words: Vec<&'t str>,
-    /// In lower case, the most frequent first.
+    /// Words in lower case with their counts, the most frequent first.
     pub(crate) frequencies: Vec<(String, usize)>,
 }
 
@@ -37,8 +38,8 @@ pub(crate) fn counts(text: &str) -> Counts<'_> {
     }
 }
 
-/// Paragraphs end at blank lines. Each comes as one line: Unicode ends a sentence at every line
-/// break, which is wrong for text that was wrapped.
+/// Splits at blank lines. Returns each paragraph as one line, because Unicode ends a sentence at
+/// every line break, which is wrong for wrapped text.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut inside = false;
@@ -58,8 +59,8 @@ fn paragraphs(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// In a tree and not in a hash table, whose random order would make the work of two equal calls
-/// differ.
+/// Counts equal words, ignoring case. Uses a tree instead of a hash table, whose random order would
+/// make the work of two equal calls differ.
 fn frequencies(words: &[&str]) -> Vec<(String, usize)> {
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     for word in words {

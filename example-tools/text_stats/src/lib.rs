@@ -1,6 +1,6 @@
-//! Statistics of a text: sizes, frequent words, reading time and how hard it is to read.
+//! Statistics of a text: sizes, frequent words, reading time and readability.
 //!
-//! `count` counts by the rules of Unicode, `readability` grades English.
+//! `count` counts by the rules of Unicode, `readability` scores English.
 
 mod count;
 mod readability;

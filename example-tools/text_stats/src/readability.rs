@@ -1,12 +1,13 @@
-//! How hard an English text is to read: Flesch reading ease.
+//! Scores an English text by the Flesch reading ease.
 //!
-//! Invariants: no score for a text that is visibly not English; syllables are estimated by
-//! spelling, so a score is good to a few points.
+//! Invariants: a text that is visibly not English has no score. Syllables are estimated from the
+//! spelling, so a score is accurate to a few points.
 
-/// Share of the words that must be plain Latin letters for a score to mean anything.
+/// Share of the words that must be plain Latin letters for a text to have a score.
 const LEAST_LATIN: f64 = 0.8;
 
-/// 100 is very easy, below 30 is hard; None without sentences, or for another script.
+/// Returns the score: 100 is very easy, below 30 is hard. `None` without sentences or for another
+/// script.
 pub(crate) fn flesch(words: &[&str], sentences: usize) -> Option<f64> {
     let latin: Vec<&&str> = words.iter().filter(|word| is_latin(word)).collect();
     if sentences == 0 || latin.is_empty() || (latin.len() as f64) < LEAST_LATIN * words.len() as f64
@@ -19,7 +20,7 @@ pub(crate) fn flesch(words: &[&str], sentences: usize) -> Option<f64> {
     Some(206.835 - 1.015 * words_a_sentence - 84.6 * syllables_a_word)
 }
 
-/// The usual words for a score.
+/// The usual description of a score.
 pub(crate) fn level(score: f64) -> &'static str {
     match score {
         90.0.. => "very easy",
@@ -36,8 +37,8 @@ fn is_latin(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '\'' | '’'))
 }
 
-/// Groups of vowels, without the ones that English writes and does not speak: `made`, `jumped`,
-/// `times` but `table`, `wanted`, `boxes`.
+/// Counts groups of vowels, without the `e` that English does not pronounce: silent in `made`,
+/// `jumped`, `times`, but not in `table`, `wanted`, `boxes`.
 fn syllables(word: &str) -> usize {
     let word = word.to_ascii_lowercase().replace(['\'', '’'], "");
     let vowel = |c: char| matches!(c, 'a' | 'e' | 'i' | 'o' | 'u' | 'y');

@@ -1,4 +1,4 @@
-//! Texts as bytes of an encoding, digests, and compressed bodies: what well-known libraries do.
+//! Text encodings, digests, HMAC and decompression for JavaScript, by means of well-known crates.
 
 use std::io::{ErrorKind, Read};
 
@@ -11,18 +11,17 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::outcome::bytes;
 
-/// Bytes of a body without its content codings. A small one can have a thousand times its size in
-/// it.
+/// Bytes of a decoded body. A small body can decompress to a thousand times its size.
 const MAX_DECODED: u64 = 32 << 20;
 
-/// The name of an encoding by its label; nothing for one that is not known.
+/// Returns the name of the encoding with this label, or an empty string if it is unknown.
 pub(crate) fn encoding_of(label: String) -> String {
     Encoding::for_label_no_replacement(label.as_bytes())
         .map(|known| known.name().to_lowercase())
         .unwrap_or_default()
 }
 
-/// How many bytes at the end begin a character whose rest is missing.
+/// Returns the number of bytes at the end that are the start of an incomplete character.
 pub(crate) fn open_bytes(label: String, from: Value<'_>) -> Result<usize> {
     let bytes = bytes(from)?;
     let Some(encoding) = Encoding::for_label(label.as_bytes()) else { return Ok(0) };
@@ -46,12 +45,12 @@ pub(crate) fn open_bytes(label: String, from: Value<'_>) -> Result<usize> {
     })
 }
 
-/// Where the last character of these bytes begins.
+/// Index at which the last character of these bytes begins.
 fn boundary(tail: &[u8]) -> usize {
     (0..tail.len()).rev().find(|at| tail[*at] & 0xc0 != 0x80).unwrap_or(0)
 }
 
-/// The text of bytes; none if it has to be valid and is not.
+/// Decodes bytes to text. Returns none if `is_fatal` and the bytes are not valid.
 pub(crate) fn decode_as<'js>(
     ctx: Ctx<'js>,
     label: String,
@@ -80,7 +79,7 @@ fn without_mark<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> (&'a [u8], 
     }
 }
 
-/// The digest of bytes.
+/// Returns the digest of bytes.
 pub(crate) fn digest<'js>(
     ctx: Ctx<'js>,
     name: String,
@@ -96,7 +95,7 @@ pub(crate) fn digest<'js>(
     TypedArray::new(ctx, digest)
 }
 
-/// The HMAC of bytes with a key.
+/// Returns the HMAC of bytes with a key.
 pub(crate) fn hmac<'js>(
     ctx: Ctx<'js>,
     name: String,
@@ -116,17 +115,17 @@ pub(crate) fn hmac<'js>(
         "SHA-512" => mac!(Sha512),
         _ => mac!(Sha256),
     };
-    // A key of any length is taken.
+    // HMAC accepts keys of any length, so this does not fail.
     TypedArray::new(ctx, code.unwrap_or_default())
 }
 
-/// A body without one content coding, or a text that says what is wrong with it.
+/// Removes one content coding from a body. Returns the bytes, or a text that describes the error.
 pub(crate) fn inflate<'js>(ctx: Ctx<'js>, coding: String, from: Value<'js>) -> Result<Value<'js>> {
     let bytes = bytes(from)?;
     let read = match coding.as_str() {
         "gzip" => whole(MultiGzDecoder::new(&*bytes)),
         "br" => whole(brotli_decompressor::Decompressor::new(&*bytes, 4096)),
-        // Some servers leave out the head of zlib.
+        // Some servers send `deflate` without the zlib header.
         _ if bytes.first().is_some_and(|first| first & 15 == 8) => whole(ZlibDecoder::new(&*bytes)),
         _ => whole(DeflateDecoder::new(&*bytes)),
     };
@@ -151,7 +150,7 @@ fn whole(from: impl Read) -> std::result::Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Tells whether a text has 16 digits in a row: the engine's regular expressions take a thousand
+/// Returns true if a text has 16 digits in a row. The engine's regular expressions take a thousand
 /// times as long.
 pub(crate) fn has_long_number(text: String) -> bool {
     let mut digits = 0;

@@ -1,4 +1,4 @@
-//! The exports of the toolcell world.
+//! Exports of the component: `describe`, `validate`, `visible` and `execute` of the toolcell world.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl abi::Guest for Component {
     }
 }
 
-/// Asks the prelude, and reads its answer; what is thrown ends the call.
+/// Calls a function of the prelude and reads its answer. An exception ends the call.
 fn asked<T>(
     function: &str,
     arguments: (&str, &str, &str),
@@ -64,8 +64,8 @@ fn asked<T>(
     }
 }
 
-/// The context as JSON: absent fields stay absent. Values of others stay as they are written, with
-/// all digits.
+/// Returns the context as JSON. Absent fields are left out. JSON values of the host keep their
+/// text, with all digits.
 fn context_json(call_id: &str, from: abi::Context) -> String {
     let read = |text: String| RawValue::from_string(text).unwrap_or_default();
     let texts = [

@@ -1,4 +1,4 @@
-//! How a call ends that has no outcome: with the author's error on standard error, and a trap.
+//! Ends a call that has no outcome: writes the author's error to standard error and traps.
 
 #![allow(unsafe_code, reason = "the C library of QuickJS asks for the time")]
 
@@ -6,10 +6,10 @@ use crate::state;
 use crate::wasi::wasi::cli::stderr::get_stderr;
 use crate::wasi::wasi::clocks::wall_clock;
 
-/// Bytes of one write that every host takes.
+/// Bytes of one `blocking_write_and_flush`. Every host accepts this many.
 const WRITE: usize = 4096;
 
-/// Ends the call. The host reports this text as the message of `handler_raised`.
+/// Ends the call with a trap. The host reports this text as the message of `handler_raised`.
 pub(crate) fn raise(text: &str) -> ! {
     let stream = get_stderr();
     for piece in text.as_bytes().chunks(WRITE) {
@@ -20,7 +20,8 @@ pub(crate) fn raise(text: &str) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// Microseconds since 1970, for `Date`. While the modules are loaded it is 1970.
+/// Returns microseconds since 1970, for `Date`. Returns 0 while the modules are loaded, before
+/// [`state::enter_cell`].
 #[unsafe(no_mangle)]
 extern "C" fn __rquickjs_host_now_us() -> f64 {
     if !state::is_in_cell() {

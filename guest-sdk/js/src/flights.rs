@@ -1,4 +1,4 @@
-//! Requests that are on their way together, and the call's clock.
+//! HTTP requests in progress, and the clock of the call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use toolcell_guest::bindings::wasi::io::poll::{Pollable, poll};
 
 use crate::wasi::wasi::clocks::monotonic_clock;
 
-/// A request, and what is ready with its response. Fields are dropped in this order: the request
-/// has to outlive the other.
+/// A request and the pollable of its response. Fields are dropped in order of declaration, and the
+/// request must outlive the pollable.
 struct Flight {
     ready: Pollable,
     pending: Pending,
@@ -21,7 +21,7 @@ thread_local! {
     static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Keeps a request, and returns its number.
+/// Stores a request and returns its number.
 pub(crate) fn keep(pending: Pending) -> u32 {
     let number = LAST.get() + 1;
     LAST.set(number);
@@ -30,7 +30,7 @@ pub(crate) fn keep(pending: Pending) -> u32 {
     number
 }
 
-/// Takes a request.
+/// Removes and returns a request.
 pub(crate) fn take(number: u32) -> Option<Pending> {
     FLIGHTS.with_borrow_mut(|flights| flights.remove(&number)).map(|Flight { ready, pending }| {
         drop(ready);
@@ -38,8 +38,8 @@ pub(crate) fn take(number: u32) -> Option<Pending> {
     })
 }
 
-/// Waits for this many milliseconds, or for a response; returns the numbers of the requests that
-/// have one. A negative time has no end.
+/// Waits for this many milliseconds or for a response, and returns the numbers of the requests that
+/// have one. A negative time means no timeout.
 pub(crate) fn wait(milliseconds: f64) -> Vec<u32> {
     let timer = (milliseconds >= 0.0)
         .then(|| monotonic_clock::subscribe_duration((milliseconds * 1e6).ceil() as u64));

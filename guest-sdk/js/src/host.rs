@@ -1,8 +1,8 @@
-//! The imports, as functions of JavaScript.
+//! The host functions that the prelude calls: the imports of the contract as JavaScript functions.
 //!
-//! Invariants: each import of the contract is called in one place; what went wrong is JSON
-//! `{"kind", "message"}`, what went well `{"ok"}`, and bytes are bytes. An ending of another tool
-//! that has no value is `{"kind", "ending"}`.
+//! Invariants: each import is called in one place. Errors are JSON `{"kind", "message"}`, results
+//! are `{"ok"}`, and bytes are typed arrays. A called tool that ends without a value gives
+//! `{"kind", "ending"}`.
 
 use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
@@ -16,10 +16,10 @@ use crate::outcome::bytes;
 use crate::wasi::wasi::random::random::get_random_bytes;
 use crate::{flights, rejections, state, url};
 
-/// Keys that are asked for at once.
+/// Keys of one page of a listing.
 const PAGE: u32 = 100;
 
-/// The functions, as members of one object.
+/// Returns the functions as members of one object.
 pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
     macro_rules! functions {
@@ -63,7 +63,7 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     Ok(host)
 }
 
-/// What went wrong: a kind, and a sentence.
+/// An error: its kind and a sentence.
 type Fault = (&'static str, String);
 
 fn answer(result: std::result::Result<Json, Fault>) -> String {
@@ -85,7 +85,7 @@ fn write_line(level: u32, text: String) {
     log::log(level, &text);
 }
 
-/// A negative total is an unknown one.
+/// Reports progress. A negative total means that the total is unknown.
 fn report(done: f64, total: f64, message: String) {
     let total = (total >= 0.0).then_some(total as u64);
     progress::report(done as u64, total, (!message.is_empty()).then_some(message.as_str()));
@@ -132,7 +132,7 @@ fn not_kept(fault: kv::Fault) -> Fault {
     }
 }
 
-/// The bytes, or JSON: `{"ok": null}` where there is no such key.
+/// Returns the bytes, or JSON: `{"ok": null}` if there is no such key.
 fn kv_get<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
     match kv::get(&key) {
         Ok(Some(entry)) => TypedArray::new(ctx.clone(), entry.data)?.into_js(&ctx),
@@ -141,7 +141,7 @@ fn kv_get<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
     }
 }
 
-/// A negative time is for ever.
+/// Stores a value. A negative time means that it does not expire.
 fn kv_set(key: String, value: Value<'_>, ttl_ms: f64) -> Result<String> {
     let ttl_ms = (ttl_ms >= 0.0).then_some(ttl_ms.ceil() as u64);
     Ok(answer(kv::set(&key, &bytes(value)?, ttl_ms).map(Json::from).map_err(not_kept)))
@@ -159,7 +159,7 @@ fn kv_list(prefix: &str) -> std::result::Result<Vec<String>, kv::Fault> {
     }
 }
 
-/// A request as the prelude writes it, but for its body.
+/// A request as the prelude writes it, without its body.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -170,7 +170,7 @@ struct Request {
     secret: Option<String>,
 }
 
-/// The number of a request that is on its way, or what went wrong.
+/// Sends a request. Returns its number, or an error.
 fn start<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<Value<'js>> {
     let body = body.0.filter(|body| !body.is_undefined()).map(bytes).transpose()?;
     match started(&request, body) {
@@ -189,7 +189,7 @@ fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fau
     http::start(&request, secret.as_ref()).map(flights::keep).map_err(unsent)
 }
 
-/// The response of a request: `{"head": JSON, "body"}`.
+/// Waits for the response of a request and returns `{"head": JSON, "body"}`.
 fn finish<'js>(ctx: Ctx<'js>, number: u32) -> Result<Object<'js>> {
     let (head, body) = match flights::take(number).map(|pending| pending.finish()) {
         Some(Ok(response)) => {
@@ -221,7 +221,7 @@ fn unsent(fault: http::Fault) -> Fault {
     }
 }
 
-/// How another tool ended. What the host wrote is put into the answer as it is.
+/// Calls another tool. The host's JSON is put into the answer unchanged.
 fn invoked(name: &str, arguments: &str) -> String {
     use invoke::{Ending, Fault};
     let (kind, ending) = match invoke::call(name, arguments) {

@@ -1,11 +1,11 @@
-//! Native functions of `Intl`, in the runtime that has it: time zones and the order of texts.
+//! Native functions for `Intl`: time zones and collation. Only with the feature `intl`.
 
 mod collation;
 mod zones;
 
 use rquickjs::{Ctx, Function, Object, Result};
 
-/// Adds them to the object of native functions.
+/// Adds the functions to the object of native functions.
 pub(crate) fn add<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("zone", Function::new(ctx.clone(), zones::canonical)?)?;
     host.set("zones", Function::new(ctx.clone(), zones::all)?)?;

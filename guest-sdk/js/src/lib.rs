@@ -1,10 +1,10 @@
 //! The JavaScript runtime of toolcell: QuickJS as a tool component.
 //!
-//! `toolcell build` hands the author's modules to [`load`], which evaluates them once; the memory
-//! that this leaves is the component. A call then starts with evaluated modules. [`calls`] answers
-//! the exports of the toolcell world, [`host`] gives the JavaScript side its imports, and
+//! `toolcell build` passes the author's modules to [`load`], which evaluates them once; a snapshot
+//! of the resulting memory is the component, so a call starts with evaluated modules. [`calls`]
+//! implements the exports of the toolcell world, [`host`] offers its imports to JavaScript, and
 //! `prelude.js`, the web platform in `web` and `answers.js` are the module `toolcell` that an
-//! author imports. [`rejections`] keeps what no promise's handler takes.
+//! author imports. [`rejections`] tracks rejected promises without a handler.
 
 mod bytes;
 mod calls;

@@ -1,7 +1,7 @@
-//! What the builder calls before it takes the snapshot: it writes the modules into a buffer, has
-//! them evaluated, and reads the answer.
+//! Exports that the builder calls before it takes the snapshot: it writes the modules into a
+//! buffer, has them evaluated, and reads the answer.
 //!
-//! Invariant: nothing here calls an import.
+//! Invariants: no function here calls an import.
 
 #![allow(unsafe_code, reason = "exports of a core module")]
 
@@ -14,15 +14,15 @@ use serde_json::json;
 use crate::modules::{Known, Modules};
 use crate::{host, sdk, state, unused};
 
-/// The global by which the prelude gets the native functions.
+/// The global variable through which the prelude receives the native functions.
 const HOST: &str = "__toolcell";
 
 thread_local! {
-    /// The modules at first, the answer afterwards.
+    /// Holds the modules at first, and the answer after the evaluation.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes room for this many bytes, and tells where.
+/// Allocates a buffer of this many bytes and returns its address.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     BUFFER.with_borrow_mut(|buffer| {
@@ -31,8 +31,8 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     })
 }
 
-/// Evaluates the modules of the buffer. The answer is in the buffer then, and its length is
-/// returned: `{"definitions": [...], "warnings": [...]}` or `{"error": TEXT}`.
+/// Evaluates the modules in the buffer. Writes the answer into the buffer and returns its length:
+/// `{"definitions": [...], "warnings": [...]}` or `{"error": TEXT}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
     let modules = BUFFER.take();
@@ -46,14 +46,14 @@ extern "C" fn toolcell_js_evaluate() -> u32 {
     bytes as u32
 }
 
-/// Where the answer is.
+/// Returns the address of the answer.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_answer() -> *const u8 {
     BUFFER.with_borrow(|buffer| buffer.as_ptr())
 }
 
-/// Frees the buffer, clears what is free, and ends the loading: the imports answer from now on. The
-/// builder lets memory grow no more.
+/// Frees the buffer, overwrites free memory with zeros and ends the loading: from now on the
+/// imports can be called. The builder prevents further growth of the memory.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_seal() {
     BUFFER.set(Vec::new());
@@ -87,14 +87,15 @@ fn evaluated<'js>(
     let object = host::object(ctx)?;
     object.set("lines", modules.lines.clone())?;
     state::keep_host(ctx, object.clone());
-    // The prelude takes it; the author's modules, which are evaluated later, do not have it.
+    // The prelude reads the global; the author's modules are evaluated later and cannot see it.
     ctx.globals().set(HOST, object)?;
     sdk::declare(ctx, sdk)?.eval()?.1.finish::<()>()?;
     ctx.globals().remove(HOST)?;
     let source = modules.take(&modules.entry).unwrap_or_default();
     Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;
     while ctx.execute_pending_job() {}
-    // What only `import()` loads is compiled now, and evaluated by the call that asks for it.
+    // Modules that only `import()` loads are compiled now and evaluated by the call that imports
+    // them.
     while let Some((name, source)) = modules.take_any() {
         Module::declare(ctx.clone(), name, source)?;
     }

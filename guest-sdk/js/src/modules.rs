@@ -1,4 +1,4 @@
-//! The author's modules, found by name.
+//! Resolves and loads the author's modules by name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,33 +11,34 @@ use serde::Deserialize;
 
 use crate::sdk;
 
-/// What the builder hands over: everything is resolved already.
+/// The modules that the builder passes, with all imports resolved.
 #[derive(Deserialize)]
 pub(crate) struct Modules {
-    /// The name of the first module.
+    /// The name of the entry module.
     pub(crate) entry: String,
-    /// Sources by name, without those that are compiled.
+    /// Sources by name, without the modules that are already compiled.
     modules: RefCell<HashMap<String, String>>,
-    /// For each module, what its specifiers mean.
+    /// For each module, the names of the modules that its specifiers resolve to.
     pub(crate) imports: HashMap<String, HashMap<String, String>>,
-    /// For each module that was TypeScript, the author's line for each line of its source.
+    /// For each module that was written in TypeScript, the author's line for each line of its
+    /// source.
     pub(crate) lines: HashMap<String, Vec<u32>>,
 }
 
 impl Modules {
-    /// Takes the source of a module.
+    /// Removes and returns the source of a module.
     pub(crate) fn take(&self, name: &str) -> Option<String> {
         self.modules.borrow_mut().remove(name)
     }
 
-    /// Takes the name and the source of a module that is left.
+    /// Removes and returns the name and the source of any remaining module.
     pub(crate) fn take_any(&self) -> Option<(String, String)> {
         let name = self.modules.borrow().keys().next().cloned()?;
         Some((name.clone(), self.take(&name)?))
     }
 }
 
-/// Resolves and loads them.
+/// The resolver and loader of QuickJS for [`Modules`].
 #[derive(Clone)]
 pub(crate) struct Known(pub(crate) Rc<Modules>);
 

@@ -1,4 +1,4 @@
-//! From the prelude's answers to the types of the contract.
+//! Converts the prelude's answers to the types of the contract.
 
 #![allow(unsafe_code, reason = "the bytes of a typed array")]
 
@@ -52,7 +52,8 @@ fn definition(from: Definition) -> abi::Definition {
     let needs: Vec<_> = needs
         .map(|need| abi::Need { kind: need.kind, pattern: need.pattern, reason: need.reason })
         .collect();
-    // Without it the component's imports would be its needs, and those are the runtime's.
+    // Without this, a host would derive the needs from the imports of the component, and those are
+    // the imports of the runtime.
     let extensions =
         if needs.is_empty() { vec![("needs".to_owned(), "[]".to_owned())] } else { Vec::new() };
     abi::Definition {
@@ -125,7 +126,7 @@ fn read_part(part: &Object<'_>) -> Result<abi::Part> {
     })
 }
 
-/// The bytes of a `Uint8Array`.
+/// Copies the bytes of a `Uint8Array`.
 pub(crate) fn bytes(from: Value<'_>) -> Result<Vec<u8>> {
     let bytes = TypedArray::<'_, u8>::from_value(from)?;
     // SAFETY: no JavaScript runs while the bytes are borrowed, so that none detaches or changes

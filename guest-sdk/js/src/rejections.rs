@@ -1,6 +1,6 @@
-//! The promises that were rejected and that nothing handles.
+//! Tracks rejected promises without a handler.
 //!
-//! Invariant: it never fails. Where no memory is left for an entry, the promise is not kept.
+//! Invariants: tracking never fails. If no memory is left for an entry, the promise is not tracked.
 
 #![allow(
     unsafe_code,
@@ -12,25 +12,25 @@ use std::collections::VecDeque;
 
 use rquickjs::{Ctx, Persistent, Result, Runtime, Value, qjs};
 
-/// What a promise was rejected with. The promise is kept, so that no other one gets its address.
+/// A rejected promise and its reason. Holds the promise, so that no other one gets its address.
 struct Rejected {
-    /// The promise as QuickJS writes it: its kind and its address.
+    /// The raw value of the promise in QuickJS: its kind and its address.
     address: u64,
     promise: Persistent<Value<'static>>,
     reason: Persistent<Value<'static>>,
 }
 
 thread_local! {
-    /// In the order in which they were rejected.
+    /// In the order of rejection.
     static UNHANDLED: RefCell<VecDeque<Rejected>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Keeps them from now on.
+/// Starts the tracking.
 pub(crate) fn track(runtime: &Runtime) {
     runtime.set_host_promise_rejection_tracker(Some(Box::new(
         |ctx, promise, reason, is_handled| {
             if is_handled {
-                // It is dropped after the borrow has ended.
+                // Dropped only after the borrow has ended.
                 drop(removed(promise.as_raw()));
             } else {
                 keep(&ctx, promise, reason);
@@ -49,7 +49,8 @@ fn keep<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>) {
     });
 }
 
-/// Mostly it is the last one, which is awaited at once, or the first one of many.
+/// Removes the entry of a promise that got a handler. It is usually the last entry, of a promise
+/// that is awaited at once, or the first of many.
 fn removed(address: u64) -> Option<Rejected> {
     UNHANDLED.with_borrow_mut(|unhandled| {
         if unhandled.back()?.address == address {
@@ -60,7 +61,7 @@ fn removed(address: u64) -> Option<Rejected> {
     })
 }
 
-/// Takes what they were rejected with, in order.
+/// Removes all entries and returns their reasons in order.
 pub(crate) fn take<'js>(ctx: Ctx<'js>) -> Result<Vec<Value<'js>>> {
     let taken = UNHANDLED.with_borrow_mut(std::mem::take);
     let restored = |rejected: Rejected| {
@@ -70,7 +71,7 @@ pub(crate) fn take<'js>(ctx: Ctx<'js>) -> Result<Vec<Value<'js>>> {
     taken.into_iter().map(restored).collect()
 }
 
-/// Whether there is one, or a job that may reject one.
+/// Returns true if there is an entry, or a pending job that may add one.
 pub(crate) fn is_busy(ctx: Ctx<'_>) -> bool {
     // SAFETY: the context is alive, and its runtime with it.
     let is_job_pending = unsafe { qjs::JS_IsJobPending(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) };

@@ -1,7 +1,7 @@
-//! The module `toolcell` as bytecode.
+//! Compiles the module `toolcell` to bytecode.
 //!
-//! Invariants: a component carries neither its text nor the sources of its functions, which nothing
-//! reads; lines and names stay, for stacks.
+//! Invariants: a component contains neither the text of the module nor the sources of its
+//! functions, which are not used; lines and names stay, for stack traces.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,16 +10,16 @@ use rquickjs::{Context, Ctx, Module, Result, Runtime};
 
 use crate::state::STACK;
 
-/// The name by which authors import it.
+/// The name under which authors import the module.
 pub(crate) const NAME: &str = "toolcell";
 const LENGTH: usize = include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")).len();
 
-/// Its text, until it is compiled.
+/// The text of the module, overwritten with zeros after compilation.
 static TEXT: Mutex<[u8; LENGTH]> =
     Mutex::new(*include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")));
 
-/// The module, compiled. Once, and before the component's own runtime is there: what this one
-/// leaves is room for that.
+/// Compiles the module, once, in a runtime of its own before the component's runtime exists, which
+/// can then use the memory that this one frees.
 pub(crate) fn compiled() -> Result<Vec<u8>> {
     let runtime = Runtime::new()?;
     runtime.set_max_stack_size(STACK);
@@ -32,9 +32,9 @@ pub(crate) fn compiled() -> Result<Vec<u8>> {
     bytecode
 }
 
-/// Declares what was compiled. Imports find it by its name.
+/// Declares the compiled module, so that imports find it by its name.
 #[allow(unsafe_code, reason = "reads bytecode, which is trusted")]
 pub(crate) fn declare<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
-    // SAFETY: `compiled` made it.
+    // SAFETY: the bytecode comes from `compiled`.
     unsafe { Module::load(ctx.clone(), bytecode) }
 }

@@ -1,4 +1,4 @@
-//! The one QuickJS context of the component, and whether it is in a cell already.
+//! The one QuickJS context of the component, and its phase: loading modules, or in a cell.
 
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -9,9 +9,8 @@ use rquickjs::{
 
 use crate::rejections;
 
-/// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at
-/// least twice as fast: with this bound a deep recursion is an error of JavaScript, and not the end
-/// of the cell.
+/// Bytes of the C stack that JavaScript may use. The stack of a cell has 512 KiB and fills at least
+/// twice as fast: with this limit a deep recursion is a JavaScript error and does not end the cell.
 pub(crate) const STACK: usize = 160 << 10;
 
 thread_local! {
@@ -20,7 +19,7 @@ thread_local! {
     static HOST: RefCell<Option<Persistent<Object<'static>>>> = const { RefCell::new(None) };
 }
 
-/// Makes the context, once.
+/// Creates the context. Fails if it exists.
 pub(crate) fn create() -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.set_max_stack_size(STACK);
@@ -30,7 +29,7 @@ pub(crate) fn create() -> Result<(), String> {
     CONTEXT.with(|cell| cell.set((runtime, context)).map_err(again))
 }
 
-/// Uses the runtime, to set it up.
+/// Passes the runtime to `use_it`. Returns `None` before [`create`].
 pub(crate) fn runtime<T>(use_it: impl FnOnce(&Runtime) -> T) -> Option<T> {
     CONTEXT.with(|cell| cell.get().map(|(runtime, _)| use_it(runtime)))
 }
@@ -40,23 +39,23 @@ pub(crate) fn with<T>(run: impl FnOnce(&Ctx<'_>) -> T) -> Option<T> {
     CONTEXT.with(|cell| cell.get().map(|(_, context)| context.with(|ctx| run(&ctx))))
 }
 
-/// The imports answer from now on.
+/// Ends the loading: from now on the imports can be called.
 pub(crate) fn enter_cell() {
     IN_CELL.set(true);
 }
 
-/// Whether a call is being answered, as opposed to the modules being loaded.
+/// Returns true in a cell, false while the modules are loaded.
 pub(crate) fn is_in_cell() -> bool {
     IN_CELL.get()
 }
 
-/// Keeps the object of native functions, to which the prelude adds its `answers`. It is not a
-/// global, so that only the prelude has it.
+/// Stores the object of native functions, to which the prelude adds its `answers`. It is not a
+/// global, so that only the prelude can use it.
 pub(crate) fn keep_host<'js>(ctx: &Ctx<'js>, host: Object<'js>) {
     HOST.set(Some(Persistent::save(ctx, host)));
 }
 
-/// The object of native functions.
+/// Returns the object of native functions.
 pub(crate) fn host<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     match HOST.with_borrow(Clone::clone) {
         Some(host) => host.restore(ctx),
@@ -64,7 +63,7 @@ pub(crate) fn host<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     }
 }
 
-/// Calls a function of the prelude's `answers` and waits for what it promises.
+/// Calls a function of the prelude's `answers` and runs jobs until its promise settles.
 pub(crate) fn answer<'js>(
     ctx: &Ctx<'js>,
     function: &str,
@@ -75,13 +74,13 @@ pub(crate) fn answer<'js>(
         let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
         loop {
             match promise.finish() {
-                // A job itself failed, for instance because memory is exhausted: not that no job is
-                // left.
+                // A pending job failed, for instance because memory is exhausted. Without an
+                // exception, `WouldBlock` means that no job is left.
                 Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => {
                     return Err(rquickjs::Error::Exception);
                 }
-                // A timer or a response makes new work, and so does what a handler awaits by
-                // `settled()`, which is rejected.
+                // `idle` waits for a timer or a response, which adds work, and rejects what a
+                // handler awaits in `settled()`.
                 Err(rquickjs::Error::WouldBlock)
                     if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
                 finished => return finished,
@@ -91,7 +90,7 @@ pub(crate) fn answer<'js>(
     settled(ctx, called())
 }
 
-/// Names what ended a piece of JavaScript.
+/// Converts an error of QuickJS to [`Thrown`].
 pub(crate) fn settled<'js, T>(ctx: &Ctx<'js>, result: rquickjs::Result<T>) -> Result<T, Thrown> {
     if let Err(rquickjs::Error::WouldBlock) = result {
         return Err(Thrown::Unsettled);
@@ -99,16 +98,16 @@ pub(crate) fn settled<'js, T>(ctx: &Ctx<'js>, result: rquickjs::Result<T>) -> Re
     result.catch(ctx).map_err(|caught| Thrown::Text(text(ctx, caught)))
 }
 
-/// How a piece of JavaScript ended without a value.
+/// The reason why a piece of JavaScript ended without a value.
 pub(crate) enum Thrown {
-    /// Its promise is pending, and nothing is left that could settle it.
+    /// Its promise is pending, and no work is left that could settle it.
     Unsettled,
-    /// With an error: its text, and where it was thrown.
+    /// An error, with its text and the place where it was thrown.
     Text(String),
 }
 
 impl Thrown {
-    /// The words for a person.
+    /// Describes the reason in words.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Unsettled => {
@@ -119,7 +118,7 @@ impl Thrown {
     }
 }
 
-/// An error's name and message, and the author's lines of its stack.
+/// Returns an error's name and message, and the lines of its stack that belong to the author.
 fn text<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> String {
     let value: Value<'js> = match caught {
         CaughtError::Exception(exception) => exception.into_object().into_value(),

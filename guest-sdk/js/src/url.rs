@@ -1,7 +1,7 @@
-//! URLs of the URL standard, for the class `URL`. The crate `url` reads them, but for the scheme
-//! `file` and what stands at [`mended`].
+//! URLs by the URL standard, for the class `URL`. The crate `url` parses them, except for the
+//! scheme `file` and the details that [`mended`] corrects.
 //!
-//! The parts of a URL travel as a JSON list, in the order of the class's own.
+//! The parts of a URL are passed as a JSON list, in the order of the properties of the class.
 
 mod file;
 
@@ -13,14 +13,15 @@ use url::{Position, Url, quirks};
 /// Schemes with a host and a path of parts.
 const SPECIAL: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
-/// The parts of a URL, with a base where there is one; nothing if it is none.
+/// Parses a URL, with `base` if `has_base`. Returns its parts, or an empty string if it is not
+/// valid.
 pub(crate) fn read(url: String, base: String, has_base: Opt<bool>) -> String {
     let base = has_base.0.unwrap_or(false).then_some(base.as_str());
     parsed(&url, base).map(|url| url.parts()).unwrap_or_default()
 }
 
-/// The parts after one of them was set; nothing if it is refused. What a setter cannot use changes
-/// nothing.
+/// Sets one part of a URL and returns all parts, or an empty string if the new `href` is not valid.
+/// A value that a setter cannot use changes nothing.
 pub(crate) fn set(href: String, part: String, value: String) -> String {
     if part == "href" {
         return parsed(&value, None).map(|url| url.parts()).unwrap_or_default();
@@ -50,7 +51,7 @@ pub(crate) fn set(href: String, part: String, value: String) -> String {
             }
         }
     }
-    // The scheme may be `file` now.
+    // Parsed again, because the scheme may be `file` now.
     parsed(&url.to_string(), None).unwrap_or(url).parts()
 }
 
@@ -75,7 +76,7 @@ fn set_part(url: &mut Url, part: &str, value: &str) {
     mended(url);
 }
 
-/// A URL as it was read.
+/// A parsed URL.
 enum Parsed {
     Url(Url),
     File(FileUrl),
@@ -107,7 +108,7 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
                 Some(Parsed::Url(base)) => Some(base),
                 _ => None,
             };
-            // More slashes than two are as two where the base has a host.
+            // If the base has a host, more than two slashes count as two.
             let is_special = base.is_some_and(|base| SPECIAL.contains(&base.scheme()));
             let slashes = clean.len() - clean.trim_start_matches(['/', '\\']).len();
             let short = (scheme.is_none() && is_special && slashes > 2)
@@ -120,8 +121,8 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
     }
 }
 
-/// Encodes what the crate leaves in a path: `^`, and the last blank before a query or a fragment
-/// where the path has no parts.
+/// Encodes characters that the crate leaves in a path: `^`, and a last blank before a query or a
+/// fragment if the path is opaque.
 fn mended(url: &mut Url) {
     if !url.cannot_be_a_base() {
         if url.path().contains('^') {
@@ -194,7 +195,8 @@ impl std::fmt::Display for Parsed {
     }
 }
 
-/// The origin. That of a `blob:` URL is that of an HTTP URL in it, and none for others.
+/// Returns the origin. A `blob:` URL has the origin of the HTTP URL in its path, and none without
+/// one.
 fn origin(url: &Url) -> String {
     let is_http = |path: &str| {
         Url::parse(path).is_ok_and(|inner| ["http", "https"].contains(&inner.scheme()))

@@ -1,9 +1,9 @@
-//! Everything that is wrong with one function, collected.
+//! Collects all errors of one function.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// A pile of errors.
+/// A collection of errors.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
@@ -24,7 +24,7 @@ impl Errors {
         self.0.is_none()
     }
 
-    /// The errors as the compiler wants them.
+    /// Converts the errors to `compile_error!` invocations.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.map(|errors| errors.into_compile_error()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! From a function to a function and a tool.
+//! Expands a function into the function and the glue that makes it a tool.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -40,7 +40,7 @@ pub(crate) fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     if errors.is_empty() { parts.all(&definition) } else { parts.refused(errors) }
 }
 
-/// The first token, or none where there is none.
+/// Returns the first token, if there is one.
 fn first(tokens: &TokenStream) -> TokenStream {
     tokens.clone().into_iter().next().into_token_stream()
 }
@@ -88,15 +88,15 @@ struct Parts<'a> {
     name: &'a str,
 }
 
-/// A local of the glue that no name of the author's can meet.
+/// An identifier of the glue that cannot collide with names of the author.
 fn local(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
 impl Parts<'_> {
-    /// The type that `tools!` finds under the function's name. Seen in the whole crate, so that a
-    /// private function can be a tool: `tools!` exports it from the component, and nothing else
-    /// calls it.
+    /// The type that `tools!` finds under the function's name. It is visible in the whole crate, so
+    /// that a private function can be a tool: `tools!` exports it from the component, and no other
+    /// code uses it.
     fn marker(&self) -> TokenStream {
         let ident = &self.function.sig.ident;
         let vis = match &self.function.vis {
@@ -110,13 +110,13 @@ impl Parts<'_> {
         }
     }
 
-    /// After an error: what keeps the rest of the author's code compiling.
+    /// The expansion after an error: it keeps the rest of the author's code compiling.
     fn refused(&self, errors: Errors) -> TokenStream {
         let (function, errors) = (self.function, errors.into_tokens());
         if function.sig.receiver().is_some() {
             return quote!(#function #errors);
         }
-        // The compiler's own words on a variadic function would only distract.
+        // A variadic function is left out: the compiler's own errors on it would only distract.
         let kept = function.sig.variadic.is_none().then_some(function);
         let (marker, ident, name) = (self.marker(), &function.sig.ident, self.name);
         quote! {
@@ -161,7 +161,8 @@ impl Parts<'_> {
         }
     }
 
-    /// The struct of a function that takes each argument by itself, and the type of the arguments.
+    /// Generates the struct of a function that takes each argument by itself. Returns it with the
+    /// type of the arguments.
     fn record(&self) -> (TokenStream, TokenStream) {
         let each = match self.arguments {
             Arguments::Whole(ty) => return (TokenStream::new(), ty.to_token_stream()),
@@ -172,12 +173,13 @@ impl Parts<'_> {
             let rename = argument.rename.as_ref().map(|rename| quote!(#[serde(rename = #rename)]));
             quote!(#(#attributes)* #rename #name: #ty)
         });
-        // Before the derives, so that this error comes before theirs.
+        // These come before the derives, so that this error is reported before theirs.
         let checks = each.iter().filter(|argument| argument.is_plain()).map(|argument| {
             let ty = &argument.ty;
             quote_spanned!(ty.span()=> const _: () = ::toolcell_guest::__private::argument::<#ty>();)
         });
-        // What is flattened takes the arguments that no other parameter has.
+        // A flattened parameter takes the arguments that no other parameter has, so unknown fields
+        // are allowed.
         let is_flat = |attribute: &Attribute| {
             attribute.path().is_ident("serde")
                 && attribute.to_token_stream().to_string().contains("flatten")
@@ -200,7 +202,8 @@ impl Parts<'_> {
 
     fn definition(&self, description: &str, errors: &mut Errors) -> TokenStream {
         let Options { read_only, idempotent, destructive, open_world, .. } = self.options;
-        // `needs` alone cannot tell a tool that needs nothing from one that does not say.
+        // An empty list of needs also stands for a tool that does not declare them; the extension
+        // tells the two apart.
         let nothing = self.options.needs.as_ref().is_some_and(Vec::is_empty);
         let nothing = nothing.then(|| quote!(("needs", ::toolcell_guest::__private::json!([]))));
         let needs = self.options.needs.iter().flatten().map(|need| {
@@ -245,7 +248,7 @@ impl Parts<'_> {
         }
     }
 
-    /// The type whose schema the option `output` asks for.
+    /// Returns the type whose schema the option `output` asks for.
     fn output_type(&self, errors: &mut Errors) -> Option<Box<Type>> {
         let word = match self.options.output.as_ref()? {
             Output::Given(ty) => return Some(ty.clone()),
@@ -356,8 +359,8 @@ impl Parts<'_> {
     }
 }
 
-/// A name for a returned value, and its conversion, where the compiler's complaint should point at
-/// the return type.
+/// Returns a name for a returned value and the call that converts it, with the span at which the
+/// compiler should report an error: the return type.
 fn converted(at: Span, conversion: &str, method: &str) -> (Ident, TokenStream) {
     let (conversion, method) = (Ident::new(conversion, at), Ident::new(method, at));
     let returned = Ident::new("__returned", at);

@@ -1,10 +1,10 @@
-//! `#[tool]`: one function becomes one tool.
+//! The attribute `#[tool]`: makes a tool of a function.
 //!
-//! In: the options and the function as tokens. Out: the function as it was (but for what is said on
-//! its parameters), a type of the same name that `tools!` finds, and the glue between the two.
-//! Invariants: all that is wrong with a function is reported at once; each message says what to
-//! write instead. After an error the type is still there, so that `tools!` does not complain as
-//! well. Documentation for authors is in `toolcell-guest`, which re-exports the attribute.
+//! In: the options and the function as tokens. Out: the function, without the attributes on its
+//! parameters; a type of the same name that `tools!` finds; and the glue between the two.
+//! Invariants: all errors of a function are reported at once, and each message says what to write
+//! instead. After an error the type still exists, so that `tools!` does not report another one. The
+//! documentation for authors is in `toolcell-guest`, which re-exports the attribute.
 
 mod errors;
 mod expand;

@@ -1,7 +1,7 @@
-//! The option `needs = [kind("pattern", "reason"), …]`.
+//! Parses the option `needs = [kind("pattern", "reason"), …]`.
 //!
-//! Invariant: what is let through here is what a host can read; which hosts and keys there are is
-//! the operator's to know.
+//! Invariants: every need that is accepted here has a form that a host can parse.
+//! Not here: the hosts and keys that exist, which only the operator knows.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
@@ -11,20 +11,22 @@ use syn::{LitStr, Token};
 use crate::errors::Errors;
 use crate::text;
 
-/// What can be needed. Source: the `need` of `wit/toolcell.wit`, and the host that reads it.
+/// Kinds of needs.
+/// Source: the `need` of `wit/toolcell.wit`, and the host that reads it.
 const KINDS: [&str; 7] = ["http", "filesystem", "environment", "secret", "reveal", "kv", "invoke"];
 
-/// The methods of requests. Source: the same.
+/// HTTP methods.
+/// Source: the same.
 const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
-/// `http("GET https://api.example.com/v1", "to look up the weather")`
+/// One need, such as `http("GET https://api.example.com/v1", "to look up the weather")`.
 pub(crate) struct Need {
     pub(crate) kind: String,
     pub(crate) pattern: LitStr,
     pub(crate) reason: LitStr,
 }
 
-/// Reads what stands behind the word `needs`.
+/// Parses the rest of the option after the word `needs`.
 pub(crate) fn read(
     input: ParseStream<'_>,
     key: &Ident,
@@ -113,7 +115,7 @@ fn example(kind: &str) -> &'static str {
     }
 }
 
-/// Whether a host could read it, in outline.
+/// Returns true if the pattern roughly has a form that a host can parse.
 fn is_readable(kind: &str, pattern: &str) -> bool {
     let access =
         || pattern.split_once(' ').filter(|(access, _)| matches!(*access, "read" | "write"));

@@ -1,6 +1,6 @@
-//! The options of `#[tool(…)]`.
+//! Parses the options of `#[tool(…)]`.
 //!
-//! Invariant: after an option that is wrong the reading goes on behind the next comma.
+//! Invariants: after a wrong option, parsing continues after the next comma.
 
 use proc_macro2::{Group, TokenStream};
 use syn::ext::IdentExt;
@@ -11,7 +11,7 @@ use crate::errors::Errors;
 use crate::needs::{self, Need};
 use crate::text;
 
-/// Everything an option can be called, for the message about one that is not.
+/// Names of all options, for the error about an unknown one.
 const KNOWN: [&str; 13] = [
     "name",
     "description",
@@ -28,13 +28,13 @@ const KNOWN: [&str; 13] = [
     "needs",
 ];
 
-/// What the author said in `#[tool(…)]`.
+/// The options as the author wrote them.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
-    /// The braces and what is in them.
+    /// The braces and their content.
     pub(crate) attributes: Option<Group>,
     pub(crate) max_execution_ms: Option<u64>,
     pub(crate) validate: Option<Expr>,
@@ -44,11 +44,11 @@ pub(crate) struct Options {
     pub(crate) idempotent: bool,
     pub(crate) destructive: bool,
     pub(crate) open_world: bool,
-    /// Absent where the option was not written.
+    /// `None` if the option was not written.
     pub(crate) needs: Option<Vec<Need>>,
 }
 
-/// `output` alone means the type that the function returns.
+/// The option `output`. Without a type it means the type that the function returns.
 pub(crate) enum Output {
     Returned(Ident),
     Given(Box<Type>),
@@ -61,7 +61,7 @@ impl Options {
             options.read_all(input, errors);
             Ok(())
         };
-        // `read_all` takes every token there is, and keeps its errors itself.
+        // `read_all` consumes all tokens and collects its errors itself, so this cannot fail.
         let _ = read.parse2(tokens);
         options
     }

@@ -1,7 +1,8 @@
-//! The parameters of a tool: which of them are arguments, which is the context.
+//! Parses the parameters of a tool: the arguments and the context.
 //!
-//! Invariant: what is said on a parameter (`///`, `#[serde]`, `#[schemars]`) is taken off the
-//! function, which the compiler would not allow there, and given to the field that stands for it.
+//! Invariants: the attributes `///`, `#[serde]` and `#[schemars]` of a parameter are removed from
+//! the function, where the compiler would not allow them, and moved to the field that is generated
+//! for it.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -10,7 +11,7 @@ use syn::{Attribute, FnArg, ItemFn, Pat, PatType, Type};
 use crate::errors::Errors;
 use crate::signature::bare;
 
-/// How a function takes its arguments.
+/// The form in which a function takes its arguments.
 pub(crate) enum Arguments {
     /// One parameter is the whole argument object.
     Whole(Box<Type>),
@@ -23,11 +24,11 @@ pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
     pub(crate) attributes: Vec<Attribute>,
-    /// What a caller calls it, where that differs from the name.
+    /// The name in the schema, if it differs from the name of the parameter.
     pub(crate) rename: Option<String>,
 }
 
-/// How a function takes the context.
+/// The form in which a function takes the context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     No,
@@ -35,7 +36,7 @@ pub(crate) enum Context {
     Borrowed,
 }
 
-/// Reads the parameters and takes their attributes off.
+/// Parses the parameters and removes their attributes.
 pub(crate) fn take(function: &mut ItemFn, errors: &mut Errors) -> (Arguments, Context) {
     let last = function.sig.inputs.len().saturating_sub(1);
     let mut context = Context::No;
@@ -61,7 +62,7 @@ pub(crate) fn take(function: &mut ItemFn, errors: &mut Errors) -> (Arguments, Co
     (arguments(typed, errors), context)
 }
 
-/// None: not the context.
+/// Returns `None` if the type is not the context.
 fn context_of(ty: &Type) -> Option<Result<Context, &'static str>> {
     let ty = bare(ty);
     if let Type::Reference(reference) = ty {
@@ -108,14 +109,14 @@ fn arguments(mut typed: Vec<(PatType, Vec<Attribute>)>, errors: &mut Errors) -> 
     Arguments::Each(each)
 }
 
-/// Whether a lone parameter stands for the whole argument object.
+/// Returns true if a lone parameter takes the whole argument object.
 fn is_whole(pat: &Pat) -> bool {
     let Pat::Ident(name) = pat else { return !matches!(pat, Pat::Wild(_)) };
     let name = name.ident.to_string();
     matches!(name.trim_start_matches('_'), "args" | "arguments")
 }
 
-/// Types that are one value, and so never an argument object.
+/// Types of single values, which cannot hold an argument object.
 const SINGLE: [&str; 18] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8",
     "u16", "u32", "u64", "u128", "usize", "Vec",
@@ -170,8 +171,8 @@ impl Argument {
         Self { name, ty, attributes, rename }
     }
 
-    /// Whether the type itself is read: `#[serde(with = …)]` and the like put something else in its
-    /// place.
+    /// Returns true if the type itself is deserialized. Attributes such as `#[serde(with = …)]`
+    /// replace it.
     pub(crate) fn is_plain(&self) -> bool {
         let has_with = |attribute: &Attribute| {
             let own = ["serde", "schemars"].iter().any(|name| attribute.path().is_ident(name));

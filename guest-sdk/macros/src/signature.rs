@@ -1,26 +1,27 @@
-//! What a function must be to be a tool, and what it returns.
+//! Checks the signature of a tool's function, and classifies its return type.
 
 use syn::{FnArg, GenericArgument, ItemFn, PathArguments, ReturnType, Type, TypeGroup, TypeParen};
 
 use crate::errors::Errors;
 
-/// What a call of the function gives, by the last word of its return type.
+/// The return type of a function, classified by the last segment of its path.
 pub(crate) enum Returns {
-    /// Nothing, which is null.
+    /// No value, which becomes null.
     Nothing,
-    /// `Result<T, E>`; the types where the author wrote them.
+    /// `Result<T, E>`, with the types that the author wrote.
     Result { whole: Box<Type>, value: Option<Box<Type>>, error: Option<Box<Type>> },
     /// A value or an outcome.
     Value(Box<Type>),
 }
 
-/// Names that a type of the same name as the function would take away from the author's code.
+/// Names of primitive types. A marker type with such a name would shadow the primitive in the
+/// author's code.
 const PRIMITIVE: [&str; 17] = [
     "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
     "u32", "u64", "u128", "usize",
 ];
 
-/// Everything about the function but its parameters.
+/// Checks the signature, except for the parameters.
 pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
     let signature = &function.sig;
     if let Some(keyword) = &signature.asyncness {
@@ -66,7 +67,7 @@ pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
     }
 }
 
-/// What the function returns.
+/// Classifies the return type.
 pub(crate) fn returns(output: &ReturnType) -> Returns {
     let ty = match output {
         ReturnType::Default => return Returns::Nothing,
@@ -87,7 +88,7 @@ pub(crate) fn returns(output: &ReturnType) -> Returns {
     Returns::Result { whole: ty.clone(), value: types.next(), error: types.next() }
 }
 
-/// The type without the brackets around it, seen or unseen: a `macro_rules!` puts unseen ones.
+/// Removes parentheses and invisible groups, which a `macro_rules!` adds, around a type.
 pub(crate) fn bare(ty: &Type) -> &Type {
     if let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
         bare(elem)

@@ -1,11 +1,10 @@
-//! The small languages in an option's text: names, durations, and the nearest known word; and where
-//! reading goes on after what is none.
+//! Parses names and durations in options, suggests the nearest known word, and skips wrong options.
 
 use proc_macro2::TokenTree;
 use syn::Token;
 use syn::parse::ParseStream;
 
-/// What is wrong with a tool's name, if anything.
+/// Checks the name of a tool. Returns the message for an invalid one.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
@@ -16,7 +15,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Milliseconds from `500ms`, `2s`, `1m` or `1h`.
+/// Parses a duration such as `500ms`, `2s`, `1m` or `1h` to milliseconds.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
@@ -41,7 +40,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The nearest of the known words, if one is near enough to be meant.
+/// Returns the nearest known word, if it is near enough to be a typing error.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some(longer) =
         known.iter().find(|candidate| word.len() >= 3 && candidate.starts_with(word))
@@ -56,7 +55,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|best| near(best) <= word.len().div_ceil(3))
 }
 
-/// How many letters to add, drop or change (Levenshtein).
+/// The Levenshtein distance: letters to add, remove or change.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
@@ -72,10 +71,10 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// Skips what is left of an option that is wrong.
+/// Skips the rest of a wrong option.
 pub(crate) fn skip_to_comma(input: ParseStream<'_>) {
     while !input.is_empty() && !input.peek(Token![,]) {
-        // Not at the end, so there is a token.
+        // The input is not at its end, so this finds a token.
         let _ = input.parse::<TokenTree>();
     }
 }

@@ -1,26 +1,26 @@
-//! Why a request failed.
+//! Errors of HTTP requests.
 
 use std::fmt;
 
-/// Why a request failed, or its response cannot be used.
+/// The reason why a request failed or its response cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool is not granted it. The text says what the operator can grant.
+    /// The tool does not have the grant. The text says what the operator can grant.
     Denied(String),
     /// The request is malformed.
     Invalid(String),
     /// The name does not resolve, or only to addresses that are not allowed.
     Unreachable(String),
-    /// There was no answer in time.
+    /// The server did not answer in time.
     Timeout,
-    /// The call has used up its requests or its bytes.
+    /// The call has used up its number of requests or of bytes.
     OverBudget(String),
     /// The connection broke, or the server violated HTTP/1.1.
     Broken(String),
     /// The server answered with this status, which is not a success.
     Status(u16),
-    /// The body is not of the type that was asked for.
+    /// The body does not have the shape of the requested type.
     Unexpected(String),
 }
 

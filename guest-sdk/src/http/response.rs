@@ -1,4 +1,4 @@
-//! What a server answered.
+//! The response of a server.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::Error;
 use crate::json::Json;
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub(crate) status: u16,
@@ -23,7 +23,7 @@ impl Response {
         self.status
     }
 
-    /// The value of the first header of this name, in whatever case.
+    /// The value of the first header with this name, ignoring case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
@@ -34,58 +34,59 @@ impl Response {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The body as it came, not decompressed.
+    /// The body as received, not decompressed.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.body
     }
 
-    /// The body as text. What is not UTF-8 in it becomes `U+FFFD`.
+    /// The body as text. Bytes that are not UTF-8 become `U+FFFD`.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// The body as a type.
+    /// Deserializes the body from JSON.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] for one that is not JSON of this shape.
+    /// [`Error::Unexpected`] if the body is not JSON of this shape.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
-    /// The same, if its status says success: 200 to 299.
+    /// Returns the response if its status is a success: 200 to 299.
     ///
     /// # Errors
-    /// [`Error::Status`].
+    /// [`Error::Status`] for any other status.
     pub fn success(self) -> Result<Self, Error> {
         if (200..300).contains(&self.status) { Ok(self) } else { Err(Error::Status(self.status)) }
     }
 }
 
-/// For native tests: build the response.
+/// Constructor and builder methods for native tests.
 impl Response {
-    /// An empty response of this status.
+    /// An empty response with this status.
     #[must_use]
     pub fn new(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// With this header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// With this body.
+    /// Sets the body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// With this value as its body. One that cannot be written as JSON leaves it empty.
+    /// Sets the body to this value as JSON, and the header `content-type`. A value that cannot be
+    /// written as JSON leaves the body empty.
     #[must_use]
     pub fn with_json(self, value: impl Serialize) -> Self {
         self.with_header("content-type", "application/json")
@@ -93,7 +94,7 @@ impl Response {
     }
 }
 
-/// The value of the first header of this name.
+/// Returns the value of the first header with this name, ignoring case.
 pub(super) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()

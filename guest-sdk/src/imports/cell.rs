@@ -1,4 +1,4 @@
-//! The imports of a component in its cell.
+//! Calls the imports of a component in its cell.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) fn remaining() -> Remaining {
     Remaining { fuel, time: Duration::from_millis(milliseconds), memory }
 }
 
-/// A pollable that is ready once the call should end.
+/// A pollable that becomes ready when the call should end.
 #[derive(Debug)]
 pub(crate) struct Wish(Pollable);
 
@@ -57,7 +57,7 @@ impl Wish {
     }
 }
 
-/// A handle of the host's.
+/// A handle of the host.
 #[derive(Debug)]
 pub(crate) struct Secret(host::secrets::Secret);
 
@@ -82,7 +82,7 @@ fn no_secret(fault: host::secrets::Fault) -> secrets::Error {
     }
 }
 
-/// Here the host has them.
+/// Does nothing: in a cell the host has the secrets.
 pub(crate) fn keep(_name: String, _value: String) {}
 
 pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::Error> {
@@ -108,7 +108,7 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
     }
 }
 
-/// Here servers answer.
+/// Does nothing: in a cell servers answer.
 pub(crate) fn answer_with(
     _answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static,
 ) {
@@ -136,7 +136,7 @@ pub(crate) fn compare_and_swap(
     host::kv::compare_and_swap(key, expected, value, time.map(milliseconds)).map_err(not_done)
 }
 
-/// Keys, and the cursor of the next page if there is one.
+/// Returns keys, and the cursor of the next page if there is one.
 pub(crate) fn list(
     prefix: &str,
     cursor: Option<&str>,
@@ -155,7 +155,7 @@ fn not_done(fault: host::kv::Fault) -> kv::Error {
     }
 }
 
-/// What the other tool returned: `{"value", …}`.
+/// Calls another tool and returns its output: `{"value", …}`.
 pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error> {
     use host::invoke::{Ending, Fault, call};
     type Case = fn(Value) -> calls::Error;
@@ -177,7 +177,7 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
         .map_or_else(|error| calls::Error::unexpected_value(&error), case))
 }
 
-/// Here other tools answer.
+/// Does nothing: in a cell other tools answer.
 pub(crate) fn answer_calls_with(
     _answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static,
 ) {

@@ -1,6 +1,6 @@
-//! The stand-ins of a tool's own tests: no host, no wish, no limit.
+//! Stand-ins for native tests: no host, no request to abort, no limits.
 //!
-//! Invariant: each thread, and so each test, has a store, secrets and an answer of its own.
+//! Invariants: each thread, and so each test, has its own store, secrets and answers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::log::Level;
 use crate::{http, invoke as calls, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
-    // A test whose stderr is closed still passes.
+    // Ignores errors, so that a test with a closed stderr still passes.
     let _ = writeln!(std::io::stderr(), "{level:?}: {message}");
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn remaining() -> Remaining {
     Remaining { fuel: None, time: Duration::MAX, memory: u64::MAX }
 }
 
-/// A caller's wish that the call ends. Outside of a cell there is none.
+/// The caller's request to end the call, which does not exist outside of a cell.
 #[derive(Debug)]
 pub(crate) struct Wish;
 
@@ -61,7 +61,7 @@ thread_local! {
     static STORE: RefCell<Store> = const { RefCell::new(Store { entries: BTreeMap::new(), writes: 0 }) };
 }
 
-/// A name that the test has kept a value under.
+/// The name of a secret that the test has set.
 #[derive(Debug)]
 pub(crate) struct Secret(String);
 
@@ -88,7 +88,7 @@ pub(crate) fn keep(name: String, value: String) {
 }
 
 pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::Error> {
-    // Not borrowed while it runs: an answer may set the next one.
+    // Cloned, not borrowed: an answer may set the next one.
     match ANSWER.with_borrow(Clone::clone) {
         Some(answer) => answer(&request),
         None => {
@@ -105,9 +105,9 @@ pub(crate) fn answer_with(
     ANSWER.set(Some(Rc::new(answer)));
 }
 
-/// What the other tool returned: `{"value"}`.
+/// Calls the test's function and returns its value as `{"value"}`.
 pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error> {
-    // Not borrowed while it runs: an answer may set the next one.
+    // Cloned, not borrowed: an answer may set the next one.
     match CALLED.with_borrow(Clone::clone) {
         Some(called) => called(name, &arguments).map(|value| json!({ "value": value })),
         None => {
@@ -123,13 +123,13 @@ pub(crate) fn answer_calls_with(
     CALLED.set(Some(Rc::new(answer)));
 }
 
-/// What a test has kept.
+/// The key-value store of a test.
 struct Store {
     entries: BTreeMap<String, kv::Entry>,
     writes: u64,
 }
 
-/// Longest key in bytes, as a host has it.
+/// Bytes of the longest key, as in a host.
 const MAX_KEY: usize = 1 << 10;
 
 fn check(key: &str) -> Result<(), kv::Error> {
@@ -175,7 +175,7 @@ pub(crate) fn compare_and_swap(
     }
 }
 
-/// Keys, and the cursor of the next page if there is one.
+/// Returns keys, and the cursor of the next page if there is one.
 pub(crate) fn list(
     prefix: &str,
     cursor: Option<&str>,

@@ -10,7 +10,7 @@ use crate::json::Json;
 
 /// A failure of the tool. A model reads the message, so say what went wrong and what to change.
 ///
-/// Anything that is `Display` converts into one, so that `?` works on every error. That is why
+/// Every type that is `Display` converts into a failure, so `?` works on every error. Therefore
 /// `Failure` itself is neither `Display` nor `Error`: read [`Failure::message`].
 ///
 /// ```
@@ -43,29 +43,29 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with this message and nothing else.
+    /// A failure with this message and no details.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), data: None, retryable: None, retry_after: None }
     }
 
-    /// Adds details that a program can read.
+    /// Adds details for programs.
     #[must_use]
     pub fn data(mut self, data: impl Serialize) -> Self {
         self.data = Some(Json::of(&data));
         self
     }
 
-    /// Says whether the same call may succeed later.
+    /// Sets whether the same call may succeed later.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
         self
     }
 
-    /// Says when to try again; the failure is then retryable unless said otherwise.
+    /// Sets the time after which to try again. The failure is then retryable unless set otherwise.
     ///
     /// # Units
-    /// Travels in whole milliseconds, rounded up.
+    /// Sent as whole milliseconds, rounded up.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
@@ -83,7 +83,7 @@ impl Failure {
         self.data.as_ref()?.parse()
     }
 
-    /// Whether the same call may succeed later. `None` if the tool does not say.
+    /// `Some(true)` if the same call may succeed later. `None` if the tool does not say.
     pub fn is_retryable(&self) -> Option<bool> {
         self.retryable
     }
@@ -94,7 +94,8 @@ impl Failure {
 }
 
 impl<E: Display> From<E> for Failure {
-    /// The error's text. In alternate form, which for `anyhow::Error` is the whole chain of causes.
+    /// Takes the error's text in alternate form, which for `anyhow::Error` is the whole chain of
+    /// causes.
     fn from(error: E) -> Self {
         Self::new(format!("{error:#}"))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Part;
 use crate::json::Json;
 
-/// A value, and what goes beside it.
+/// The value of a successful call, with an optional message and further content.
 ///
 /// ```
 /// use toolcell_guest::{Output, Part};
@@ -22,33 +22,34 @@ pub struct Output {
 }
 
 impl Output {
-    /// A value alone. One that cannot be written as JSON makes the outcome an error that says so.
+    /// An output with only a value. If it cannot be written as JSON, the outcome becomes an error
+    /// that says so.
     pub fn new(value: impl Serialize) -> Self {
         Self { value: Json::of(&value), message: None, parts: Vec::new(), end_turn: false }
     }
 
-    /// Adds a line for a person. Where the value is null, a model gets it instead.
+    /// Adds a line for a person. If the value is null, the model gets this line instead.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// Adds a piece of content after the ones already there.
+    /// Appends a piece of content.
     #[must_use]
     pub fn part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// Says that the model need not speak after this.
+    /// Tells the loop that the model does not have to continue after this result.
     #[must_use]
     pub fn end_turn(mut self) -> Self {
         self.end_turn = true;
         self
     }
 
-    /// The value again. None if it could not be written as JSON.
+    /// The value. `None` if it cannot be written as JSON.
     pub fn value(&self) -> Option<Value> {
         self.value.parse()
     }

@@ -1,4 +1,4 @@
-//! Content beside the value of a result.
+//! Content in addition to the value of a result.
 
 /// One piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6,31 +6,30 @@
 pub enum Part {
     /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image {
-        /// Its media type, `image/png` for instance.
+        /// The media type, `image/png` for instance.
         mime_type: String,
-        /// Its bytes.
+        /// The bytes.
         data: Vec<u8>,
     },
     /// A sound.
     Audio {
-        /// Its media type, `audio/wav` for instance.
+        /// The media type, `audio/wav` for instance.
         mime_type: String,
-        /// Its bytes.
+        /// The bytes.
         data: Vec<u8>,
     },
-    /// A resource that is included: content with a URI of its own, under which a client can keep
-    /// it.
+    /// An embedded resource: content with its own URI, under which a client can store it.
     Resource {
-        /// What it is called, `file:///report.csv` for instance.
+        /// The URI, `file:///report.csv` for instance.
         uri: String,
-        /// Its media type, `text/csv` for instance.
+        /// The media type, `text/csv` for instance.
         mime_type: String,
-        /// What is in it.
+        /// The content.
         content: Content,
     },
-    /// A pointer to something that is not included.
+    /// A link to a resource that is not included.
     ResourceLink(Link),
 }
 
@@ -62,12 +61,12 @@ impl From<Vec<u8>> for Content {
 }
 
 impl Part {
-    /// Text.
+    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A picture of this media type.
+    /// An image of this media type.
     pub fn image(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::Image { mime_type: mime_type.into(), data: data.into() }
     }
@@ -77,9 +76,9 @@ impl Part {
         Self::Audio { mime_type: mime_type.into(), data: data.into() }
     }
 
-    /// A resource of this URI and media type: text, or bytes.
+    /// An embedded resource with this URI and media type, as text or bytes.
     ///
-    /// A host that does not know embedded resources shows the content without its URI.
+    /// A host that does not support embedded resources shows the content without its URI.
     pub fn resource(
         uri: impl Into<String>,
         mime_type: impl Into<String>,
@@ -88,13 +87,13 @@ impl Part {
         Self::Resource { uri: uri.into(), mime_type: mime_type.into(), content: content.into() }
     }
 
-    /// A pointer: a URI, or a [`Link`] that says more.
+    /// A link: a URI, or a [`Link`] with a name, a description or a media type.
     pub fn resource_link(link: impl Into<Link>) -> Self {
         Self::ResourceLink(link.into())
     }
 }
 
-/// A pointer to something that is not included.
+/// A link to a resource that is not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub(crate) uri: String,
@@ -104,7 +103,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A pointer to this URI.
+    /// A link to this URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, description: None, mime_type: None }
     }
@@ -123,7 +122,7 @@ impl Link {
         self
     }
 
-    /// Adds the media type of what is there.
+    /// Adds the media type of the resource.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());

@@ -1,4 +1,4 @@
-//! The two answers that end or suspend the agent loop: a question to a person, and a halt.
+//! The two outcomes that suspend or end the agent loop: a question to a person, and a halt.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use crate::schema;
 
 /// A question to a person.
 ///
-/// The call ends with it. Once the person has answered, the tool is called again with the same
+/// The question ends the call. Once the person has answered, the tool is called again with the same
 /// arguments; [`Context::answer`](crate::Context::answer) has the answer, and
-/// [`Context::state`](crate::Context::state) has what the first call left with
-/// [`state`](Self::state).
+/// [`Context::state`](crate::Context::state) has the [`state`](Self::state) that the first call
+/// left.
 ///
 /// ```
 /// use toolcell_guest::{Context, Failure, Outcome, Question, json, tool};
@@ -44,12 +44,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// A question in words.
+    /// A question with this text.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), options: None, answer_schema: None, state: None }
     }
 
-    /// Adds the choices to offer, as JSON in the form that the application expects: often a list of
+    /// Sets the choices to offer, as JSON in the form that the application expects: often a list of
     /// texts.
     #[must_use]
     pub fn options(mut self, options: impl Serialize) -> Self {
@@ -57,15 +57,15 @@ impl Question {
         self
     }
 
-    /// Adds the JSON Schema of the answer.
+    /// Sets the JSON Schema of the answer.
     #[must_use]
     pub fn answer_schema<T: JsonSchema>(mut self) -> Self {
         self.answer_schema = Some(Json::of(&schema::of_input::<T>()));
         self
     }
 
-    /// Adds a named question: the answer becomes an object that has a member of this name and type
-    /// for each of them.
+    /// Adds a named question. The answer becomes an object with a member of this name and type for
+    /// each named question.
     ///
     /// ```
     /// use toolcell_guest::{Question, json};
@@ -101,27 +101,28 @@ impl Question {
         self.answer_schema.as_ref()?.parse()
     }
 
-    /// Adds data that the tool gets back with the answer: at most 64 KiB as JSON.
+    /// Sets the state that the tool gets back with the answer: at most 64 KiB as JSON.
     ///
-    /// It travels through the caller. A host may seal it or not, so put no secrets into it. The
-    /// host does not record which questions were answered, so the same answer may arrive twice.
+    /// The state passes through the caller. A host may or may not seal it, so do not put secrets
+    /// into it. The host does not record which questions were answered, so the same answer may
+    /// arrive twice.
     #[must_use]
     pub fn state(mut self, state: impl Serialize) -> Self {
         self.state = Some(Json::of(&state));
         self
     }
 
-    /// The question in words.
+    /// The text of the question.
     pub fn text(&self) -> &str {
         &self.question
     }
 
-    /// The choices that are offered, if there are any.
+    /// The offered choices, if there are any.
     pub fn offered(&self) -> Option<Value> {
         self.options.as_ref()?.parse()
     }
 
-    /// The state that was left, if any.
+    /// The state, if one was set.
     pub fn left_state(&self) -> Option<Value> {
         self.state.as_ref()?.parse()
     }
@@ -163,9 +164,9 @@ pub struct Halt {
 impl Halt {
     /// Ends the loop with this result.
     ///
-    /// `reason` is a word of the author's choice that is not blank. The host reserves `ask_user`,
-    /// `max_turns`, `halt_when`, `tool_error`, `cancelled` and `completed`, and reports an error if
-    /// a tool uses one of them.
+    /// `reason` is any word that is not blank. The host reserves `ask_user`, `max_turns`,
+    /// `halt_when`, `tool_error`, `cancelled` and `completed`, and reports an error if a tool uses
+    /// one of them.
     pub fn new(reason: impl Into<String>, result: impl Serialize) -> Self {
         Self { reason: reason.into(), result: Json::of(&result) }
     }

@@ -1,8 +1,8 @@
-//! Builds a C project: a compiler makes a core module of the author's files and the SDK, and a
-//! component is made of it here.
+//! Builds a C project: runs a C compiler on the author's files and the SDK, and wraps the core
+//! module that it makes as a component.
 //!
-//! In: a folder with `tool.c`. Out: the component. Not here: which compiler, and how it is started
-//! ([`compiler`]).
+//! In: a folder with `tool.c`. Out: the component. Not here: the choice of the compiler and its
+//! arguments ([`compiler`]).
 
 mod compiler;
 mod lines;
@@ -31,7 +31,7 @@ const WIT: [(&str, &str); 2] = [
 ];
 /// The header that authors include.
 pub(crate) const HEADER: &str = include_str!("../c/toolcell.h");
-/// What is included: the headers, and the parts of `toolcell.c`.
+/// The files that `#include` finds: the headers, and the parts of `toolcell.c`.
 const INCLUDED: [(&str, &str); 8] = [
     ("toolcell.h", HEADER),
     ("toolbox_with_grants.h", include_str!("../c/toolbox_with_grants.h")),
@@ -42,24 +42,24 @@ const INCLUDED: [(&str, &str); 8] = [
     ("exports.inc", include_str!("../c/exports.inc")),
     ("host.inc", include_str!("../c/host.inc")),
 ];
-/// What is compiled besides the author's files.
+/// The sources that are compiled besides the author's files.
 const SOURCES: [(&str, &str); 2] = [
     ("toolcell.c", include_str!("../c/toolcell.c")),
     ("toolbox_with_grants.c", include_str!("../c/toolbox_with_grants.c")),
 ];
-/// The function of the SDK that each tool calls. The linker leaves it out where no tool does.
+/// The function of the SDK that each tool calls. The linker drops it if no tool calls it.
 const REGISTERS: &str = "tc_register";
-/// Warnings about generated code are of no use to an author.
+/// Turns off warnings in generated code, which an author cannot act on.
 const GENERATED: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
 
-/// A component, and what the compiler warned of.
+/// A component, and the warnings of the compiler.
 pub(crate) struct Compiled {
     pub(crate) component: Vec<u8>,
     pub(crate) warnings: String,
 }
 
-/// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside
-/// it if it is a project's.
+/// Builds the component from the file `entry`, a path below `folder`. In a project, the other C
+/// files of the same folder are compiled too.
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
@@ -85,7 +85,7 @@ pub(crate) fn build(
     }
     let module = scratch.join("tool.wasm");
     let mut command = compiler.command();
-    // So that the same source makes the same component: the SDK is in another folder each time.
+    // Keeps the output reproducible: the SDK is in another folder at each build.
     command.arg(format!("-fmacro-prefix-map={}=toolcell", scratch.join("sdk").display()));
     command
         .current_dir(&folder)
@@ -96,7 +96,7 @@ pub(crate) fn build(
         .args(&sources);
     tell(Step::Run { program: "the C compiler", source: entry.to_owned() });
     let done = command.output().map_err(|error| compiler::missing(typed, &error.to_string()))?;
-    // The author knows no place of the header: it is in the temporary folder.
+    // The header is in the temporary folder, whose path means nothing to the author.
     let own = format!("{}/", scratch.join("sdk").display());
     let said = String::from_utf8_lossy(&done.stderr).replace(&own, "");
     if !done.status.success() {
@@ -115,7 +115,7 @@ pub(crate) fn build(
     Ok(Compiled { component, warnings: said })
 }
 
-/// The C files in the folder of `entry`, each a path below `folder`.
+/// Returns the C files in the folder of `entry`, each as a path below `folder`.
 fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
     let below = Path::new(entry).parent().unwrap_or(Path::new(""));
     let place = folder.join(below);
@@ -133,7 +133,7 @@ fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// A path that no compiler takes for an option.
+/// Returns the path in a form that no compiler reads as an option.
 fn argument(path: &Path) -> PathBuf {
     if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
         Path::new(".").join(path)
@@ -142,8 +142,8 @@ fn argument(path: &Path) -> PathBuf {
     }
 }
 
-/// The component of a core module of these files in this folder. It imports the interfaces that the
-/// module calls, and no others.
+/// Makes the component of the core module that was compiled from these files in this folder. It
+/// imports only the interfaces that the module calls.
 fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
     let mut resolve = Resolve::default();
     let mut package = None;
@@ -173,7 +173,7 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
     })
 }
 
-/// What the compiler or the linker reported, with the places in the author's files.
+/// Returns the error for a failed compiler or linker, with the places in the author's files.
 fn refused(said: &str) -> Error {
     let faults = said.lines().filter_map(fault).collect();
     let hint = "correct the source where the compiler's message points";
@@ -185,7 +185,7 @@ fn refused(said: &str) -> Error {
     .with_faults(faults)
 }
 
-/// The place of one line `FILE:LINE:COLUMN: error: MESSAGE`.
+/// Parses one line `FILE:LINE:COLUMN: error: MESSAGE`.
 fn fault(line: &str) -> Option<Fault> {
     let (place, message) =
         line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "))?;

@@ -1,9 +1,9 @@
-//! The cases of a tool: calls, what answers their requests and their calls, and how they are
-//! expected to end.
+//! Runs the cases of a tool: calls with recorded answers to their requests, and the expected
+//! results.
 //!
-//! A case runs in a cell as every call does: with the same checks, limits and redaction, and with
-//! the grants that its tool declares as needs. Requests and calls of other tools are answered from
-//! the case; nothing leaves the machine.
+//! A case runs in a cell like every call, with the same checks, limits and redaction, and with the
+//! grants that its tool declares as needs. Requests and calls of other tools are answered from the
+//! case; nothing is sent over the network.
 
 mod bounds;
 mod coverage;
@@ -31,7 +31,7 @@ pub use pattern::Pattern;
 pub(crate) use run::grants;
 pub use run::{Cases, Options};
 
-/// How the cases of a component ended.
+/// The results of the cases of a component.
 ///
 /// # Shape
 /// As JSON: `{"passed", "failed", "blessed", "cases", "coverage"?}`.
@@ -40,18 +40,18 @@ pub use run::{Cases, Options};
 pub struct Report {
     /// Cases that ended as expected.
     pub passed: usize,
-    /// Cases that did not.
+    /// Cases that ended otherwise.
     pub failed: usize,
-    /// Cases whose expectation was written anew.
+    /// Cases whose expectation was rewritten.
     pub blessed: usize,
-    /// Each of them, in the order of the files.
+    /// The report of each case, in the order of the files.
     pub cases: Vec<CaseReport>,
-    /// What the cases cover, for each tool, where [`Options::coverage`] asks for it.
+    /// The coverage of each tool, if [`Options::coverage`] is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Vec<Coverage>>,
 }
 
-/// How one case ended.
+/// The result of one case.
 ///
 /// # Shape
 /// As JSON: `{"file", "name", "tool", "passed", "failures", "blessed", "seen", "fuel", "memory",
@@ -65,19 +65,19 @@ pub struct CaseReport {
     pub name: String,
     /// The tool that was called.
     pub tool: String,
-    /// Whether it ended as expected, within its budget.
+    /// True if the case ended as expected, within its budget.
     pub passed: bool,
-    /// What was not as expected, each in one sentence.
+    /// Each deviation from the expectation, in one sentence.
     pub failures: Vec<String>,
-    /// Whether the expectation was written anew.
+    /// True if the expectation was rewritten.
     pub blessed: bool,
-    /// The ending, in the form that an expectation has.
+    /// The actual ending, in the form of an expectation.
     pub seen: Expect,
-    /// Instructions that the call used.
+    /// Fuel that the call used.
     pub fuel: Option<u64>,
-    /// The most memory that it had, in bytes.
+    /// Peak memory of the call, in bytes.
     pub memory: u64,
-    /// How long it took.
+    /// Duration of the call.
     #[serde(serialize_with = "seconds", rename = "seconds")]
     pub time: Duration,
 }

@@ -1,4 +1,4 @@
-//! Makes a new project: a small one that works, from templates in this crate.
+//! Creates a new project: a small one that works, from templates in this crate.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};
@@ -30,7 +30,7 @@ const TYPESCRIPT: [File; 4] = [
 ];
 const PYTHON: [File; 3] = [
     ("tool.py", include_str!("templates/python/tool.py")),
-    // Where Pyright and Pylance look for the types of modules that are not installed.
+    // Pyright and Pylance look here for the types of modules that are not installed.
     ("typings/toolcell/__init__.pyi", include_str!("templates/python/toolcell.pyi")),
     (".gitignore", "*.wasm\n.venv/\n__pycache__/\n"),
 ];
@@ -45,45 +45,44 @@ const C: [File; 4] = [
     ("compile_flags.txt", include_str!("templates/c/compile_flags.txt")),
     (".gitignore", "*.wasm\n.venv/\n"),
 ];
-/// Where the SDK is in a Rust project.
+/// The folder of the SDK in a Rust project.
 const RUST_SDK: &str = "toolcell-guest";
-/// The packages of the SDK: Cargo refuses another one of the same name.
+/// The packages of the SDK. Cargo refuses another package of the same name.
 const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
-/// The versions that a Rust project is built with: those that this repository tests. `NAME` and
-/// `VERSION` stand for the project's name and for that of the SDK.
+/// The lock file of a Rust project, with the versions that this repository tests. `NAME` and
+/// `VERSION` stand for the project's name and the version of the SDK.
 const RUST_LOCK: &str = include_str!("templates/rust/project.lock");
 const README: &str = include_str!("templates/README.md");
-/// What the page of a project says before its commands, with `INSTALL` for the command that
-/// installs the compiler.
+/// The set-up section of a project's README, with `INSTALL` for the command that installs the
+/// compiler.
 const PYTHON_SETUP: &str = include_str!("templates/python/setup.md");
 const C_SETUP: &str = include_str!("templates/c/setup.md");
-/// Characters of a project's name.
+/// Maximum characters of a project's name.
 const MAX_NAME: usize = 64;
 
-/// The guest SDK for Rust. A project gets a copy: so it builds with the version that this program
-/// was built with.
+/// The guest SDK for Rust. A project gets a copy, so that it builds with the version that belongs
+/// to this program.
 #[derive(RustEmbed)]
 #[folder = "rust"]
 struct RustSdk;
 
-/// A project that was made.
+/// A project that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Created {
     /// Its folder.
     pub folder: PathBuf,
-    /// Its files, relative to the folder. A name with `/` at its end is a folder with files that
-    /// are not the author's.
+    /// Its files, relative to the folder. A name that ends in `/` is a folder whose files are not
+    /// the author's.
     pub files: Vec<String>,
 }
 
-/// Makes a project in the folder `folder`, which is new or empty. The project is named like the
-/// folder.
+/// Creates a project in `folder`, which is new or empty. The project gets the folder's name.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, for a path
 /// without a name at its end, and for the name of the SDK in Rust; [`ErrorKind::File`] if the
-/// folder is not empty or cannot be written to. What was written before an error stays.
+/// folder is not empty or cannot be written to. Files that were written before an error stay.
 pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     let Some(name) = folder.file_name() else {
         let message = format!("the name of a new folder is expected, not `{}`", folder.display());
@@ -121,7 +120,7 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     let mut files = Vec::new();
     let readme = README.replace("SOURCE", source).replace("SETUP\n", &setup(language));
     for (path, text) in own.iter().chain(&SHARED).copied().chain([("README.md", readme.as_str())]) {
-        // The header has macros with parameters of this name.
+        // The header has macros with a parameter `NAME`.
         let text = if path == "toolcell.h" { text.to_owned() } else { text.replace("NAME", name) };
         write(&folder.join(path), &text)?;
         files.push(path.to_owned());
@@ -135,7 +134,7 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     Ok(Created { folder: folder.to_owned(), files })
 }
 
-/// What has to be installed into the project's folder first.
+/// Returns the text on the programs that have to be installed first.
 fn setup(language: Language) -> String {
     let (text, package) = match language {
         Language::Python => (PYTHON_SETUP, python::PACKAGE),
@@ -145,11 +144,11 @@ fn setup(language: Language) -> String {
     text.replace("INSTALL", &venv::install(Path::new("."), package)) + "\n"
 }
 
-/// The packages in the order in which cargo writes them.
+/// Returns the lock file with its packages in the order that cargo uses.
 fn rust_lock(name: &str) -> String {
     let text = RUST_LOCK.replace("NAME", name).replace("VERSION", env!("CARGO_PKG_VERSION"));
     let mut parts: Vec<_> = text.trim_end().split("\n\n").collect();
-    // The first one is not a package.
+    // The first part is not a package.
     parts[1..].sort_unstable();
     parts.join("\n\n") + "\n"
 }
@@ -157,7 +156,8 @@ fn rust_lock(name: &str) -> String {
 fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
     for path in RustSdk::iter() {
         let Some(file) = RustSdk::get(&path) else { continue };
-        // Cargo packages no folder that has a manifest of its own.
+        // Cargo does not package a folder that has a manifest of its own, so the manifest is stored
+        // as `.txt`.
         let name = path.strip_suffix(".txt").unwrap_or(&path);
         let text = String::from_utf8_lossy(&file.data);
         let text = if name == path {
@@ -170,7 +170,7 @@ fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// An error if the folder exists and has something in it.
+/// Returns an error if the folder exists and is not empty.
 fn is_free(folder: &Path) -> Result<(), Error> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
@@ -188,7 +188,7 @@ fn is_free(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes a file that does not exist yet.
+/// Writes a file, which must not exist yet.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;

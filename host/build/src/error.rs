@@ -1,4 +1,4 @@
-//! Why a project cannot be made, built or tested.
+//! The error type for creating, building and testing projects.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a project cannot be made, built or tested, and what to do about it.
+/// An error from creating, building or testing a project, with a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -20,21 +20,21 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for makes no sense: an unknown language, a name that is not allowed.
+    /// The request is invalid: an unknown language, or a name that is not allowed.
     Usage,
     /// A file or a folder cannot be read or written.
     File,
-    /// The author's source is at fault.
+    /// The author's source has a fault.
     Source,
     /// A program that builds this language is missing.
     Toolchain,
-    /// A file of cases is at fault.
+    /// A file of cases is invalid.
     Cases,
     /// A bug in this crate.
     Internal,
 }
 
-/// One place in the author's source that is at fault.
+/// A fault at one place in the author's source.
 ///
 /// # Shape
 /// As JSON: `{"file", "line", "column", "message"}`. Lines and columns begin with 1.
@@ -47,7 +47,7 @@ pub struct Fault {
     pub line: u32,
     /// The column, in characters.
     pub column: u32,
-    /// What is wrong.
+    /// The description of the fault.
     pub message: String,
 }
 
@@ -70,14 +70,14 @@ impl Error {
         Self::new(ErrorKind::Usage, message, hint)
     }
 
-    /// A file that cannot be used, and why.
+    /// The error for a file that cannot be used, with the reason.
     pub(crate) fn file(doing: &str, path: &Path, error: &io::Error) -> Self {
         let hint = "check the path and its permissions";
         Self::new(ErrorKind::File, format!("cannot {doing} `{}`: {error}", path.display()), hint)
     }
 
-    /// The evaluation of this module of the author's, and of those that it imports, takes longer
-    /// than it may.
+    /// The error for a module of the author, or one that it imports, whose evaluation runs for too
+    /// long.
     pub(crate) fn endless(entry: &str) -> Self {
         let message = format!(
             "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"
@@ -89,7 +89,7 @@ impl Error {
         )
     }
 
-    /// Faults of the author's source.
+    /// The error for faults in the author's source.
     pub(crate) fn faults(faults: Vec<Fault>) -> Self {
         let message = match faults.as_slice() {
             [only] => only.to_string(),
@@ -100,7 +100,7 @@ impl Error {
         Self { faults, ..Self::new(ErrorKind::Source, message, hint) }
     }
 
-    /// An exception of the author's source, with the places on its stack.
+    /// The error for an exception in the author's source, with the places on its stack.
     pub(crate) fn raised(message: String) -> Self {
         let first = message.lines().find(|line| line.starts_with("    at ")).unwrap_or_default();
         let hint = at_this_place(first);
@@ -116,26 +116,26 @@ impl Error {
         Self::new(ErrorKind::Internal, message.to_string(), hint)
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to resolve the error.
     #[must_use]
     pub fn hint(&self) -> String {
         self.hint.clone()
     }
 
-    /// The places of the author's source that are at fault, if it is that.
+    /// Returns the faults in the author's source. Empty for other errors.
     #[must_use]
     pub fn source_faults(&self) -> &[Fault] {
         &self.faults
     }
 }
 
-/// What to do about a fault at this place: the author does not correct the file of a package.
+/// Returns the hint for a fault at this place. A package's file is not the author's to correct.
 fn at_this_place(place: &str) -> String {
     const PACKAGES: &str = "node_modules/";
     let Some((_, path)) = place.rsplit_once(PACKAGES) else {

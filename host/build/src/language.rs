@@ -1,17 +1,17 @@
-//! Languages in which a tool can be written.
+//! The languages that a tool can be written in.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// A language in which a tool can be written.
+/// A language that a tool can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Language {
-    /// JavaScript, in the runtime that this crate brings.
+    /// JavaScript, in the runtime that is part of this crate.
     JavaScript,
-    /// TypeScript: its types are stripped, not checked.
+    /// TypeScript. Its types are stripped, not checked.
     TypeScript,
     /// Python, with componentize-py.
     Python,
@@ -22,7 +22,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 5] =
         [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust, Self::C];
 

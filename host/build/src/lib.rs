@@ -1,5 +1,5 @@
-//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), its
-//! cases ([`cases`]), and the source lines of a trap ([`source_lines`]).
+//! Tools for authors: creates projects ([`create`]), builds components ([`build`]), runs cases
+//! ([`cases`]), and finds the source lines of a trap ([`source_lines`]).
 //!
 //! ```text
 //! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is
-//! built, as it does in a call: it reaches no file and no network.
+//! built, as it does in a call, without access to files and the network.
 
 mod c;
 pub mod cases;

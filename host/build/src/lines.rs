@@ -1,10 +1,10 @@
-//! The source lines of a trap, from the debug information (DWARF) of a component.
+//! Finds the source lines of a trap in the debug information (DWARF) of a component.
 //!
 //! In: a component or a core module, and the positions of the functions on the stack. Out: places
 //! in the author's files, innermost first, inlined functions included. Lines of the standard
 //! library and of packages are left out.
-//! Not here: bounds on the work. Debug information can be made so that it costs any amount of time
-//! and memory: for a component of a stranger, call this in a process that has limits for both.
+//! Not here: limits on the work. Debug information can be crafted to cost any amount of time and
+//! memory. For an untrusted component, call this in a process with limits on both.
 
 use std::ops::Range;
 
@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 use toolcell::Frame;
 use wasmparser::{Encoding, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef};
 
-/// Places that are returned.
+/// Maximum number of places that are returned.
 const MOST: usize = 24;
-/// Characters of the name of a file or a function that are kept.
+/// Maximum characters of a file or function name.
 const CHARS: usize = 160;
-/// Bytes of a name that is demangled: demangling a longer one is work that a stranger asks for.
+/// Bytes of a name. A longer one is not demangled, because an untrusted component could make that
+/// expensive.
 const MANGLED_BYTES: usize = 512;
-/// Parts of the paths of files that are not the author's: the standard library, packages, and the C
+/// Path fragments of files that are not the author's: the standard library, packages, and the C
 /// library.
 const LIBRARIES: [&str; 8] = [
     "/rustc/",
@@ -40,12 +41,12 @@ const LIBRARIES: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SourceLine {
-    /// The file, as the compiler was told: usually a path from the folder of the project. At most
-    /// 160 plain characters.
+    /// The file, as it was passed to the compiler: usually a path from the folder of the project.
+    /// At most 160 printable characters.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// The function, if the debug information has its name. At most 160 plain characters.
+    /// The function, if the debug information has its name. At most 160 printable characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
 }
@@ -59,7 +60,7 @@ impl std::fmt::Display for SourceLine {
     }
 }
 
-/// The places as a person reads them: a run of equal ones, which a recursion has, is told once.
+/// Formats the places for display. A run of equal ones, as in a recursion, is shown once.
 #[must_use]
 pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
     let folded = |equal: &[SourceLine]| match equal {
@@ -69,7 +70,7 @@ pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
     lines.chunk_by(|one, other| one == other).flat_map(folded).collect()
 }
 
-/// The places below a message: a line for each, as the SDKs tell those of an exception.
+/// Formats the places for display below a message, one a line, as the SDKs do for an exception.
 pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
     let lines = shown_lines(lines).into_iter();
     lines
@@ -77,11 +78,11 @@ pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
         .collect()
 }
 
-/// The places in the author's files of these positions, innermost first: at most 24. None if the
-/// component has no debug information, or if it cannot be read.
+/// Returns the places of these positions in the author's files, innermost first: at most 24. The
+/// list is empty if the component has no debug information, or if it cannot be read.
 ///
-/// The debug information decides how much time and memory this takes. For a component that you do
-/// not trust, call it in a process that has limits for both.
+/// The debug information determines the time and memory that this takes. For an untrusted
+/// component, call this in a process with limits on both.
 #[must_use]
 pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
     let modules = modules(component);
@@ -99,12 +100,12 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 /// A core module: its code and its debug information.
 #[derive(Default)]
 struct Module<'a> {
-    /// Where the content of its code section begins in the file: the debug information counts from
-    /// there.
+    /// The offset of the code section's content in the file. Addresses in the debug information are
+    /// relative to it.
     code: usize,
     /// The index of its first function that is not imported.
     first: u32,
-    /// The place of each function's code in the file.
+    /// The range of each function's code in the file.
     bodies: Vec<Range<usize>>,
     sections: Vec<(&'a str, &'a [u8])>,
     /// The names of its functions.
@@ -124,10 +125,11 @@ impl<'a> Module<'a> {
         Context::from_dwarf(Dwarf::load(section).ok()?).ok()
     }
 
-    /// The author's places of this position, if the module has such a position.
+    /// Returns the author's places of this position, if the module has such a position.
     fn places(&self, lookup: &Context<Reader<'a>>, frame: Frame) -> Option<Vec<SourceLine>> {
         let mut places = places(lookup, self.address(frame)?);
-        // Where there are lines alone, the module has the name of the function that is not inlined.
+        // If the debug information has lines only, the outermost function's name comes from the
+        // name section.
         if let Some(Some(SourceLine { function: function @ None, .. })) = places.last_mut() {
             let name = self.names.iter().find(|(index, _)| *index == frame.function);
             *function = name.map(|(_, name)| short(name));
@@ -135,7 +137,8 @@ impl<'a> Module<'a> {
         Some(places.into_iter().flatten().collect())
     }
 
-    /// The address of this position in the debug information, if the module has such a position.
+    /// Returns the address of this position in the debug information, if the module has such a
+    /// position.
     fn address(&self, frame: Frame) -> Option<u64> {
         let body =
             self.bodies.get(usize::try_from(frame.function.checked_sub(self.first)?).ok()?)?;
@@ -147,7 +150,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The core modules of a component that can be read, or the file itself if it is one.
+/// Returns the core modules of a component that can be read, or the file itself if it is one.
 fn modules(component: &[u8]) -> Vec<Module<'_>> {
     let mut found = Vec::new();
     let mut open: Option<Module<'_>> = None;
@@ -182,7 +185,7 @@ fn modules(component: &[u8]) -> Vec<Module<'_>> {
     found
 }
 
-/// The names of functions, as far as they can be read.
+/// Returns the names of functions, as far as they can be read.
 fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
     let maps = names
         .flatten()
@@ -191,10 +194,10 @@ fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
         .collect()
 }
 
-/// The places of one address: an inlined function before the one that it is inlined into. None
-/// stands for one that is not the author's.
+/// Returns the places of one address: an inlined function before the one that it is inlined into.
+/// `None` stands for a place that is not the author's.
 fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>> {
-    // Debug information in other files is not looked for.
+    // Split debug information in other files is not followed.
     let LookupResult::Output(Ok(mut frames)) = lookup.find_frames(address) else {
         return Vec::new();
     };
@@ -226,7 +229,7 @@ fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>>
     places
 }
 
-/// The last part of a path, demangled if it is Rust's: `Deep<T>::pick` of `_RN…`.
+/// Returns the last part of a path, demangled if it is Rust's: `Deep<T>::pick` of `_RN…`.
 fn short(name: &str) -> String {
     if name.len() > MANGLED_BYTES {
         return plain(name);
@@ -235,7 +238,7 @@ fn short(name: &str) -> String {
     plain(name.rsplit("::").find(|part| !part.starts_with("{closure")).unwrap_or(&name))
 }
 
-/// A text of a stranger on one line.
+/// Shortens an untrusted text and replaces unprintable characters, so that it fits on one line.
 fn plain(text: &str) -> String {
     let shown = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     text.chars().take(CHARS).map(shown).collect()
@@ -256,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the second of two functions begins in the code section, and its bytes.
+    /// The start of the second of two functions in the code section, and its size in bytes.
     const BODY: (u64, u64) = (6, 3);
 
     /// A module whose second function traps, with debug information of a file of these names.
@@ -364,7 +367,7 @@ mod tests {
             }
             seen += shown(&damaged, &[Frame::new(1, 1)]).len();
         }
-        // Some of the damage is where it does no harm.
+        // Some of the damage has no effect.
         assert!(seen > 0);
     }
 }

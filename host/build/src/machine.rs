@@ -1,8 +1,8 @@
-//! Runs a core module that this crate brings: it gets bytes, and answers with bytes.
+//! Runs a core module that is part of this crate: passes it bytes, and returns the bytes that it
+//! answers.
 //!
-//! Invariants: the module has no import that answers, so that it cannot do anything but compute;
-//! its memory and its instructions are bounded; a process compiles a module once, however often
-//! `toolcell dev` builds.
+//! Invariants: the imports of the module are traps, so it can only compute; its memory and its fuel
+//! are bounded; a process compiles each module once, however often `toolcell dev` builds.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -15,11 +15,11 @@ use crate::Error;
 
 /// Bytes of memory that a module may use while a tool is built.
 const MEMORY: usize = 512 << 20;
-/// Instructions: some seconds.
+/// Fuel: enough for some seconds.
 const FUEL: u64 = 20_000_000_000;
 
 /// Winch compiles the runtime in a fifth of the time that Cranelift takes without optimisations,
-/// and compiling takes most of a build. It is used where it was measured.
+/// and compiling takes most of a build. It is used on the architecture where this was measured.
 const COMPILER: Strategy =
     if cfg!(target_arch = "x86_64") { Strategy::Winch } else { Strategy::Cranelift };
 
@@ -33,23 +33,23 @@ static ENGINE: LazyLock<wasmtime::Result<Engine>> = LazyLock::new(|| {
     Engine::new(&config)
 });
 
-/// A module that runs.
+/// A running instance of a module.
 pub(crate) struct Machine {
     pub(crate) store: Store<StoreLimits>,
     pub(crate) instance: Instance,
 }
 
-/// Why a module did not answer.
+/// The reason why a module did not answer.
 pub(crate) enum Stopped {
-    /// It used up its instructions.
+    /// It ran out of fuel.
     Fuel,
-    /// It trapped: what it was given is nested too deeply, or needs too much memory.
+    /// It trapped: its input is nested too deeply, or needs too much memory.
     Trap(Trap),
-    /// It is not what it should be.
+    /// The module or the host failed otherwise.
     Other(Error),
 }
 
-/// The compiled form of one module. Compiled when it is first started.
+/// The compiled form of one module. It is compiled at the first start.
 pub(crate) struct Compiled(OnceLock<Module>);
 
 impl Compiled {
@@ -67,7 +67,7 @@ impl Compiled {
 }
 
 impl Machine {
-    /// Starts a module. `kept` is always given the same one.
+    /// Starts a module. `kept` must always be used with the same `wasm`.
     pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self, Error> {
         let engine = ENGINE.as_ref().map_err(Error::internal)?;
         let module = kept.module(engine, wasm)?;
@@ -80,7 +80,7 @@ impl Machine {
         Ok(Self { store, instance })
     }
 
-    /// Hands over bytes, and reads the answer.
+    /// Passes bytes to the module, and returns its answer.
     pub(crate) fn ask(&mut self, given: &[u8]) -> Result<Vec<u8>, Stopped> {
         let length = u32::try_from(given.len())
             .map_err(|_| Stopped::Other(Error::internal("too much source")))?;
@@ -96,12 +96,11 @@ impl Machine {
         Ok(read)
     }
 
-    /// Lets memory grow no more.
+    /// Stops memory from growing further.
     pub(crate) fn keep_memory(&mut self) {
         *self.store.data_mut() = StoreLimitsBuilder::new().memory_size(0).build();
     }
 
-    /// Calls a function.
     pub(crate) fn call<P: wasmtime::WasmParams, R: wasmtime::WasmResults>(
         &mut self,
         name: &str,

@@ -1,8 +1,8 @@
-//! Finds the modules of a JavaScript or TypeScript tool, beginning with its entry, strips their
-//! types, and resolves what they import to files of the project and of its npm packages.
+//! Collects the modules of a JavaScript or TypeScript tool, starting at its entry: strips their
+//! types, and resolves their imports to files of the project and of its npm packages.
 //!
-//! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder
-//! is read.
+//! Out: the modules in the runtime's format. Invariant: no file outside of the project's folder is
+//! read.
 
 mod absent;
 mod commonjs;
@@ -21,30 +21,31 @@ use crate::{Error, ErrorKind, Fault};
 use absent::Absent;
 use resolve::{Resolver, Wanted};
 
-/// Reads modules and strips types: `guest-sdk/js/typescript`, built by `cargo xtask js-runtime`.
+/// The reader, which parses modules and strips types: `guest-sdk/js/typescript`, built by `cargo
+/// xtask js-runtime`.
 const READER: &[u8] = include_bytes!("../runtime/modules.wasm");
-/// The reader.
+/// The compiled reader.
 static COMPILED: Compiled = Compiled::new();
-/// The module that the runtime brings.
+/// The specifier of the SDK, which is part of the runtime.
 const SDK: &str = "toolcell";
 /// Bytes of one file of source.
 const MAX_SOURCE: u64 = 8 << 20;
 /// Bytes of all files of source.
 const MAX_SOURCES: u64 = 64 << 20;
 
-/// Modules as the runtime takes them, by their paths in the project.
+/// Modules in the runtime's format, by their paths in the project.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Modules {
     pub(crate) entry: String,
     modules: BTreeMap<String, String>,
-    /// For each module, what its specifiers mean.
+    /// For each module, the target of each specifier.
     imports: BTreeMap<String, BTreeMap<String, String>>,
-    /// For each module that was TypeScript, the source's line for each line.
+    /// For each module that was TypeScript, the line of the source for each line of the output.
     lines: BTreeMap<String, Vec<u32>>,
-    /// What the runtime lacks of what the modules use.
+    /// Warnings about names and imports that the runtime does not have.
     #[serde(skip)]
     pub(crate) warnings: Vec<String>,
-    /// They need the runtime that has `Intl`.
+    /// True if the modules need the runtime with `Intl`.
     #[serde(skip)]
     pub(crate) uses_intl: bool,
 }
@@ -52,9 +53,9 @@ pub(crate) struct Modules {
 /// One file of the project or of a package.
 struct File {
     text: Text,
-    /// What its specifiers mean: names of files.
+    /// The target of each specifier: a file's name.
     meanings: BTreeMap<String, String>,
-    /// Why the other specifiers of a CommonJS module mean nothing.
+    /// The reasons why the other specifiers of a CommonJS module have no target.
     missing: BTreeMap<String, String>,
 }
 
@@ -75,25 +76,25 @@ enum Text {
     Json(String),
 }
 
-/// What the text of a CommonJS module shows.
+/// The imports and exports of a CommonJS module, as far as its text shows them.
 #[derive(Default, Deserialize)]
 struct CommonJs {
     /// The specifiers that it requires.
     requires: BTreeSet<String>,
     /// The names that it exports.
     exports: BTreeSet<String>,
-    /// The specifiers of modules whose exports it exports too.
+    /// The specifiers of modules whose exports it re-exports.
     passes_on: BTreeSet<String>,
 }
 
-/// A call of `import()`. It has no specifier if that is computed.
+/// A call of `import()`. `specifier` is `None` if it is computed.
 #[derive(Deserialize)]
 struct Dynamic {
     specifier: Option<String>,
     line: u32,
 }
 
-/// What the reader answers.
+/// The reader's answer.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
@@ -116,30 +117,30 @@ enum Read {
     },
 }
 
-/// A name that a module uses and does not define, and its first place.
+/// A global name that a module uses, and the line of its first use.
 #[derive(Deserialize)]
 struct Free {
     name: String,
     line: u32,
-    /// The module asks first if the name is there.
+    /// True if the module tests for the name before it uses it.
     is_asked: bool,
 }
 
-/// Reads the module `entry` of a project and all that it imports.
+/// Reads the module `entry` of a project and all modules that it imports.
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
     let (modules, absent) = collected(project, entry, &BTreeSet::new())?;
     let pages = absent.of_a_page();
     if pages.is_empty() {
         return Ok(modules);
     }
-    // Files for a page in a browser: the packages may have others.
+    // Some packages use names of web pages. Their files for other platforms may not.
     Ok(match collected(project, entry, &pages) {
         Ok((others, absent)) if absent.of_a_page().len() < pages.len() => others,
         _ => modules,
     })
 }
 
-/// Reads them; `pages` are packages whose files for browsers are not taken.
+/// Reads the modules. `pages` are packages whose browser files are not used.
 fn collected(
     project: &Path,
     entry: &str,
@@ -212,13 +213,13 @@ fn collected(
     ))
 }
 
-/// The text of an error without the file that it begins with.
+/// Returns the text of an error without the file name at its start.
 fn without(file: &str, error: &Error) -> String {
     let text = error.to_string();
     text.strip_prefix(&format!("{file}: ")).unwrap_or(&text).to_owned()
 }
 
-/// Writes the files as modules. A CommonJS module that is imported has a second one, its front.
+/// Writes the files as modules. A CommonJS module that is imported gets a second module, its front.
 fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error> {
     let mut done = Modules { entry: entry.to_owned(), ..Modules::default() };
     let names = commonjs::names(files)?;
@@ -261,7 +262,7 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
 }
 
 impl Text {
-    /// The module that takes the place of one that a package does not use in browsers.
+    /// Returns the module that replaces one that a package excludes in browsers.
     fn empty() -> Self {
         Self::CommonJs { source: String::new(), facts: CommonJs::default(), dynamic: Vec::new() }
     }

@@ -1,4 +1,5 @@
-//! How a build starts a native program: with the variables of [a list](KEPT), and no others.
+//! Starts the native programs of a build with the environment variables of [a list](KEPT), and no
+//! others.
 //!
 //! In: a program. Out: a [`Command`], to which the caller adds arguments, streams and variables of
 //! its own.
@@ -11,24 +12,24 @@ use std::process::Command;
 
 use toolcell::defence::{Defence, stands};
 
-/// The names of the variables that a program gets, with the reason. A name that ends in `*` stands
-/// for all that begin so.
+/// The names of the variables that a program gets, with the reason. A name that ends in `*` is a
+/// prefix.
 const KEPT: [&str; 49] = [
-    // Programs are found, and find their own files.
+    // To find programs, and the files of programs.
     "PATH",
     "HOME",
     "TMPDIR",
     "LD_LIBRARY_PATH",
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
-    // Messages are in the author's language and colours.
+    // For messages in the author's language and colours.
     "LANG",
     "LC_*",
     "TERM",
     "NO_COLOR",
     "CLICOLOR",
     "CLICOLOR_FORCE",
-    // cargo and rustup reach a registry from behind a proxy, and trust its certificate.
+    // For cargo and rustup to reach a registry through a proxy and to trust its certificate.
     "http_proxy",
     "https_proxy",
     "all_proxy",
@@ -39,7 +40,7 @@ const KEPT: [&str; 49] = [
     "NO_PROXY",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    // cargo and rustup use the toolchain, the caches and the registries that they use in a shell.
+    // For cargo and rustup to use the same toolchain, caches and registries as in a shell.
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
     "CARGO_NET_*",
@@ -47,7 +48,7 @@ const KEPT: [&str; 49] = [
     "CARGO_REGISTRIES_*",
     "CARGO_REGISTRY_*",
     "RUSTUP_*",
-    // Build scripts and crates with C find a compiler that is not the system's.
+    // For build scripts and crates with C code to find a compiler other than the system's.
     "CC",
     "AR",
     "CXX",
@@ -62,20 +63,20 @@ const KEPT: [&str; 49] = [
     "WASI_SYSROOT",
     "SDKROOT",
     "DEVELOPER_DIR",
-    // Zig finds its library and what it has compiled.
+    // For Zig to find its library and its cache.
     "ZIG_LIB_DIR",
     "ZIG_GLOBAL_CACHE_DIR",
     "ZIG_LOCAL_CACHE_DIR",
-    // Python finds its library, and the modules ziglang and componentize_py.
+    // For Python to find its library, and the modules ziglang and componentize_py.
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONUSERBASE",
 ];
-/// Ends of names whose values are credentials. cargo reads those of a registry from its own file
-/// too.
+/// Suffixes of names whose values are credentials. cargo can also read registry credentials from
+/// its own file.
 const CREDENTIALS: [&str; 3] = ["TOKEN", "SECRET_KEY", "PASSWORD"];
 
-/// A command that starts this program.
+/// Returns a command that starts this program.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if stands(Defence::BuildVariables) {
@@ -109,7 +110,7 @@ mod tests {
             ("CARGO_REGISTRIES_OWN_TOKEN", false),
             ("CARGO_REGISTRY_TOKEN", false),
             ("CARGO_HTTP_PROXY", true),
-            // A cargo that runs this program sets these.
+            // Set by a cargo that runs this program.
             ("CARGO_PKG_NAME", false),
             ("RUSTFLAGS", false),
             ("PATH_TO_KEY", false),
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// The page on security names each variable.
+    /// The page on security lists each variable.
     #[test]
     fn the_page_names_the_variables_that_are_kept() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");

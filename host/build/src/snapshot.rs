@@ -1,5 +1,5 @@
-//! From JavaScript modules to a component: they are evaluated once in the prebuilt runtime, and the
-//! memory that this leaves becomes the component's.
+//! Builds a component from JavaScript modules: evaluates them once in the prebuilt runtime, and
+//! stores the resulting memory in the component.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,16 +21,16 @@ use crate::modules::Modules;
 use crate::trim::{self, Unused};
 use crate::{Error, ErrorKind, tools};
 
-/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, and each as
-/// [`Wizer::instrument`] writes it.
+/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, with the compiled form of the
+/// output of [`Wizer::instrument`].
 static PLAIN: Runtime = Runtime(include_bytes!("../runtime/runtime.wasm"), Compiled::new());
-/// The one that has `Intl`.
+/// The runtime with `Intl`.
 static WITH_INTL: Runtime =
     Runtime(include_bytes!("../runtime/runtime_intl.wasm"), Compiled::new());
-/// What the runtime exports to end the loading.
+/// The runtime's export that ends the loading.
 const SEAL: &str = "toolcell_js_seal";
-/// Interfaces that a component imports only if its tools need one of these kinds. Requests take
-/// handles of secrets.
+/// Interfaces that a component imports only if its tools need one of these kinds. Requests accept
+/// handles of secrets, so `http` needs `secrets`.
 const GRANTED: [(&[&str], &str); 5] = [
     (&["http"], "toolcell:tool/http@0.1.0"),
     (&["invoke"], "toolcell:tool/invoke@0.1.0"),
@@ -41,7 +41,7 @@ const GRANTED: [(&[&str], &str); 5] = [
 
 struct Runtime(&'static [u8], Compiled);
 
-/// What the runtime answers.
+/// The runtime's answer.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
@@ -49,7 +49,7 @@ enum Answer {
     Error { error: String },
 }
 
-/// What is looked at of a definition.
+/// The members of a definition that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Given {
@@ -63,14 +63,15 @@ struct Given {
     needs: Vec<Need>,
 }
 
-/// A component, the names of its tools, and what of their schemas is not enforced.
+/// A component, the names of its tools, and warnings about parts of their schemas that are not
+/// enforced.
 pub(crate) struct Snapshot {
     pub(crate) component: Vec<u8>,
     pub(crate) tools: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Evaluates the modules and makes a component of what they leave.
+/// Evaluates the modules and makes a component of the resulting memory.
 pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
@@ -86,8 +87,8 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         Answer::Error { error } if error.contains("\n    at ") => {
             return Err(Error::raised(error));
         }
-        // A thrown value that is not an error has no place, nor has a wait, or an import of a name
-        // that is not exported.
+        // A thrown value that is not an error has no stack. The same holds for a top-level wait and
+        // for an import of a name that is not exported.
         Answer::Error { error } => {
             let message = format!("{}: {error}", modules.entry);
             return Err(Error::new(
@@ -130,7 +131,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     })
 }
 
-/// The definition, if a host would take it.
+/// Returns the definition, if a host would accept it.
 fn checked(given: Value) -> Result<Definition, Error> {
     const HINT: &str = "correct the object that `tool()` gets";
     let name = given["name"].as_str().unwrap_or_default().to_owned();
@@ -165,7 +166,7 @@ fn stopped(stopped: Stopped, entry: &str) -> Error {
     }
 }
 
-/// The result of a future that never waits.
+/// Returns the result of a future that never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),
@@ -173,7 +174,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// The runtime's state, for the snapshot.
+/// Gives Wizer access to the runtime's state.
 struct State(Machine);
 
 impl InstanceState for State {

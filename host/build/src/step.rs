@@ -1,25 +1,25 @@
-//! The steps of a build that takes long, for a person who waits.
+//! The steps of a slow build, for progress messages.
 
 use std::fmt;
 
-/// What a build begins to do. JavaScript and TypeScript are built at once, and cargo tells its own
-/// steps.
+/// A step that a build starts. JavaScript and TypeScript builds take no time worth reporting, and
+/// cargo reports its own steps.
 ///
 /// # Shape
-/// `Display` writes it as words without a capital letter and without a full stop.
+/// `Display` writes it in words, without a capital letter and without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The program that builds is looked for.
+    /// The search for the program that builds.
     Find {
-        /// Its name, and its version if only one is used.
+        /// The program's name, and its version if only one is accepted.
         program: String,
     },
-    /// The program makes the component.
+    /// The run of the program that makes the component.
     Run {
-        /// Its name.
+        /// The program's name.
         program: &'static str,
-        /// The first file of the tool.
+        /// The main file of the tool.
         source: String,
     },
 }

@@ -1,13 +1,13 @@
-//! The tools of a component that was just built: what compiles can still have a definition that
-//! cannot be used.
+//! Reads the tools of a component that was just built, since a component that compiles can still
+//! have an invalid definition.
 
 use tokio::runtime::Builder;
 use toolcell::{Component, Definition, Engine, Grants, Missing, Optimise};
 
 use crate::{Error, ErrorKind};
 
-/// The names of the tools, and what of them cannot be used or is not enforced. `hint` says where
-/// the author corrects them.
+/// Returns the names of the tools, and warnings about tools that cannot be used and schemas that
+/// are not enforced. `hint` says where the author corrects them.
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if the component cannot be loaded.
@@ -25,12 +25,12 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
         let warnings = left_out.chain(loaded.described().flat_map(unenforced)).collect();
         Ok((loaded.definitions().map(|tool| tool.name.clone()).collect(), warnings))
     };
-    // On a thread of its own: the caller may be in a runtime already, where nothing may wait.
+    // On its own thread: the caller may be in a runtime, where blocking is not allowed.
     std::thread::scope(|scope| scope.spawn(named).join())
         .unwrap_or_else(|_| Err(Error::internal("the component could not be looked at")))
 }
 
-/// What of the schemas of a tool is not enforced.
+/// Returns warnings about the parts of a tool's schemas that are not enforced.
 pub(crate) fn unenforced(tool: &Definition) -> Vec<String> {
     tool.unenforced().into_iter().map(|problem| format!("{}: {problem}", tool.name)).collect()
 }

@@ -1,9 +1,9 @@
-//! Takes out of a core module what is never used: imports, so that the component does not ask for
-//! them; functions that only the loading has called; heads of segments.
+//! Removes unused parts of a core module: imports, so that the component does not require them;
+//! functions that only the loading called; headers of data segments.
 //!
-//! An import and a function become a function that traps. The module is named after the SDK, and
-//! its functions have no names: the host leaves those out of a backtrace, so that it has no frames
-//! of the runtime.
+//! A removed import or function becomes a function that traps. The module is named after the SDK,
+//! and its functions have no names: the host leaves those out of a backtrace, so that it has no
+//! frames of the runtime.
 
 mod reached;
 mod segments;
@@ -22,9 +22,9 @@ use wasmparser::{
 
 use crate::Error;
 
-/// What the module is called.
+/// The name of the trimmed module.
 const NAME: &str = "toolcell_guest";
-/// Core exports that are for the builder only.
+/// Prefix of core exports that only the builder uses.
 const BUILDER: &str = "toolcell_js_";
 
 /// Interfaces whose functions are never called.
@@ -32,7 +32,7 @@ pub(crate) struct Unused {
     pub(crate) interfaces: Vec<&'static str>,
 }
 
-/// Writes the module without them.
+/// Writes the module without the unused parts.
 pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>, Error> {
     let mut trimmer = Trimmer::of(module, unused)?;
     let mut written = Module::new();
@@ -45,18 +45,18 @@ pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>, Error> {
     Ok(written.finish())
 }
 
-/// What becomes of each function.
+/// The decision for each function, while the module is rewritten.
 struct Trimmer<'a> {
     unused: &'a Unused,
-    /// For each imported function: its type, and whether it stays.
+    /// For each imported function: its type, and true if it stays.
     imports: Vec<(u32, bool)>,
-    /// Functions that the module defines.
+    /// The number of functions that the module defines.
     defined: u32,
-    /// Whether each function can be called.
+    /// For each function, true if it can be called.
     reached: Vec<bool>,
-    /// Bodies that were written.
+    /// The number of bodies written so far.
     bodies: usize,
-    /// The data, where it can be written in fewer segments: how many are empty, and the others.
+    /// The data in fewer segments, if possible: the number of empty ones, and the others.
     data: Option<(usize, Vec<segments::Segment>)>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Trimmer<'a> {
         self.imports.iter().filter(|(_, stays)| *stays).count() as u32
     }
 
-    /// Types of the imports that go.
+    /// Returns the types of the removed imports.
     fn gone(&self) -> impl Iterator<Item = u32> {
         self.imports.iter().filter(|(_, stays)| !stays).map(|(ty, _)| *ty)
     }

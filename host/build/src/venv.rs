@@ -1,23 +1,23 @@
-//! The virtual environment `.venv` of a project: the first place where a compiler from Python's
-//! registry is looked for, and the command that installs it there. Where a system manages the
-//! packages of its own Python, pip installs into nothing else.
+//! The virtual environment `.venv` of a project: the first place where a compiler from PyPI is
+//! searched, and the command that installs it there. If the system manages the packages of its own
+//! Python, pip installs into virtual environments only.
 
 use std::path::{Path, PathBuf};
 
-/// The path of one of its programs.
+/// Returns the path of one of its programs.
 pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
     let folder = if folder == Path::new(".") { Path::new("") } else { folder };
     folder.join(".venv/bin").join(name)
 }
 
-/// The command, for a shell, that makes it and installs a package into it.
+/// Returns a shell command that creates it and installs a package into it.
 pub(crate) fn install(folder: &Path, package: &str) -> String {
     let pip = program(folder, "pip");
     let place = pip.ancestors().nth(2).unwrap_or(folder);
     format!("python3 -m venv {} && {} install {package}", quoted(place), quoted(&pip))
 }
 
-/// What a hint says where the package is missing.
+/// Returns the hint for a missing package.
 pub(crate) fn hint(what: &str, folder: &Path, package: &str) -> String {
     format!(
         "install {what} with `{}` (Debian has venv in the package python3-venv)",
@@ -27,7 +27,7 @@ pub(crate) fn hint(what: &str, folder: &Path, package: &str) -> String {
 
 fn quoted(path: &Path) -> String {
     let path = path.to_string_lossy();
-    // A path has no character U+0000, which is all that cannot be quoted.
+    // A path has no character U+0000, the only one that cannot be quoted.
     shlex::try_quote(&path).map_or_else(|_| path.to_string(), Into::into)
 }
 

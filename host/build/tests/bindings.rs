@@ -1,4 +1,4 @@
-//! The bindings of the SDK for C are those of the WIT. `UPDATE=1` writes them.
+//! The bindings of the SDK for C match the WIT. `UPDATE=1` writes them.
 
 use std::fs;
 use std::path::Path;

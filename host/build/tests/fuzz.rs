@@ -1,4 +1,4 @@
-//! Tools that are called with generated arguments.
+//! Fuzzing of tools.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use toolcell::Engine;
 use toolcell_build::build;
 use toolcell_build::cases::{Cases, FuzzOptions, FuzzReport};
 
-/// Builds this module and calls each of its tools so often.
+/// Builds this module and calls each of its tools this many times.
 fn fuzz(module: &str, calls: usize) -> Vec<FuzzReport> {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("tool.js"), module).expect("written");

@@ -1,4 +1,4 @@
-//! What fails a case beside its ending, and the published schema of case files.
+//! The checks of a case beyond its ending, and the published schema of case files.
 
 mod common;
 
@@ -12,7 +12,7 @@ use toolcell_build::{Language, build, create};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// What fails these cases of a tool that answers with a list.
+/// Returns the failures of these cases for a tool that answers with a list.
 fn failures(cases: &str) -> Vec<Vec<String>> {
     const TOOL: &str = r#"import { tool } from "toolcell";
 export default tool({ name: "list", description: "Lists.", handler: () => [1, "two"] });
@@ -20,7 +20,7 @@ export default tool({ name: "list", description: "Lists.", handler: () => [1, "t
     failures_of(TOOL, cases)
 }
 
-/// What fails these cases of the tool of a module.
+/// Returns the failures of these cases for the tool of a module.
 fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("cases.yaml");
@@ -141,13 +141,13 @@ fn what_is_no_regular_expression_is_told_with_its_place() {
     assert!(error.contains("cases[0].expect") && error.contains("line 3"), "{error}");
 }
 
-/// The schema that `toolcell new` writes beside the cases.
+/// Returns the schema that `toolcell new` writes beside the cases.
 fn published() -> jsonschema::Validator {
     let text = include_str!("../src/templates/cases.schema.json");
     jsonschema::draft202012::new(&serde_json::from_str(text).expect("JSON")).expect("a schema")
 }
 
-/// The files of cases below a folder.
+/// Adds the files of cases below a folder.
 fn below(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let (path, name) = (entry.path(), entry.file_name());
@@ -188,7 +188,7 @@ fn every_file_of_cases_fits_the_published_schema() {
     }
 }
 
-/// An editor marks what `toolcell test` refuses.
+/// An editor marks as invalid whatever `toolcell test` refuses.
 #[test]
 fn what_cannot_be_a_case_does_not_fit_the_published_schema() {
     let (schema, place) = (published(), tempfile::tempdir().expect("a folder"));

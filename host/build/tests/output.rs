@@ -1,4 +1,4 @@
-//! Where a component is written.
+//! The output file of a build.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Packages of npm in a JavaScript tool: which file an import means, and CommonJS.
+//! npm packages in a JavaScript tool: resolution of imports, and CommonJS.
 
 mod common;
 
@@ -60,7 +60,7 @@ const FILES: &[(&str, &str)] = &[
     ("node_modules/@scope/one/m.js", "import y from '#x'; export default y"),
     ("node_modules/@scope/one/y.cjs", "module.exports = 'scoped'"),
     ("own.json", r#"{"own": "data"}"#),
-    // What Node reads although a type is wrong, and a line for the start of a program.
+    // A manifest that Node accepts although a type is wrong, and a `#!` line.
     (
         "node_modules/odd/package.json",
         "\u{feff}{\"main\": false, \"main\": false, \"exports\": {\"./x\": \"./x.js\"}}",
@@ -140,7 +140,8 @@ fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
     assert!(report.passed == 1, "{report:#?}");
 }
 
-/// A workspace of npm keeps the packages of its members above them, where a build does not read.
+/// An npm workspace keeps the packages of its members in a folder above them, which a build does
+/// not read.
 #[test]
 fn a_package_of_the_workspace_above_is_named() {
     let place = tempfile::tempdir().expect("a folder");
@@ -164,7 +165,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "tool.js: cannot import `left-pad`: node_modules has no package",
             "`npm install left-pad`",
         ),
-        // A hint that is pasted installs no package of a name that was mistyped.
+        // The hint does not suggest to install a package with a mistyped name.
         (
             &[("tool.js", "import 'toolcel'")],
             "node_modules has no package `toolcel`",
@@ -321,7 +322,7 @@ fn a_link_out_of_the_project_is_not_followed() {
     std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p"))
         .expect("a link");
     let error = build(place.path(), None).expect_err("it is outside");
-    // So is a link to the first module.
+    // The same holds for a link to the main file.
     let linked = tempfile::tempdir().expect("a folder");
     std::os::unix::fs::symlink(outside.path().join("p/index.js"), linked.path().join("tool.js"))
         .expect("a link");

@@ -16,7 +16,7 @@ const EXPRESSIONS: &str = include_str!("../../../tests/platform/web.txt");
 /// As above, for `Intl`.
 const INTL: &str = include_str!("../../../tests/platform/intl.txt");
 
-/// The outcome of one call of the tool that this source makes.
+/// Builds this source and returns the outcome of one call of its tool.
 fn called(source: &str, grants: Grants, arguments: &str) -> Value {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("tool.js"), source).expect("written");
@@ -24,7 +24,7 @@ fn called(source: &str, grants: Grants, arguments: &str) -> Value {
     answer_of(&built.component, grants, arguments)
 }
 
-/// The outcome of one call of this component's tool.
+/// Returns the outcome of one call of this component's tool.
 fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -42,7 +42,7 @@ fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
     serde_json::to_value(answer.result).expect("JSON")
 }
 
-/// Evaluates the lines, and gives the texts of their values.
+/// Evaluates the lines, and returns their values as texts.
 const EVALUATOR: &str = r#"import { tool } from "toolcell";
 const AsyncFunction = (async () => {}).constructor;
 const value = async (line) => {
@@ -55,7 +55,7 @@ export default tool({ name: "probe", description: "Evaluates.", handler: async (
 } });
 "#;
 
-/// Compares the values in a cell with those of the text.
+/// Compares the values in a cell with the expected ones in `text`.
 fn compare(source: &str, text: &str) {
     let lines: Vec<_> =
         text.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
@@ -78,7 +78,7 @@ fn intl_has_the_values_that_node_gives() {
     compare(&EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction"), INTL);
 }
 
-/// Other languages, calendars and forms, each with the part of the error that names it.
+/// Other languages, calendars and forms, each with the expected part of the error.
 #[test]
 fn intl_names_the_locale_or_option_that_it_lacks() {
     let cases = [
@@ -143,7 +143,7 @@ fn intl_names_the_locale_or_option_that_it_lacks() {
     }
 }
 
-/// Handlers, and whether they need the runtime with `Intl`, which has the names of time zones.
+/// Handlers, each with true if it needs the runtime with `Intl`, which has the names of time zones.
 #[test]
 fn a_module_that_uses_intl_gets_the_runtime_with_it() {
     for (handler, has_intl) in [
@@ -163,14 +163,14 @@ fn a_module_that_uses_intl_gets_the_runtime_with_it() {
     }
 }
 
-/// What the build of this source warns of.
+/// Returns the warnings of this source's build.
 fn warned(source: &str) -> String {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("tool.js"), source).expect("written");
     build(place.path(), None).expect("it builds").warnings
 }
 
-/// A tool with this handler.
+/// Returns the source of a tool with this handler.
 fn with_handler(handler: &str) -> String {
     format!(
         "import {{ tool }} from \"toolcell\";\ntool({{ name: \"probe\", description: \"Probes.\", handler: {handler} }});\n"
@@ -188,7 +188,7 @@ fn the_build_warns_of_names_that_the_runtime_lacks() {
         names["ok"]["value"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
     assert!(names.len() > 90, "{names:?}");
     assert_eq!(warned(&with_handler(&format!("() => [{}].length", names.join(", ")))), "");
-    // A name whose type is asked for first may be missing.
+    // A name that the module tests for with `typeof` is not reported.
     let handler = "() => [typeof window, window, Buffer.from(\"\"),\n  nowhere]";
     assert_eq!(
         warned(&with_handler(handler)),
@@ -207,7 +207,7 @@ fn the_build_warns_of_other_locales() {
     );
 }
 
-/// Arguments, and what becomes of them: the types of the members, and the members themselves.
+/// Arguments with the expected result: the types of the members, and the members themselves.
 #[test]
 fn integers_keep_their_digits() {
     let schema = r##"{ type: "object", properties: { wide: { type: "integer", format: "int64" }, list: { type: "array",
@@ -238,7 +238,7 @@ fn integers_keep_their_digits() {
     }
 }
 
-/// Answers with the path, once so many requests have arrived.
+/// Answers each request with its path, once `count` requests have arrived.
 fn together(count: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -256,7 +256,7 @@ fn together(count: usize) -> u16 {
     port
 }
 
-/// A connection, and the path of its request.
+/// Reads a request; returns the connection and the path.
 fn read(mut connection: TcpStream) -> (TcpStream, String) {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -267,7 +267,7 @@ fn read(mut connection: TcpStream) -> (TcpStream, String) {
     (connection, path)
 }
 
-/// The files of a project beside `tool.js`, in which a module is imported by a call.
+/// A module that is imported by a call, in files beside `tool.js`.
 #[test]
 fn a_call_imports_modules_by_name() {
     let place = tempfile::tempdir().expect("a folder");
@@ -297,7 +297,7 @@ fn a_call_imports_modules_by_name() {
     assert_eq!(computed, "tool.js:2: `import()` finds a module only by a name in quotes");
 }
 
-/// Imports of native code, and the words that the error has.
+/// Imports of native code, each with the expected part of the error.
 #[test]
 fn native_code_of_a_package_is_named() {
     for (import, manifest, words) in [
@@ -325,7 +325,7 @@ fn native_code_of_a_package_is_named() {
     }
 }
 
-/// The server answers none of the requests before it has all.
+/// The server answers only when all requests have arrived.
 #[test]
 fn requests_are_on_their_way_together() {
     let port = together(4);

@@ -75,7 +75,7 @@ fn example_tools_in_javascript_and_typescript_pass_their_cases() {
     }
 }
 
-/// As Node ends the process, also where the work goes on after the modules were evaluated.
+/// As in Node, also if the promise is rejected after the modules were evaluated.
 #[test]
 fn a_rejected_promise_that_nothing_handles_ends_the_build() {
     let tool = "import { tool } from \"toolcell\";\ntool({ name: \"a\", description: \"A.\", handler: () => 1 });\n";
@@ -146,7 +146,8 @@ fn a_case_that_fails_says_why_and_can_be_blessed() {
     );
     assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
     let bless = Options { bless: true, ..Options::default() };
-    // The ending is written, but not what the case may use: it fails until that is changed.
+    // Blessing writes the ending but not the budget, so the case fails until the author changes
+    // that.
     for blessed in [1, 0] {
         let report = run(&built.component, std::slice::from_ref(&file), &bless);
         assert_eq!((report.passed, report.failed, report.blessed), (0, 1, blessed), "{report:?}");
@@ -252,7 +253,7 @@ fn names_and_languages_that_are_unknown_are_refused() {
         );
         assert!(error.hint().contains("`toolcell new greeter`"), "{}", error.hint());
     }
-    // Cargo refuses two packages of one name; other languages have none of this name.
+    // Cargo refuses two packages of one name; the names are free in other languages.
     let place = tempfile::tempdir().expect("a folder");
     for name in ["toolcell-guest", "toolcell-guest-macros"] {
         let folder = place.path().join(name);
@@ -269,11 +270,11 @@ fn names_and_languages_that_are_unknown_are_refused() {
     }
 }
 
-/// The lock file has the project itself wherever its name belongs.
+/// The lock file lists the project itself in alphabetical order.
 #[test]
 fn a_rust_project_is_built_with_the_versions_that_are_tested() {
     let tested = fs::read_to_string(Path::new(EXAMPLES).join("Cargo.lock")).expect("a lock file");
-    // Which of its dependencies a package uses depends on its features.
+    // The dependencies that a package uses depend on its features.
     let version =
         |package: &str| package.trim_end().split("\ndependencies").next().map(ToOwned::to_owned);
     let tested: Vec<_> = tested.split("\n\n").map(version).collect();
@@ -297,7 +298,7 @@ fn a_rust_project_is_built_with_the_versions_that_are_tested() {
     }
 }
 
-/// Makes the project's interpreter of Python a program that says what Zig would say.
+/// Writes the project's Python as a script that answers like Zig.
 fn zig(folder: &Path, version: &str, compile: &str) {
     let programs = folder.join(".venv/bin");
     fs::create_dir_all(&programs).expect("a folder");
@@ -385,7 +386,7 @@ fn the_page_on_python_shows_the_tool_of_a_new_project() {
     assert!(run.contains(&block("python.md", "python", 1)));
 }
 
-/// The code of the block of this number and language on a page of `docs/authoring`.
+/// Returns the code block with this language and number on a page of `docs/authoring`.
 fn block(page: &str, language: &str, number: usize) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/authoring").join(page);
     let text = fs::read_to_string(path).expect("the page");
@@ -396,7 +397,7 @@ fn block(page: &str, language: &str, number: usize) -> String {
     found.expect("the block").to_owned()
 }
 
-/// Builds this module and runs these cases, which all pass.
+/// Builds this module and runs these cases, which must all pass.
 fn passes(module: &str, cases: &str) {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("tool.js"), module).expect("written");

@@ -1,5 +1,4 @@
-//! The types of the Python SDK for editors, which a new project gets: they have what the SDK has,
-//! and nothing else.
+//! The type stub of the Python SDK, which a new project gets for editors, matches the SDK exactly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,14 +6,15 @@ use std::fs;
 use toolcell_build::{Language, create};
 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
-/// What the SDK makes and the author does not.
+/// Members that only the SDK uses.
 const INTERNAL: [&str; 1] = ["Response.__init__"];
 
-/// Names, `Class.member` for those of a class: the parameters of a function, and whether a field
-/// has a default. An overload has several.
+/// For each name (`Class.member` for a member), the parameters of a function, or `=` for a field
+/// with a default. An overload has several entries.
 type Names = BTreeMap<String, Vec<String>>;
 
-/// The names of a Python module: its functions, its classes with their members, and its variables.
+/// Returns the names of a Python module: its functions, its classes with their members, and its
+/// variables.
 fn names(text: &str) -> Names {
     let (mut found, mut class) = (Names::new(), None);
     let mut lines = text.lines();
@@ -47,7 +47,7 @@ fn names(text: &str) -> Names {
         } else if let Some(targets) =
             inner.strip_prefix("self.").and_then(|rest| rest.split(" = ").next())
         {
-            // What `__init__` sets are fields as well.
+            // Assignments in `__init__` define fields too.
             if let Some(class) = class.as_ref().filter(|_| depth == 8 && inner.contains(" = ")) {
                 for field in targets.split(", self.") {
                     found.entry(format!("{class}.{field}")).or_default().push(String::new());
@@ -63,7 +63,8 @@ fn names(text: &str) -> Names {
     found
 }
 
-/// The name of `NAME: TYPE`, `NAME: TYPE = VALUE` or `NAME = VALUE`, and whether it has a default.
+/// Returns the name in `NAME: TYPE`, `NAME: TYPE = VALUE` or `NAME = VALUE`, and `=` if it has a
+/// default.
 fn field(line: &str) -> Option<(&str, &str)> {
     let end = line.find(|char: char| !char.is_alphanumeric() && char != '_')?;
     let (name, rest) = line.split_at(end);
@@ -72,7 +73,7 @@ fn field(line: &str) -> Option<(&str, &str)> {
         .then_some((name, if rest.starts_with(": ") && rest.contains(" = ") { "=" } else { "" }))
 }
 
-/// The names of parameters, with `=` where there is a default.
+/// Returns the names of parameters, with `=` for those that have a default.
 fn parameters(text: &str) -> String {
     let (mut parts, mut part, mut depth) = (Vec::new(), String::new(), 0);
     for char in text.chars() {
@@ -96,7 +97,7 @@ fn parameters(text: &str) -> String {
     parts.iter().filter(|part| !part.trim().is_empty()).map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// The names of parameters alone: those of all overloads together are those of the function.
+/// Returns the names of the parameters of all overloads, which together are those of the function.
 fn together(signatures: &[String]) -> BTreeSet<&str> {
     let each = signatures.iter().flat_map(|signature| signature.split(", "));
     each.map(|name| name.trim_end_matches('='))
@@ -127,7 +128,7 @@ fn the_types_for_editors_are_those_of_the_python_sdk() {
     for (name, class) in &variables {
         assert!(text("_host.py").contains(&format!("\n{name} = {class}()\n")), "{name}");
     }
-    // What can be reached by a public name.
+    // A name that is reachable through a public name.
     let reached = |name: &str| {
         let first = name.split('.').next().unwrap_or_default();
         public.contains(first) || variables.values().any(|class| *class == first)

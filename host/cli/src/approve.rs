@@ -1,10 +1,11 @@
-//! `toolcell approve`: shows what is new or changed, asks, and writes the lock after a yes.
+//! `toolcell approve`: shows the new or changed components, asks, and writes the lock after a yes.
 //!
-//! In: the configuration, its lock, the components as they are now. Out: a page that shows them;
-//! after a yes, a new lock and the record that this user approved the configuration.
-//! Invariants: approval covers exactly what was shown; no guest code runs but `describe`, and no
-//! secret is read; without a yes nothing is written; what is written is written whole. A question
-//! is asked only if all of the page was shown.
+//! In: the configuration, its lock, the components in their present form.
+//! Out: a page that shows them; after a yes, a new lock and the record that this user approved the
+//! configuration.
+//! Invariants: approval covers exactly the content of the page. No guest code runs but `describe`,
+//! and no secret is read. Without a yes nothing is written. A file is written whole or not at all.
+//! The question is asked only if the whole page was shown.
 
 mod page;
 
@@ -31,29 +32,30 @@ use crate::printer::{Listener, Printer};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
-/// Rows of a page that a person is asked about: what terminals keep for scrolling back.
+/// The most rows of a page for which the question is asked: terminals keep about this many for
+/// scrolling back.
 const MAX_ROWS: usize = 2000;
-/// Characters of a row.
+/// The assumed width of a terminal, in characters.
 const ROW: usize = 80;
 
-/// One component as it is now.
+/// One component in its present form.
 struct Seen<'a> {
     name: &'a str,
     chosen: Chosen<'a>,
-    /// Who signed it, if a signature is required.
+    /// The signer, if a signature is required.
     signer: Option<Signer>,
     now: Approved,
     examination: Examination,
     contents: Contents,
     /// The effective grants of each tool, by name.
     may: Vec<(String, Effective)>,
-    /// What its tools declare and are not granted, by the tool's name.
+    /// Declared needs that are not granted, each with the tool's name.
     gaps: Vec<(String, Gap)>,
-    /// The rights of its tools.
+    /// The rights of each tool.
     rights: Vec<Rights>,
 }
 
-/// What is there to be approved.
+/// Everything that one approval is about.
 struct Matter<'a> {
     config: &'a Config,
     file: &'a str,
@@ -61,11 +63,12 @@ struct Matter<'a> {
     seen: Vec<Seen<'a>>,
     /// Names in the lock that the configuration no longer has.
     gone: Vec<String>,
-    /// Rules that allow nothing.
+    /// Rules that have no effect.
     idle: Vec<Problem>,
 }
 
-/// Shows, asks, writes.
+/// Runs the command: compares the components with the lock, prints the page, asks, and writes the
+/// lock.
 pub(crate) async fn approve(
     printer: &Printer,
     global: &Global,
@@ -136,7 +139,7 @@ pub(crate) async fn approve(
     Ok(if is_approved { ExitStatus::Ok } else { ExitStatus::Refusal })
 }
 
-/// The components that were looked at, as one says them.
+/// Returns the names of the components, each in backticks, separated by commas.
 fn names_of(matter: &Matter<'_>) -> String {
     matter.seen.iter().map(|seen| format!("`{}`", seen.name)).collect::<Vec<_>>().join(", ")
 }
@@ -145,7 +148,10 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
-/// Asks. Fails unless the answer is a yes. `again` is this command with further options.
+/// Asks the question. `again` returns this command with further options.
+///
+/// # Errors
+/// The question cannot be asked, or the answer is not a yes.
 fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<(), Failure> {
     const NOT_APPROVED: &str = "not approved, and nothing was written";
     let listener = printer.listener();
@@ -167,7 +173,8 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
     Err(Failure::not_approved(NOT_APPROVED, instead))
 }
 
-/// Why the question cannot be asked: approval covers exactly what was shown.
+/// Returns the reason why the question cannot be asked; none if it can. Approval covers exactly the
+/// content that was shown.
 fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
     match listener {
         Listener::Absent => Some("there is no terminal to ask at"),
@@ -181,12 +188,12 @@ fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
     }
 }
 
-/// Rows of a terminal that a page takes: a long line is several rows.
+/// Returns the rows of a terminal that the page takes. A long line takes several.
 fn rows(page: &Page) -> usize {
     page.lines.iter().map(|line| line.chars().count().div_ceil(ROW).max(1)).sum()
 }
 
-/// The components that were named, or all of them.
+/// Returns the named components, or all of them if none is named.
 fn chosen<'a>(
     config: &'a Config,
     file: &str,
@@ -207,7 +214,8 @@ fn chosen<'a>(
     Ok(config.all().filter(is_asked).collect())
 }
 
-/// Asks a component what it offers, and works out what that may.
+/// Loads a component without grants, asks for its definitions, and computes the effective grants of
+/// each tool.
 async fn look<'a>(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -243,7 +251,7 @@ async fn look<'a>(
 }
 
 impl Seen<'_> {
-    /// Imports that have no effect.
+    /// Returns the imports that have no effect.
     fn inert(&self) -> BTreeSet<String> {
         let imports = self.examination.imports.iter();
         imports
@@ -253,7 +261,7 @@ impl Seen<'_> {
     }
 }
 
-/// Compares a component that was loaded with the lock.
+/// Compares a loaded component with the lock.
 pub(crate) fn standing(
     lock: &Lock,
     name: &str,
@@ -266,13 +274,14 @@ pub(crate) fn standing(
 
 impl Matter<'_> {
     fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
-        // A lock that another user approved is not this user's.
+        // A lock that was approved by another user does not count for this one.
         let is_news = self.unapproved().is_some_and(|found| !found.is_lock_known());
         let old = move |name: &str| self.lock.components.get(name).filter(|_| !is_news);
         self.seen.iter().map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
     }
 
-    /// The configuration was found, and this user has not approved it in its present form.
+    /// Returns true if the configuration was found, not named, and this user has not approved its
+    /// present form.
     fn is_found(&self) -> bool {
         self.config.approval == Approval::Missing
     }
@@ -314,7 +323,7 @@ impl Matter<'_> {
         })
     }
 
-    /// The components of the lock that are approved after a yes; absent: all of them.
+    /// Returns the components of the lock that are approved after a yes; none if all of them are.
     fn only(&self) -> Option<BTreeSet<String>> {
         self.config.only_approved(&self.lock, self.seen.iter().map(|seen| seen.name), &self.gone)
     }
@@ -326,7 +335,7 @@ impl Matter<'_> {
         Ok(self.config.approve(&self.lock, &seen, &self.gone)?)
     }
 
-    /// Tells what was approved.
+    /// Prints a note that lists the approved components.
     fn tell(&self, printer: &Printer) {
         let file = if self.is_found() {
             format!("`{}` for this user, ", self.file)

@@ -1,9 +1,10 @@
 //! The command line: its options and its help.
 //!
-//! In: the command line. Out: [`Args`].
-//! Invariants: every limit shows its default and its unit; defaults are the library's. `-h` fits a
-//! screen, `--help` says all.
-//! Not here: what the commands do (`run`, `batch`, `inspect`, and so on).
+//! In: the command line.
+//! Out: [`Args`].
+//! Invariants: each limit shows its default and its unit; the defaults are the library's. `-h` fits
+//! on one screen; `--help` is complete.
+//! Not here: the implementation of the commands (`run`, `batch`, `inspect`, and so on).
 
 mod author;
 mod batch;
@@ -181,17 +182,17 @@ pub(crate) enum Command {
     },
 }
 
-/// The hidden command by which `toolcell` compiles in a process of its own.
+/// Name of the hidden command that compiles a component in a process of its own.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
-/// The one by which it runs a tenant's tools in a process of their own.
+/// Name of the hidden command that runs a tenant's tools in a process of their own.
 pub(crate) const WORKER_PROCESS: &str = "worker-process";
-/// The one by which it looks up source lines in a process of its own.
+/// Name of the hidden command that looks up source lines in a process of its own.
 pub(crate) const LINES_WORKER: &str = "lines-worker";
-/// The commands that only this program starts.
+/// The hidden commands, which only this program starts.
 pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, WORKER_PROCESS, LINES_WORKER];
 
 impl Command {
-    /// Whether `--json` was typed.
+    /// Returns true if `--json` was typed.
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,

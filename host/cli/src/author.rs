@@ -1,6 +1,6 @@
-//! `toolcell new`, `build`, `test` and `dev`: what the author of a tool types.
+//! `toolcell new`, `build`, `test` and `dev`: the commands for authors of tools.
 //!
-//! Not here: how a project is made, built and tested (`toolcell_build`).
+//! Not here: the creation, build and test of a project (`toolcell_build`).
 
 mod dev;
 mod test;
@@ -21,7 +21,7 @@ use crate::units::Size;
 pub(crate) use dev::dev;
 pub(crate) use test::test;
 
-/// Makes a project, and tells the next commands.
+/// Creates a project and prints the next commands.
 pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Failure> {
     let language: Language = args.lang.parse()?;
     let created = toolcell_build::create(&args.folder, language)?;
@@ -42,7 +42,7 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
     Ok(ExitStatus::Ok)
 }
 
-/// What `toolcell build --json` prints.
+/// The output of `toolcell build --json`.
 #[derive(Serialize)]
 struct BuiltJson<'a> {
     component: &'a str,
@@ -63,7 +63,8 @@ pub(crate) async fn build(
 ) -> Result<ExitStatus, Failure> {
     let built = built(printer, &args.project, args.output.as_deref())?;
     if args.json {
-        // A component of Python takes long to compile, and its first call compiles it.
+        // The tools of a Python component are left out: to list them, the component would have to
+        // be compiled, which takes long and happens at its first call.
         let tools = match built.language {
             Language::JavaScript | Language::TypeScript => Some(built.tools),
             Language::Rust | Language::C => {

@@ -1,8 +1,8 @@
-//! `toolcell batch`: many calls as one run, from a list to messages, or to events as they come.
+//! `toolcell batch`: makes many calls as one run, and prints messages, or events as they happen.
 //!
-//! Invariants: nothing runs before the list is read and, unless `--unknown-tools answer` says
-//! otherwise, every tool is known; a reader who goes away ends the run; each call has its message,
-//! also when a signal ends the command.
+//! Invariants: no call runs before the list is read and, unless `--unknown-tools answer` is given,
+//! every tool is known. If the reader of standard output goes away, the run ends. Each call has its
+//! message, also if a signal ends the command.
 
 mod calls;
 mod forms;
@@ -36,19 +36,19 @@ use calls::List;
 use summary::Summary;
 use watched::Watched;
 
-/// Makes the calls.
+/// Runs the command. With `--stream`, a failure is printed as an event too.
 pub(crate) async fn batch(
     printer: &Printer,
     interrupt: &Interrupt,
     global: &Global,
     args: &BatchArgs,
 ) -> Result<ExitStatus, Failure> {
-    // Everything that was typed is judged before anything is read, and the calls are read before
-    // anything is compiled.
+    // The options are checked before any file is read, and the calls are read before anything is
+    // compiled.
     let shown = Shown::of(args)?;
     let ended = run(printer, interrupt, global, args, shown).await;
     if let (Shown::Events(form), Err(failure)) = (shown, &ended) {
-        // Where standard output cannot be written to, standard error says so.
+        // If standard output cannot be written, the error on standard error remains.
         let _ = form.failed(printer, failure);
     }
     ended
@@ -71,7 +71,7 @@ async fn run(
     let isolation = config.isolation_of(context.tenant.as_deref());
     let components: Vec<_> =
         components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
-    // A run has one budget for each of its calls: of several components' the smallest.
+    // A run has one budget for each of its calls: the smallest of the components' limits.
     let limits =
         components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
@@ -85,14 +85,14 @@ async fn run(
             &format!("{silent} cannot be read and, without an id, {gets} no message"),
         );
     }
-    // Without a place for a key questions are sealed all the same; then no later command can answer
-    // them.
+    // If the key has no place, questions are sealed with a generated key, and no later command can
+    // answer them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (sealer, None),
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.calls.len()).min(calls.calls.len()).max(1);
-    // A process is a tenant's or that of all calls, never one component's.
+    // A worker process serves one tenant or all calls, never a single component.
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
     let are_named = !args.components.is_empty();
     let tools = if has_process {
@@ -140,14 +140,14 @@ async fn run(
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
 }
 
-/// What goes to standard output.
+/// The output on standard output.
 #[derive(Clone, Copy)]
 enum Shown {
     Messages(Format),
     Events(Form),
 }
 
-/// The forms that events have.
+/// The formats of events.
 #[derive(Clone, Copy)]
 enum Form {
     Own,
@@ -191,7 +191,8 @@ fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions
     }
 }
 
-/// An unknown tool need not end the run: the option that answers such a call is named.
+/// Adds the option `--unknown-tools answer` to the hint of an unknown tool, which need not end the
+/// run.
 fn with_policy(failure: Failure) -> Failure {
     if !failure.is_unknown_tool() {
         return failure;
@@ -214,7 +215,7 @@ struct Batch<'a> {
     logs: Arc<Logs>,
 }
 
-/// What a run came to, its messages in one form or another.
+/// The result of a run, with its messages in one of the formats.
 #[derive(Serialize)]
 struct Told<T> {
     messages: T,
@@ -224,15 +225,14 @@ struct Told<T> {
     logged: Option<Logged>,
 }
 
-/// What all tools of a run logged, in bytes: what was kept and what was lost are all that there
-/// was.
+/// Bytes that all tools of a run logged; the sum of the two is all that they wrote.
 #[derive(Serialize)]
 struct Logged {
     log_bytes: u64,
     log_bytes_lost: u64,
 }
 
-/// The same while it is counted.
+/// Bytes that the tools logged, counted during the run.
 #[derive(Default)]
 struct Logs {
     kept: AtomicU64,
@@ -245,7 +245,7 @@ impl Logs {
         self.lost.fetch_add(usage.log_bytes_lost, Ordering::Relaxed);
     }
 
-    /// What is to be told, where something was lost.
+    /// Returns the numbers if log bytes were lost.
     fn lossy(&self) -> Option<Logged> {
         let log_bytes_lost = self.lost.load(Ordering::Relaxed);
         (log_bytes_lost > 0)
@@ -254,7 +254,7 @@ impl Logs {
 }
 
 impl Batch<'_> {
-    /// Prints all messages at the end, under a bar that counts the calls.
+    /// Prints all messages at the end. A progress bar counts the calls until then.
     async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
         let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
         let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
@@ -266,7 +266,7 @@ impl Batch<'_> {
             match event {
                 RunEvent::Call(Event::Completed { usage, parent, .. }) => {
                     logs.count(&usage);
-                    // A call of a tool's own is not in the list.
+                    // A call that a tool made is not in the list.
                     if parent.is_none() {
                         count();
                     }
@@ -298,7 +298,7 @@ impl Batch<'_> {
         Watched::new(runner, self.calls, self.options, self.given_up)
     }
 
-    /// Prints events as they come. Breaks when there is no run, or no reader to print for.
+    /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
         let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);
@@ -354,7 +354,7 @@ impl Form {
         }
     }
 
-    /// The only event of a run that cannot start, as that of [`RunFailure`].
+    /// Prints the only event of a run that cannot start, in the form of [`RunFailure`].
     fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>, Failure> {
         let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
         match self {
@@ -371,7 +371,7 @@ impl Form {
         let Finished { kind, calls, failed } = finished;
         match self {
             Self::Own => printer.event(finished),
-            // `RUN_FINISHED` would end the agent's run, of which this is a part.
+            // `RUN_FINISHED` would end the agent's run, of which this run is a part.
             Self::AgUi => {
                 let value = json!({ "calls": calls, "failed": failed });
                 printer.event(&json!({ "type": "CUSTOM", "name": kind, "value": value }))
@@ -380,7 +380,7 @@ impl Form {
     }
 }
 
-/// The event of a call that cannot be read.
+/// Returns the event of a call that cannot be read.
 fn told(message: Message) -> RunEvent {
     let settled =
         Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };

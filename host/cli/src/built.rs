@@ -1,4 +1,4 @@
-//! The component that `cargo build` or `toolcell build` wrote, for a project that is named by its
+//! Finds the component that `cargo build` or `toolcell build` wrote, for a project named by its
 //! folder.
 //!
 //! Invariants: nothing is built.
@@ -13,7 +13,7 @@ use crate::config::{Again, quoted};
 use crate::failure::Failure;
 use crate::{env, files};
 
-/// The folder that the command was started in: the component of a command that names none.
+/// The current folder: the default operand of a command that names no component.
 pub(crate) const HERE: &str = ".";
 
 const TARGET: &str = "wasm32-wasip2";
@@ -23,7 +23,7 @@ const PROFILES: [&str; 2] = ["release", "debug"];
 /// Folders above a component that may be its project: cargo writes to `target/TARGET/PROFILE`.
 const ABOVE: usize = 4;
 
-/// What is read of a `Cargo.toml`.
+/// The parts of a `Cargo.toml` that are read.
 #[derive(Deserialize)]
 struct Manifest {
     package: Option<Package>,
@@ -44,7 +44,7 @@ struct Library {
     crate_type: Vec<String>,
 }
 
-/// The component that was built last, if the path is the folder of a project.
+/// Returns the component that was built last, if the path is the folder of a project.
 ///
 /// # Errors
 /// The project is not built, or its `Cargo.toml` cannot be read.
@@ -82,7 +82,8 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
     })
 }
 
-/// Whether a file is what a project builds in a folder above it: who runs it is its author.
+/// Returns true if the file is the output of a project in a folder above it: then the user is its
+/// author.
 pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
     let built = |folder: &Path| {
@@ -91,7 +92,7 @@ pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
     file.ancestors().skip(1).take(ABOVE).any(|folder| built(folder).as_ref() == Some(&file))
 }
 
-/// The component of a project that is no crate.
+/// Returns the component of a project that is not a crate.
 fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
     let Some(file) = beside(path) else { return Ok(None) };
     if file.is_file() {
@@ -104,14 +105,14 @@ fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
     Err(Failure::file(missing, format!("build it: {build}")))
 }
 
-/// The file that `toolcell build` writes, if the path is the folder of a project.
+/// Returns the file that `toolcell build` writes, if the path is the folder of a project.
 fn beside(path: &Path) -> Option<PathBuf> {
     let file = toolcell_build::component_of(path).ok().filter(|_| path.is_dir())?;
-    // As it would be typed.
+    // Without the leading `./`, as a user types it.
     Some(file.strip_prefix(HERE).map(Path::to_owned).unwrap_or(file))
 }
 
-/// The command that builds it.
+/// Returns the command that builds the crate.
 fn build(path: &Path) -> String {
     let command = format!("cargo build --release --target {TARGET}");
     if path.as_os_str().is_empty() || path == Path::new(HERE) {
@@ -120,8 +121,8 @@ fn build(path: &Path) -> String {
     format!("{command} --manifest-path {}", quoted(&path.join("Cargo.toml").to_string_lossy()))
 }
 
-/// The file of these names that was written last. It is below the crate's folder, or below that of
-/// its workspace.
+/// Returns the most recently written file with one of these names, below the target folder of the
+/// crate or of its workspace.
 fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
     let folder = path.canonicalize().ok()?;
     let targets: Vec<PathBuf> = match env::cargo_target_dir() {
@@ -141,8 +142,8 @@ fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
     files.filter_map(written).max().map(|(_, file)| below(path, &folder, file))
 }
 
-/// The file by its path below the crate as it was named, if it lies there: a configuration can be
-/// moved with such a path.
+/// Returns the file relative to the crate's folder as it was named, if it lies there: a
+/// configuration with such a path can be moved.
 fn below(path: &Path, folder: &Path, file: PathBuf) -> PathBuf {
     match file.strip_prefix(folder) {
         Ok(rest) if path == Path::new(HERE) => rest.to_owned(),

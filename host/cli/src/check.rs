@@ -22,7 +22,7 @@ use crate::{clean, components, host, secrets, table, unset};
 /// Characters of a column.
 const WIDEST: usize = 24;
 
-/// Validates it, and shows it.
+/// Runs the command: validates the configuration, loads its components, and prints the grants.
 pub(crate) async fn check(
     printer: &Printer,
     global: &Global,
@@ -84,7 +84,7 @@ pub(crate) async fn check(
         }
     }
     clashes.extend(homes.check().err());
-    // `run` can use each alone.
+    // Warnings, not errors: `run` can use each component alone.
     let clashes = clashes.iter().map(|clash| Problem {
         file: file.clone(),
         line: 0,
@@ -167,7 +167,7 @@ pub(crate) async fn check(
     Ok(status)
 }
 
-/// The tools that a tenant is offered.
+/// Returns a line with the tools that a tenant is offered.
 fn offered(tenant: &str, tools: &[String]) -> String {
     if tools.is_empty() {
         format!("tenant {tenant}: no tools")
@@ -176,7 +176,7 @@ fn offered(tenant: &str, tools: &[String]) -> String {
     }
 }
 
-/// Rules that allow nothing.
+/// Returns the rules that have no effect.
 fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     let rights = |tool: &Tool| tool.rights().cloned().unwrap_or_default();
     let loaded = components.iter().map(|(name, component)| gaps::Loaded {
@@ -187,7 +187,7 @@ fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     gaps::idle(config, &loaded.collect::<Vec<_>>())
 }
 
-/// The tools whose calls need a value that is not there.
+/// Returns the names of the tools whose calls need a value that is not set.
 fn users(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Vec<String> {
     let may_need =
         |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
@@ -200,7 +200,7 @@ fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Componen
     json!({ "name": name, "tenant": tenant, "problem": problem, "tools": users(config, unset, components) })
 }
 
-/// What a tool declares and is not granted.
+/// Returns the declared needs of a tool that are not granted.
 fn not_granted(config: &Config, chosen: &Chosen<'_>, tool: &Tool) -> Vec<Gap> {
     tool.rights()
         .map(|rights| gaps::of(config, name(chosen), rights, tool.definition()))
@@ -211,7 +211,7 @@ fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
     chosen.configured.map_or("", |(name, _)| name)
 }
 
-/// The effective grants of a tool, for one tenant if an overlay is given.
+/// Returns the effective grants of a tool, for one tenant if an overlay is given.
 fn left(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     let Some(rights) = tool.rights() else { return Effective::new() };
     let rights = rights.narrowed(overlay.cloned(), None);
@@ -264,7 +264,7 @@ fn limits(limits: &Limits) -> Value {
     })
 }
 
-/// The isolation of each tenant's calls.
+/// Returns the isolation of each tenant's calls.
 fn tenants<'a>(
     config: &'a Config,
     chosen: &Chosen<'_>,
@@ -273,7 +273,7 @@ fn tenants<'a>(
     config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
 }
 
-/// The component's isolation, and that of tenants who have more.
+/// Returns the component's isolation, and that of each tenant with a stronger one.
 fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
     let more = tenants(config, chosen).filter(|(_, isolation)| *isolation != chosen.isolation);
     let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));

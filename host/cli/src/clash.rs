@@ -1,4 +1,4 @@
-//! Tools of several components that a call or a model cannot tell apart.
+//! Name clashes: tools of several components that a call or a model cannot tell apart.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,19 @@ use toolcell::names;
 
 use crate::failure::Failure;
 
-/// Which component each tool is of, as people are told.
+/// The component of each tool, by the name that users see.
 #[derive(Default)]
 pub(crate) struct Homes {
-    /// In the order in which they were added.
+    /// In the order of addition.
     tools: Vec<String>,
     homes: HashMap<String, String>,
 }
 
 impl Homes {
-    /// Adds a tool of this component. An error if another one has a tool of the same name.
+    /// Adds a tool of this component.
+    ///
+    /// # Errors
+    /// Another component has a tool of the same name.
     pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<(), Failure> {
         let Some(first) = self.homes.insert(tool.to_owned(), home.to_owned()) else {
             self.tools.push(tool.to_owned());
@@ -31,7 +34,7 @@ impl Homes {
         Err(Failure::file(message, "leave one of them out: a call names its tool, not the file"))
     }
 
-    /// An error if two names look alike.
+    /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match names::look_alike(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) if stands(Defence::LookAlikes) => {

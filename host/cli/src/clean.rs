@@ -1,7 +1,7 @@
-//! A result as its reader gets it: a person at a terminal, or a program.
+//! A result in the form for its reader: a person at a terminal, or a program.
 //!
-//! Invariants: what a person sees has no harmful character ([`toolcell_config::clean`]); a result
-//! that is plain text and goes to a program is the tool's to the last byte ([`result`]).
+//! Invariants: a person sees no harmful character ([`toolcell_config::clean`]). A plain-text result
+//! for a program is byte for byte the tool's ([`result`]).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
@@ -10,37 +10,37 @@ use toolcell_config::clean::start;
 
 pub(crate) use toolcell_config::clean::{json, json_line, note, shown, text};
 
-/// Who reads standard output.
+/// The reader of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A person at a terminal, which acts on what it is sent.
+    /// A person at a terminal. Terminals execute control sequences in their input.
     Person,
     /// A file or a pipe.
     Program,
 }
 
 impl Reader {
-    /// Who it is now.
+    /// Returns the present reader.
     pub(crate) fn of_stdout() -> Self {
         if io::stdout().is_terminal() { Self::Person } else { Self::Program }
     }
 }
 
-/// Characters of a result that a person is shown: hundreds of lines, short of what buries what
-/// stood there before.
+/// Characters of a result that a person is shown: hundreds of lines, but few enough to keep earlier
+/// output within reach.
 const MAX_RESULT: usize = 64 << 10;
-/// A result as its reader gets it.
+/// A result in the form for its reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shown<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Harmful characters that were left out.
+    /// Number of harmful characters that were removed.
     pub(crate) lost: usize,
-    /// Characters that were cut off at its end.
+    /// Number of characters that were cut off at the end.
     pub(crate) cut: usize,
 }
 
-/// A result that is plain text: all of it where a program reads it, which needs every byte and acts
-/// on none.
+/// Prepares a plain-text result. A program gets every byte, because it needs them all and executes
+/// none.
 pub(crate) fn result(result: &str, reader: Reader) -> Shown<'_> {
     match reader {
         Reader::Person => {

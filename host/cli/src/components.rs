@@ -1,7 +1,7 @@
-//! Components by name or by file, and the tools of several as one set.
+//! Loads components by name or by file, and collects the tools of several.
 //!
-//! Invariants: a name stands for one tool; where two components offer it, both files are named and
-//! neither is used. Who is refused for want of a grant is told the lines to add, and where.
+//! Invariants: a name stands for one tool; if two components offer it, the error names both files
+//! and neither is used. The error for a missing grant has the lines to add, and their place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::{gaps, grant_text, inspect, remedy, state, unset};
 
-/// The bytes of a component that is signed and pinned as it has to be, and who signed it if a
+/// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
@@ -33,7 +33,7 @@ pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Fa
     })
 }
 
-/// The component under its grants, and who signed it if a signature is required.
+/// Loads the component under its grants. Returns it with its signer, if a signature is required.
 pub(crate) async fn one(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -45,7 +45,7 @@ pub(crate) async fn one(
     loaded.map(|component| (component, signer)).map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// The component to be used by itself, as it was approved.
+/// Loads one component for use, in its approved form.
 pub(crate) async fn alone(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -57,8 +57,8 @@ pub(crate) async fn alone(
     component.map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// Whether a component can be used now: the configuration is approved, and the component is as it
-/// was approved.
+/// Returns true if the configuration is approved, and the component is in the form that was
+/// approved.
 pub(crate) fn is_approved(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -74,8 +74,8 @@ pub(crate) fn is_approved(
     Ok(Difference { old: lock.components.get(name), new: &now }.standing() == Standing::Locked)
 }
 
-/// The component of these bytes under its grants, to be used: as it was approved, if a
-/// configuration names it.
+/// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
+/// be in its approved form.
 pub(crate) async fn approved(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -114,7 +114,7 @@ pub(crate) async fn approved(
     Ok(component)
 }
 
-/// The component of these bytes under its grants.
+/// Loads a component from its bytes under its grants.
 pub(crate) async fn loaded(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -148,7 +148,8 @@ pub(crate) async fn loaded(
             let hint = "pass `--state-dir DIR`: commands with the same DIR share the quota of the granted directory";
             return Err(Failure::file(message, hint));
         }
-        // Found out by the tool it would look like a fault of the tool.
+        // An unusable state directory is an error now: during a call it would look like a fault of
+        // the tool.
         (Some(state), written) if written.is_some() || !grants.keys.is_empty() => {
             state::usable(state)?
         }
@@ -180,7 +181,8 @@ pub(crate) async fn loaded(
     }
 }
 
-/// The component with everything denied at its use: to look at it, or to learn what it asks for.
+/// Loads the component without grants: each use of an import is denied. For `inspect` and the like,
+/// and to learn its needs.
 pub(crate) async fn freely(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -192,8 +194,8 @@ pub(crate) async fn freely(
     loaded.map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// The component under other grants than the configuration's. What it imports beyond them is denied
-/// at its use.
+/// Loads the component under other grants than the configuration's. Uses of further imports are
+/// denied.
 pub(crate) async fn granted(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -205,7 +207,8 @@ pub(crate) async fn granted(
     Ok(host::load(printer, engine, component, &chosen.path, grants, Missing::Denied).await?)
 }
 
-/// Why a component cannot be called under its grants: its imports that are not granted.
+/// Returns the error of a component that cannot be called under its grants, with the imports that
+/// are not granted.
 pub(crate) fn ungranted(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -219,8 +222,8 @@ pub(crate) fn ungranted(
         .then(|| Failure::not_granted(message(), how_to_grant(config, chosen, component)))
 }
 
-/// What a person can do about imports that are not granted: grant what its tools declare, or find
-/// out what they need.
+/// Returns the hint for imports that are not granted: the grants for the declared needs, or the way
+/// to learn the needs.
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
         return format!(
@@ -250,7 +253,7 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
     }
 }
 
-/// Returns the word that `--as` needs for it. A kind that a file says need not be typed.
+/// Returns the word for `--as`, if the kind has to be typed. A kind that a file states need not be.
 pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
     match (chosen.development(), chosen.kind()) {
         (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
@@ -258,7 +261,8 @@ pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
     }
 }
 
-/// The command that shows what the call that was typed asks for; where none was, what to add to it.
+/// Returns a hint with the `learn` command for the call that was typed. If no call was typed, the
+/// hint says what to add.
 pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let word = chosen.word();
     let call = config.hint.call();
@@ -283,17 +287,17 @@ pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Com
     format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
-/// What tools declare that they need.
+/// Returns the needs that the tools declare.
 pub(crate) fn needs<'a>(definitions: impl Iterator<Item = &'a Definition>) -> Suggestion {
     let mut suggestion = Suggestion::default();
     definitions.flat_map(|tool| &tool.needs).for_each(|need| suggestion.add_need(need));
     suggestion
 }
 
-/// What was typed for components: all that the configuration names where nothing was.
+/// Returns the components that were typed, or all components of the configuration if none was.
 ///
 /// # Errors
-/// There are none.
+/// None was typed, and no configuration names a component.
 pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if !words.is_empty() {
         return Ok(words.to_vec());
@@ -309,17 +313,17 @@ pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, 
     }
 }
 
-/// The component that a word means, to be looked at.
+/// Resolves a word to a component, for inspection.
 pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
     Ok(config.choose(&config::word(config, word)?)?)
 }
 
-/// The component that a word means, to be used.
+/// Resolves a word to a component, for use.
 pub(crate) fn used<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
     Ok(config.used(&config::word(config, word)?)?)
 }
 
-/// The components that words stand for, to be used.
+/// Resolves words to components, for use.
 pub(crate) fn chosen<'a>(
     config: &'a Config,
     words: &[PathBuf],
@@ -327,10 +331,10 @@ pub(crate) fn chosen<'a>(
     words.iter().map(|word| used(config, word)).collect()
 }
 
-/// The components that a command goes on without. Each is told of.
+/// The unusable components that a command continues without. Each causes a warning.
 #[derive(Clone, Copy)]
 pub(crate) enum LeftOut {
-    /// None: the first that cannot be used ends the command.
+    /// None: the first component that cannot be used ends the command.
     None,
     /// Those that lack a grant, unless there is only one component.
     NotGranted,
@@ -339,7 +343,7 @@ pub(crate) enum LeftOut {
 }
 
 impl LeftOut {
-    /// A component that was named is not left out.
+    /// Returns the rule for components that were named or not: a named one is not left out.
     pub(crate) fn unless(are_named: bool) -> Self {
         if are_named { Self::None } else { Self::NotGranted }
     }
@@ -353,8 +357,8 @@ impl LeftOut {
     }
 }
 
-/// The tools of several components, to be used in calls for this tenant, as they were typed and
-/// then in each component's own order.
+/// Returns the tools of several components, for calls of this tenant. They are in the order of the
+/// components, then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -368,7 +372,7 @@ pub(crate) async fn tools(
     let mut homes = Homes::default();
     for chosen in components {
         let read = bytes(chosen);
-        // The error of a file that cannot be read names the file itself.
+        // The error of a file that cannot be read already names the file.
         let is_read = read.is_ok();
         let used = match read {
             Ok(read) => approved(printer, engines, config, &lock, chosen, read).await,

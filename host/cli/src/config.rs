@@ -1,7 +1,6 @@
-//! The configuration as the command uses it: what was typed becomes the options that it is read
-//! with.
+//! Reads the configuration with the options of the command line.
 //!
-//! Not here: what a configuration means ([`toolcell_config`]).
+//! Not here: the meaning of a configuration ([`toolcell_config`]).
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +20,12 @@ pub(crate) use toolcell_config::{
     WrittenRule, quoted, schema, unusual,
 };
 
-/// Finds and reads it.
+/// Finds and reads the configuration, with the values of all secrets.
 pub(crate) fn read(global: &Global) -> Result<Config, Failure> {
     read_with(global, Wanted::All)
 }
 
-/// The same with the values of these secrets alone.
+/// Finds and reads the configuration, with the values of the wanted secrets only.
 pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failure> {
     let mut options =
         ReadOptions::from_environment().with_wanted(wanted).with_hint_command(again(global));
@@ -48,7 +47,7 @@ pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failu
     }
 }
 
-/// The same with these components under the grants that were typed: `--grant`.
+/// Adds these components with the grants typed by `--grant`.
 pub(crate) fn with_typed(
     config: Config,
     components: &[PathBuf],
@@ -61,9 +60,9 @@ pub(crate) fn with_typed(
     })
 }
 
-/// A component as the configuration knows it: its name, its file, or for the folder of a project
-/// what was built there. For [`HERE`] that is what was built in this folder, else the only
-/// component of the configuration.
+/// Resolves a word to a component of the configuration or a path: a name, a file, or the built
+/// component for the folder of a project. [`HERE`] is the component built in this folder, else the
+/// only component of the configuration.
 pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
         return Ok(word.to_owned());
@@ -87,7 +86,7 @@ pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The error of a command that names no component, where nothing says which one is meant.
+/// Returns the error of a command that names no component, if no default exists.
 fn nothing_here(config: &Config) -> Failure {
     match &config.file {
         Some(file) if !config.components.is_empty() => Failure::usage(
@@ -109,7 +108,7 @@ fn nothing_here(config: &Config) -> Failure {
     }
 }
 
-/// The first component file in this folder.
+/// Returns the first component file in this folder, by name.
 pub(crate) fn file_here() -> Option<String> {
     let files =
         std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -118,8 +117,8 @@ pub(crate) fn file_here() -> Option<String> {
         .min()
 }
 
-/// How the next command begins as this one did. A variable may have been set for one command alone:
-/// it is said as an option.
+/// Returns the program and global options for hints that repeat the command. `TOOLCELL_CONFIG` is
+/// repeated as `--config`, because the variable may have been set for one command alone.
 fn again(global: &Global) -> Again {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let config = global.config.clone().or_else(env::config);
@@ -134,7 +133,7 @@ fn again(global: &Global) -> Again {
     Again::new(env::program(), options)
 }
 
-/// The context of calls for this tenant.
+/// Returns the context of calls for this tenant.
 pub(crate) fn on_behalf(
     config: &Config,
     mut context: CallContext,
@@ -165,7 +164,7 @@ pub(crate) fn on_behalf(
     Ok(context)
 }
 
-/// Those of the tools that are offered to the tenant of a call. Without a tenant all are.
+/// Returns the tools that are offered to the tenant of a call. Without a tenant all are.
 pub(crate) fn offered(
     config: &Config,
     context: &CallContext,
@@ -176,7 +175,7 @@ pub(crate) fn offered(
     tools.into_iter().filter(is_offered).collect()
 }
 
-/// The error of a tenant that is none of the configuration's.
+/// Returns the error of a tenant that the configuration does not have.
 pub(crate) fn unknown_tenant<'a>(
     file: &str,
     known: impl Iterator<Item = &'a String> + Clone,

@@ -1,6 +1,7 @@
-//! Where a call comes from, as typed.
+//! Parses the context of a call from the command line.
 //!
-//! In: `--context`, `--answer`, `--state`. Out: a [`CallContext`], or why they make no sense.
+//! In: `--context`, `--answer`, `--state`.
+//! Out: a [`CallContext`], or a usage error.
 //! Invariants: an unknown key is an error that names the nearest known one.
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ const KEYS: [&str; 8] =
     ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
 const RESUME_KEYS: [&str; 2] = ["answer", "state"];
 
-/// The context of a call.
+/// Returns the context of a call.
 pub(crate) fn context(
     typed: Option<&str>,
     answer: Option<&str>,
@@ -37,7 +38,7 @@ pub(crate) fn context(
             "attempt" => context.attempt = Some(field(&key, &value, "a whole number", "2")?),
             "resume" => context.resume = Some(resume(&value)?),
             "metadata" => context.metadata = Some(value),
-            // `object` lets nothing through but `KEYS`.
+            // `object` accepts the keys in `KEYS` only.
             _ => {}
         }
     }
@@ -55,7 +56,7 @@ pub(crate) fn context(
 }
 
 /// Warns of a call of a configured component without a tenant, if the configuration defines
-/// tenants: no section narrows it.
+/// tenants: no tenant's section narrows the grants then.
 pub(crate) fn warn_without_tenant(
     printer: &Printer,
     config: &Config,
@@ -73,7 +74,8 @@ pub(crate) fn warn_without_tenant(
     }
 }
 
-/// JSON, or a bare word that stands for itself.
+/// Parses JSON. A text that is not JSON counts as a string, unless it begins like an object, an
+/// array or a string.
 fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
     match json(what, typed) {
         Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => {
@@ -114,7 +116,7 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
     })
 }
 
-/// The members of an object that has no other keys than these.
+/// Returns the members of an object, which may have these keys only.
 fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Json>, Failure> {
     let known = || format!("the keys are: {}", keys.join(", "));
     let object: BTreeMap<String, Json> = serde_json::from_str(value.as_str())

@@ -1,12 +1,11 @@
-//! That nothing of this process is written to a disk when it dies: its memory holds the values of
-//! secrets.
+//! Disables core dumps: the memory of this process holds the values of secrets.
 //!
-//! Not here: `PR_SET_DUMPABLE`, which would also keep the process from seeing which of its own
-//! pages were written to, and with that the pool of cells from being quick.
+//! Not here: `PR_SET_DUMPABLE`. It would also keep the process from seeing which of its own pages
+//! were written to, which makes the pool of cells fast.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Turns core dumps off, for good. Where that cannot be, they are the system's to allow.
+/// Disables core dumps permanently. If that fails, the system's setting stays.
 pub(crate) fn off() {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }

@@ -1,25 +1,25 @@
-//! Exit statuses: one number for each way to end, the same for every command.
+//! Exit statuses: one number for each kind of end, equal for every command.
 //!
-//! Invariants: a number never changes its meaning; the table in `--help` is here.
+//! Invariants: a number never changes its meaning. The table in `--help` is defined here.
 
 use std::process::ExitCode;
 
 use toolcell::{CallResult, Halted, Outcome};
 
-/// The way the command ended.
+/// The status with which the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
     /// The tool answered `ok`, a batch ran to its end, or there was no error.
     Ok = 0,
-    /// Anything without a number of its own: a file, a component, the machine.
+    /// Anything without a number of its own: an error of a file, a component or the machine.
     Failed = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     BadUsage = 2,
     /// The tool reported failure.
     HandlerError = 10,
-    /// The tool asks a person.
+    /// The tool asks a person a question.
     AskUser = 11,
-    /// The tool ends the loop.
+    /// The tool ends the agent's loop.
     Halt = 12,
     /// The tool could not answer: trap, exit, timeout, unusable return. Or a failure of any kind
     /// halted a batch.

@@ -1,7 +1,8 @@
-//! `toolcell explain`: whether a tool may do something, which rule decides, and what would allow
-//! it.
+//! `toolcell explain`: tells if a tool may do something, which rule decides, and which grant would
+//! allow it.
 //!
-//! Invariants: decided by the functions that decide when the tool asks, private networks included.
+//! Invariants: the decision comes from the functions that decide in a call, private networks
+//! included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,13 +27,13 @@ use crate::rule_lines::{Item, RuleLines};
 use crate::uses::{NOTHING, can_make};
 use crate::{components, target, unset};
 
-/// What was decided.
+/// The decision about a request.
 pub(crate) enum Answer {
     Allowed,
     /// Allowed, but the host's name has no address now.
     Unresolved(String),
     Denied(Denial),
-    /// Granted, but not to addresses of these networks.
+    /// Granted, but not for addresses in these networks.
     Private(Vec<String>),
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Rule {
     line: usize,
 }
 
-/// Explains.
+/// Runs the command: decides about the request and prints the decision, its rule and the remedy.
 pub(crate) async fn explain(
     printer: &Printer,
     global: &Global,
@@ -72,8 +73,8 @@ pub(crate) async fn explain(
         }
         return Ok(ExitStatus::Refusal);
     }
-    // It is decided by what it declares and by the file, also of a component that could not be
-    // loaded with that.
+    // The rights come from the tool's needs and the file's grants, also for a component that could
+    // not be loaded with these grants.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
@@ -100,7 +101,7 @@ pub(crate) async fn explain(
     } else {
         BTreeMap::new()
     };
-    // A request can be allowed in a component that cannot be called.
+    // A request can be allowed although the component cannot be called.
     let unusable =
         is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
@@ -150,7 +151,7 @@ pub(crate) async fn explain(
         Answer::Denied(denial) => {
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
             printer.text(&format!("{denial}{by}"))?;
-            // Lines to paste would be of no use to a component that cannot make the request.
+            // A grant does not help a component that cannot make the request.
             if is_usable {
                 let denials = std::slice::from_ref(denial);
                 asker.remedy(denials, |_| true, Some(&component)).await.tell(printer);
@@ -192,8 +193,9 @@ pub(crate) async fn explain(
     Ok(status)
 }
 
-/// The secrets without a usable value that the tool may use: its calls are refused. Looked at after
-/// the component was asked for its tools, so that no guest code runs beside a value.
+/// Returns the secrets without a usable value that the tool may use; its calls are refused. The
+/// values are read after the component was asked for its tools, so that no guest code runs while
+/// they are in memory.
 fn unset_of(
     global: &Global,
     rights: &Rights,
@@ -212,12 +214,12 @@ fn unset_of(
         .collect())
 }
 
-/// The forms of a request.
+/// The forms of a request, for hints.
 const FORMS: &str = "a request is `GET https://example.com/x` or another method, `read /data/x`, `write /data/x`, \
                      `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
                      `invoke TOOL`";
 
-/// What requests begin with that have a second word.
+/// First words of requests that need a second word.
 const BEGUN: [&str; 14] = [
     "GET",
     "HEAD",
@@ -235,8 +237,8 @@ const BEGUN: [&str; 14] = [
     "invoke",
 ];
 
-/// The error of a last word that is no request. One without a space is probably a component or a
-/// tool.
+/// Returns the error of a last word that is not a request. A word without a space is probably a
+/// component or a tool.
 fn unreadable(
     config: &Config,
     (component, tool, word): (&Path, Option<&str>, &str),
@@ -262,9 +264,9 @@ fn unreadable(
     missing(config, &words.iter().map(|word| &**word).collect::<Vec<_>>())
 }
 
-/// The error of a command line without a request.
+/// Returns the error of a command line without a request.
 fn missing(config: &Config, words: &[&str]) -> Failure {
-    // A request of which only the beginning was typed.
+    // Only the beginning of a request was typed.
     let is_begun = |word: &&str| word.trim().is_empty() || BEGUN.contains(&word.trim());
     if let Some(begun) = words.last().filter(|word| is_begun(word)) {
         let message = format!("the request `{}` is not whole", begun.escape_debug());
@@ -272,7 +274,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     }
     let after =
         words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
-    // An address alone: its method was left out.
+    // A URL alone: its method was left out.
     let got =
         words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());
     let (before, request) = match &got {
@@ -294,12 +296,12 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     )
 }
 
-/// The decision, as a call comes to it.
+/// Returns the decision about a request, equal to that in a call.
 pub(crate) async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
     decided_by(&Egress::new(), rights, request).await
 }
 
-/// The same with this resolver of names.
+/// Returns the decision about a request, with this resolver of names.
 pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Request<'_>) -> Answer {
     if let Request::Http { method, target } = request {
         return match egress.route(rights, *method, target).await {
@@ -317,7 +319,7 @@ pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Reque
     }
 }
 
-/// The rule that covers a request, with these networks besides those that are granted already.
+/// Returns the rule as TOML with these private networks, added to those that are granted already.
 pub(crate) fn with_private<'a>(
     rights: &Rights,
     request: &Request<'_>,
@@ -332,7 +334,7 @@ pub(crate) fn with_private<'a>(
     format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
 }
 
-/// Says that a call would be refused, whatever the tool may do.
+/// Prints a note if calls are refused because the component is not approved, whatever the decision.
 fn unapproved(
     printer: &Printer,
     config: &Config,
@@ -354,7 +356,7 @@ fn unapproved(
     Ok(())
 }
 
-/// The rule of the configuration that decided, if one did.
+/// Returns the rule of the configuration that decided, if one did.
 pub(crate) fn deciding(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -405,7 +407,7 @@ pub(crate) fn deciding(
     })
 }
 
-/// Whether a rule as it is written covers a request.
+/// Returns true if a rule, in its written form, covers a request.
 pub(crate) fn covers(
     request: &Request<'_>,
     rule: &str,
@@ -446,8 +448,7 @@ pub(crate) struct Found<'a> {
     pub(crate) tool: Tool,
 }
 
-/// The tool of this name, or the only one, of a component. What is not granted does not keep it
-/// from being found.
+/// Returns the component's tool of this name, or its only tool. Missing grants do not matter here.
 pub(crate) async fn find<'a>(
     printer: &Printer,
     engines: &Engines<'_>,

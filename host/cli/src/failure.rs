@@ -1,7 +1,6 @@
-//! Why a command could not do what it was asked: for a person with causes and a hint, for a program
-//! as JSON.
+//! The error of a command: printed with causes and a hint for a person, as JSON for a program.
 //!
-//! Not here: how a *call* failed; that is part of its completion.
+//! Not here: failures of a *call*, which are part of its completion.
 
 use anyhow::anyhow;
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 use crate::units::counted;
 
-/// Kinds of failures that a child may have.
+/// Kinds of failures that a child process may report.
 const KINDS: [&str; 11] = [
     "component",
     "config",
@@ -27,10 +26,10 @@ const KINDS: [&str; 11] = [
     "unknown_tool",
     "usage",
 ];
-/// And how the command ends for them.
+/// Exit statuses that a child process may report.
 const STATUSES: [ExitStatus; 3] = [ExitStatus::Failed, ExitStatus::BadUsage, ExitStatus::Refusal];
 
-/// A failure on its way from a child.
+/// A failure as a child process sends it.
 #[derive(Deserialize)]
 struct Words {
     kind: String,
@@ -49,12 +48,12 @@ pub(crate) struct Failure {
     status: ExitStatus,
     error: anyhow::Error,
     hint: String,
-    /// What is wrong with a configuration, where it is that.
+    /// The problems of a configuration, if that is the failure.
     problems: Vec<Problem>,
 }
 
 impl Failure {
-    /// The command line makes no sense.
+    /// Returns the failure of an invalid command line.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             kind: "usage",
@@ -65,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// A file cannot be used.
+    /// Returns the failure of a file that cannot be used.
     pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {
             kind: "file",
@@ -76,23 +75,23 @@ impl Failure {
         }
     }
 
-    /// No tool has this name.
+    /// Returns the failure of a tool name that is unknown.
     pub(crate) fn unknown_tool(name: &str, hint: impl Into<String>) -> Self {
         let message = format!("there is no tool `{}`", name.escape_debug());
         Self { kind: "unknown_tool", status: ExitStatus::Failed, ..Self::usage(message, hint) }
     }
 
-    /// The user has not approved it.
+    /// Returns the failure of a configuration or component that the user has not approved.
     pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
     }
 
-    /// A component imports what it was not granted.
+    /// Returns the failure of a component that imports interfaces without a grant.
     pub(crate) fn not_granted(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind: "not_granted", status: ExitStatus::Failed, ..Self::usage(message, hint) }
     }
 
-    /// The machine lacks what the command needs.
+    /// Returns the failure of a machine that lacks something the command needs.
     pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {
             kind: "environment",
@@ -103,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// A configuration cannot be used: all that is wrong with it.
+    /// Returns the failure of a configuration, with all its problems.
     pub(crate) fn config(file: &str, problems: Vec<Problem>) -> Self {
         let error = match problems.as_slice() {
             [only] => anyhow!(only.to_string()),
@@ -113,48 +112,49 @@ impl Failure {
         Self { kind: "config", status: ExitStatus::Failed, error, hint, problems }
     }
 
-    /// With another word on what to do.
+    /// Replaces the hint.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// What went wrong, in one sentence.
+    /// Returns the error in one sentence.
     pub(crate) fn message(&self) -> String {
         self.error.to_string()
     }
 
-    /// What to do about it.
+    /// Returns the advice for the user.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
     }
 
-    /// Whether a tool was named that there is not.
+    /// Returns true if the named tool does not exist.
     pub(crate) fn is_unknown_tool(&self) -> bool {
         self.kind == "unknown_tool"
     }
 
-    /// Whether a component lacks a grant.
+    /// Returns true if a component lacks a grant.
     pub(crate) fn is_not_granted(&self) -> bool {
         self.kind == "not_granted"
     }
 
-    /// How the command ends for it.
+    /// Returns the exit status of the command.
     pub(crate) fn status(&self) -> ExitStatus {
         self.status
     }
 
-    /// What the failure is about, put in front.
+    /// Puts the subject of the failure before its message.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         let message = format!("{what}: {}", self.error);
         Self { error: self.error.context(message), ..self }
     }
 
-    /// Tells it: a person on standard error, a program on standard output.
+    /// Prints the failure: as text on standard error, or as JSON on standard output. If the JSON
+    /// cannot be printed, prints the text.
     pub(crate) fn show(&self, printer: &Printer, json: bool) -> ExitStatus {
         if !json || printer.json(&json!({ "error": self.to_json() })).is_err() {
             self.tell(printer);
@@ -162,7 +162,7 @@ impl Failure {
         self.status
     }
 
-    /// Tells a person.
+    /// Prints the failure as text on standard error.
     pub(crate) fn tell(&self, printer: &Printer) {
         for problem in &self.problems {
             printer.note("error", &problem.to_string());
@@ -178,7 +178,7 @@ impl Failure {
         printer.note("hint", &self.hint);
     }
 
-    /// The failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
+    /// Returns the failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let message = self.error.to_string();
         let mut json = json!({ "kind": self.kind, "message": message, "causes": self.causes(), "hint": self.hint });
@@ -188,14 +188,14 @@ impl Failure {
         json
     }
 
-    /// The same for this command's own child, with how the command ends for it.
+    /// Returns the JSON with the exit status, for the parent process.
     pub(crate) fn to_words(&self) -> String {
         let mut words = self.to_json();
         words["status"] = json!(self.status as u8);
         words.to_string()
     }
 
-    /// What a child's words say.
+    /// Parses the failure that a child process sent.
     pub(crate) fn of_words(words: &str) -> Self {
         let Ok(Words { kind, status, message, causes, hint, problems }) =
             serde_json::from_str(words)
@@ -216,7 +216,7 @@ impl Failure {
         Self { kind, status, error, hint, problems }
     }
 
-    /// What it comes from, as far as that says anything new.
+    /// Returns the causes, without those that the error before them repeats.
     fn causes(&self) -> Vec<String> {
         let mut said = self.error.to_string();
         let mut causes = Vec::new();

@@ -1,7 +1,7 @@
-//! Reads what is typed, or named where something is typed, never more of it than is of use.
+//! Reads standard input and the files that the command line names, up to a limit for each kind.
 //!
-//! In: paths and `-`. Out: a call's arguments, a list of calls, a crate's manifest, a person's
-//! answer.
+//! In: paths and `-`.
+//! Out: a call's arguments, a list of calls, a crate's manifest, a person's answer.
 //! Invariants: as those of [`toolcell_config::files`], which opens the files.
 
 use std::fs;
@@ -15,14 +15,14 @@ use toolcell_config::files::{not_opened, open, read_bounded};
 use crate::failure::Failure;
 use crate::units::Size;
 
-/// What to give where arguments are wanted.
+/// The hint for a file of arguments.
 const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
-/// What to give where calls are wanted.
+/// The hint for a file of calls.
 const CALLS_HINT: &str =
     "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
 
-/// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep
-/// twice.
+/// Bytes of a list of calls: kilobytes for each of 100,000 calls, and small enough for two copies
+/// on a small machine.
 const MAX_CALLS_TEXT: u64 = 256 << 20;
 
 /// Bytes of a crate's manifest.
@@ -30,7 +30,7 @@ const MAX_MANIFEST: u64 = 4 << 20;
 /// Bytes of a line that a person types: more than a terminal passes on.
 const MAX_ANSWER: u64 = 16 << 10;
 
-/// The signals that this process ignored when it first asked, a bit each; none if the system does
+/// The signals that this process ignored at the first query, one bit each; none if the system does
 /// not say.
 static IGNORED: LazyLock<u64> = LazyLock::new(|| {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -40,7 +40,8 @@ static IGNORED: LazyLock<u64> = LazyLock::new(|| {
     ignored.unwrap_or_default()
 });
 
-/// Whether this process was started to ignore a signal. `false` if the system does not say.
+/// Returns true if this process was started with the signal ignored; false if the system does not
+/// say.
 pub(crate) fn ignores(signal: i32) -> bool {
     *IGNORED >> (signal - 1) & 1 == 1
 }
@@ -48,13 +49,13 @@ pub(crate) fn ignores(signal: i32) -> bool {
 /// A call's arguments as text.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    /// The text; of arguments that are too large only as much as shows it.
+    /// The text. Of arguments that are too large, only the part that was read.
     pub(crate) text: String,
-    /// The size in words, where they are too large.
+    /// The size in words, if the arguments are too large.
     pub(crate) oversize: Option<String>,
 }
 
-/// What was typed, or where it points to: `@FILE` or `-`.
+/// Returns the typed arguments, or the content of `@FILE` or of standard input for `-`.
 pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     let mut bytes = Vec::new();
     let (source, size) = if typed == "-" {
@@ -78,7 +79,7 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     } else {
         return Ok(Arguments { text: typed.to_owned(), oversize: None });
     };
-    // Too large it may be cut within a character: that is shown, and not complained about.
+    // Oversized arguments may be cut within a character. That is not an error of its own.
     let bytes = if size.is_some() {
         String::from_utf8_lossy(&bytes).into_owned().into_bytes()
     } else {
@@ -87,7 +88,7 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     Ok(Arguments { text: text(bytes, &source)?, oversize: size })
 }
 
-/// Where arguments come from that were typed like this, in words.
+/// Returns the source of the arguments in words.
 pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
     match typed {
         Some("-") => "standard input".to_owned(),
@@ -96,7 +97,7 @@ pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
     }
 }
 
-/// A list of calls as text, and where it comes from, in words.
+/// Reads a list of calls. Returns its text, and its source in words.
 pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
     let mut bytes = Vec::new();
     let is_input = path == Path::new("-");
@@ -120,7 +121,7 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
     }
 }
 
-/// The text of a crate's `Cargo.toml`.
+/// Reads a crate's `Cargo.toml`.
 pub(crate) fn manifest(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let file = open(path, "name the file of a component instead")?;
@@ -128,14 +129,15 @@ pub(crate) fn manifest(path: &Path) -> Result<String, Failure> {
     text(bytes, &format!("`{}`", path.display()))
 }
 
-/// A line from the terminal, unless it is at its end.
+/// Reads a line from standard input; none at its end.
 pub(crate) fn answer() -> Option<String> {
     let mut line = String::new();
     let read = io::stdin().lock().take(MAX_ANSWER).read_line(&mut line);
     read.is_ok_and(|read| read > 0).then_some(line)
 }
 
-/// Text of JSON, without the mark of byte order, which is no part of it (RFC 8259, section 8.1).
+/// Decodes the text of a JSON file. Removes the byte order mark, which is not part of JSON (RFC
+/// 8259, section 8.1).
 fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let error =
@@ -148,7 +150,7 @@ fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Whether the arguments are the name of a file, typed without its `@`.
+/// Returns true if the arguments are the name of a file, typed without its `@`.
 pub(crate) fn is_forgotten_at(typed: &str) -> bool {
     Path::new(typed).is_file()
 }

@@ -1,4 +1,4 @@
-//! `--format`: JSON in our own form, or in a provider's.
+//! The option `--format`: JSON in our own form, or in a provider's.
 //!
 //! Not here: the forms (`toolcell::Provider`).
 
@@ -9,10 +9,10 @@ use toolcell::{Note, Provider};
 
 use crate::printer::Printer;
 
-/// Notes that are told: a stranger's definitions could make any number.
+/// The most notes that are printed: an untrusted definition could cause any number.
 const MAX_NOTES: usize = 100;
 
-/// A form.
+/// A form of calls, definitions or messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// This project's.
@@ -21,13 +21,13 @@ pub(crate) enum Format {
     Of(Provider),
 }
 
-/// Reads a form; `own` is the name of ours.
+/// Returns the parser of the option; `own` is the name of our own form.
 pub(crate) fn parser(own: &'static str) -> impl TypedValueParser<Value = Format> {
     let names = [own].into_iter().chain(Provider::ALL.map(Provider::name));
     PossibleValuesParser::new(names).map(|name| name.parse().map_or(Format::Own, Format::Of))
 }
 
-/// Tells what a conversion had to change, each thing once.
+/// Prints each change of a conversion once, as a note.
 pub(crate) fn tell(printer: &Printer, notes: &[Note]) {
     let notes: BTreeSet<_> = notes.iter().map(ToString::to_string).collect();
     for note in notes.iter().take(MAX_NOTES) {

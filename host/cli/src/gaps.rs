@@ -1,8 +1,8 @@
-//! What a tool declares and is not granted, and rules of a configuration that allow nothing.
+//! Declared needs that are not granted, and rules of a configuration that have no effect.
 //!
-//! In: the tools of components under their grants. Out: needs with the part that is granted, rules
-//! with their place.
-//! Invariants: decided by the same rights as a call; a part that cannot be computed is not
+//! In: the tools of components under their grants.
+//! Out: needs with the part that is granted, rules with their place.
+//! Invariants: the decisions use the same rights as a call. A part that cannot be computed is not
 //! reported.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::config::{Config, Problem, RuleOf, WrittenRule};
 use crate::rule_lines::RuleLines;
 use crate::uses;
 
-/// A component that was loaded: its name in the configuration, and the rights of each of its tools.
+/// A loaded component: its name in the configuration, and the rights of each of its tools.
 pub(crate) struct Loaded<'a> {
     pub(crate) name: &'a str,
     pub(crate) examination: &'a Examination,
@@ -34,13 +34,13 @@ pub(crate) struct Loaded<'a> {
 pub(crate) struct Gap {
     #[serde(flatten)]
     need: Need,
-    /// The rules that are left of it.
+    /// The rules that remain of the need.
     granted: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     narrowed_by: Option<Narrowing>,
 }
 
-/// The section of a tool that takes away what its component is granted.
+/// The section of a tool that removes grants of its component.
 ///
 /// # Shape
 /// As JSON: its fields by name.
@@ -48,7 +48,7 @@ pub(crate) struct Gap {
 struct Narrowing {
     section: String,
     file: String,
-    /// Of the list in it.
+    /// The line of the list in the section.
     line: usize,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Narrowing {
 }
 
 impl Narrowing {
-    /// What narrows this kind of a tool's grants.
+    /// Returns the section that narrows this kind of a tool's grants.
     fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
         let key = if kind == "directories" { "files" } else { kind };
         let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
@@ -73,12 +73,12 @@ impl Narrowing {
 }
 
 impl Gap {
-    /// What is declared.
+    /// Returns the declared need.
     pub(crate) fn need(&self) -> &Need {
         &self.need
     }
 
-    /// The need, its reason, and what is granted of it.
+    /// Returns the need, its reason, and its granted part, in one line.
     pub(crate) fn text(&self) -> String {
         let Need { kind, pattern, reason, .. } = &self.need;
         let left = self.granted.join("; ");
@@ -92,14 +92,14 @@ impl Gap {
                 format!("granted to the component, but {narrowing} leaves only {left}")
             }
         };
-        // Its author's words stay in one line.
+        // The author's text stays in one line.
         clean::note(&clean::shown(&format!(
             "declares {kind} {pattern} (reason: {reason}): {granted}"
         )))
         .into_owned()
     }
 
-    /// The need as the rest of a sentence about the tool, if no part of it is granted.
+    /// Returns the need as the rest of a sentence about the tool, if no part of it is granted.
     pub(crate) fn clause(&self) -> Option<String> {
         let Need { kind, pattern, .. } = &self.need;
         let clause = || match &self.narrowed_by {
@@ -114,7 +114,7 @@ impl Gap {
     }
 }
 
-/// What a tool of this component declares and is not granted.
+/// Returns the needs that a tool of this component declares and is not granted.
 pub(crate) fn of(
     config: &Config,
     component: &str,
@@ -139,8 +139,8 @@ pub(crate) fn of(
     definition.needs.iter().filter_map(gap).collect()
 }
 
-/// The key of a configuration for a need, its rule as it is printed, and what leaves this rule
-/// alone.
+/// Returns the configuration's key for a need, the rule in its printed form, and an overlay with
+/// this rule alone.
 fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
     let mut only = Overlay::default();
     let name = || Some([need.pattern.clone()].into());
@@ -178,22 +178,22 @@ fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
     Some((kind, rule, only))
 }
 
-/// What the rights leave of one more layer.
+/// Returns the rules of a kind that remain under the rights and one more layer.
 fn left(rights: &Rights, definition: &Definition, kind: &str, only: &Overlay) -> Vec<String> {
     let narrowed = rights.narrowed(Some(Arc::new(only.clone())), None);
     effective::effective(&narrowed, definition, Some(only)).remove(kind).unwrap_or_default()
 }
 
-/// The rights of a tool without what its own section takes away.
+/// Returns the rights of a tool without the restrictions of its own section.
 fn without_sections(rights: &Rights) -> Rights {
     let mut granted = rights.granted().clone();
     granted.tools.clear();
     rights.with_granted(granted.into())
 }
 
-/// The rules that allow no request of any tool, and the names of tools that no component has.
-/// `components` are all of the configuration, or some; a tenant's rules are looked at only where
-/// all are there.
+/// Returns the rules that allow no request of any tool, and the names of tools that no component
+/// has. `components` are all of the configuration, or some of them. A tenant's rules are checked
+/// only if all are given.
 pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
     let is_idle = |rule: &&WrittenRule| match &rule.of {
@@ -224,7 +224,7 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     idle
 }
 
-/// Whether a rule allows anything to a tool, or to any of a component.
+/// Returns true if a rule allows the tool anything. Without a tool: any tool of the component.
 fn allows(
     WrittenRule { kind, only, .. }: &WrittenRule,
     component: &Loaded<'_>,
@@ -237,7 +237,7 @@ fn allows(
     tools.any(|(definition, rights)| !left(rights, definition, kind, only).is_empty())
 }
 
-/// Why a rule allows nothing.
+/// Returns the problem of a rule that has no effect, with the reason.
 fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
     let WrittenRule { of, kind, only, place } = rule;
     let useless = format!("the rule `{}` in {kind} has no effect", clean::shown(&place.message));
@@ -270,7 +270,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
                     .is_some_and(|left| !left.is_empty())
             });
             match (sections.as_slice(), declared.is_empty() || is_granted_more) {
-                // Without the grant the component may not be usable at all.
+                // Removing the grant is no advice: without it the component may be unusable.
                 ([first, ..], _) => (
                     format!("{useless}: {} takes it away", listed(&sections)),
                     format!(
@@ -339,7 +339,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
     Problem { message, hint, ..place.clone() }
 }
 
-/// The sections of tools without which a rule would have an effect.
+/// Returns the sections of tools that keep a rule from having an effect.
 fn sections(
     config: &Config,
     component: &str,
@@ -361,7 +361,7 @@ fn listed(sections: &[Narrowing]) -> String {
     sections.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Whether a component is granted anything of a rule, whatever its tools declare.
+/// Returns true if the component is granted any part of a rule, whatever its tools declare.
 fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
     let Some((definition, rights)) = component.tools.first() else { return false };
     let Ok(silent) = Definition::new(&definition.name, "") else { return false };

@@ -1,9 +1,9 @@
-//! Grants as text to be pasted: which lines, and where they go.
+//! Grants as text to paste into a configuration: the lines and their place.
 //!
-//! In: what is to be granted, a component, and the configuration as far as there is one. Out: lines
-//! of TOML, the place that they belong to, what is to be done before they work.
-//! Invariants: a configuration with these lines in this place is valid TOML; nothing that is
-//! granted is lost.
+//! In: the wanted grants, a component, and the configuration if there is one.
+//! Out: lines of TOML, their place, and the steps that are needed before they work.
+//! Invariants: a configuration with these lines in this place is valid TOML. No existing grant is
+//! lost.
 
 use std::fs;
 use std::path::Path;
@@ -19,41 +19,42 @@ mod narrow;
 
 pub(crate) use narrow::narrowed;
 
-/// Lines, and where they go.
+/// Lines to paste, and their place.
 pub(crate) struct Pasted {
     /// The end of a sentence: "add LINES to `toolcell.toml`".
     place: String,
     pub(crate) lines: Vec<String>,
 }
 
-/// A part of what is granted that is to be written anew.
+/// A part of the grants that is to be replaced.
 pub(crate) struct Change {
-    /// The key of the grants that it is in.
+    /// The key of the grants that contains the part.
     pub(crate) kind: &'static str,
     pub(crate) part: Item,
-    /// What is written before the part, where a comment tells of it.
+    /// The text before the part, for a comment that names it.
     pub(crate) key: &'static str,
     pub(crate) text: String,
 }
 
 impl Change {
-    /// As JSON.
+    /// Returns the change as JSON.
     pub(crate) fn shown(&self) -> Value {
         json!({ "line": self.part.line, "kind": self.kind, "text": format!("{}{}", self.key, self.text) })
     }
 }
 
-/// What stands for the lines in a place.
+/// The placeholder for the lines in a place.
 const LINES: &str = "LINES";
 
 impl Pasted {
-    /// What to do with the lines, which are called this: "add these lines to `toolcell.toml`".
+    /// Returns the instruction for the lines, with `lines` as their name: "add these lines to
+    /// `toolcell.toml`".
     pub(crate) fn order(&self, lines: &str) -> String {
         self.place.replacen(LINES, lines, 1)
     }
 }
 
-/// What grants this to a component, and changes what it is granted.
+/// Returns the lines that add the suggested grants to a component and apply the changes.
 pub(crate) fn pasted(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -62,7 +63,7 @@ pub(crate) fn pasted(
 ) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
-    // The file does not name a component whose grants were typed.
+    // A component whose grants were typed is not in the file.
     match chosen
         .configured
         .filter(|(_, configured)| configured.development != Some(Development::Typed))
@@ -105,9 +106,9 @@ pub(crate) fn pasted(
     }
 }
 
-/// The same in one text, for a hint: in the configuration, or with the command where no
-/// configuration names the component. What is to be done first comes last, because it is the same
-/// for both.
+/// Returns the lines and their place as one text for a hint: for the configuration, or for the
+/// command if no configuration names the component. The preparatory steps come last, because they
+/// are equal for both.
 pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
     let steps = steps(chosen, suggestion);
     let steps =
@@ -134,14 +135,15 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     )
 }
 
-/// What is left to do after the file was changed; none where the component needs no approval.
+/// Returns the approval command that is needed after a change of the file; none if the component
+/// needs no approval.
 pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
     let approve = || format!("approve it with {}", config.hint.command("approve", &[], &[]));
     chosen.development().is_none().then(approve)
 }
 
-/// The key of the configuration that has rules about such a request: in grants, and in a section
-/// that narrows them.
+/// Returns the configuration's key for rules about such a request: in grants, and in a section that
+/// narrows them.
 pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
     match request {
         Request::Http { .. } => ("http", "http"),
@@ -154,18 +156,18 @@ pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// The same as options of a command, in one line.
+/// Returns the suggestion as options of a command, in one line.
 fn options(suggestion: &Suggestion) -> String {
     let options = suggestion.to_paste();
     options.iter().map(|line| option(line)).collect::<Vec<_>>().join(" ")
 }
 
-/// One of them.
+/// Returns one grant as an option.
 pub(crate) fn option(grant: &str) -> String {
     format!("--grant {}", quoted(grant))
 }
 
-/// How a section that has grants is called.
+/// Returns the name of a section that has grants.
 fn place_of(config: &Config, name: &str) -> String {
     match RuleLines::read(config) {
         Some(rules)
@@ -183,8 +185,9 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
 }
 
-/// The lines of a section that has grants. A directory that overlaps with a granted one is none of
-/// its own, unless both are only read: a configuration takes no two with different access.
+/// Returns the lines for a section that has grants. A directory that overlaps with a granted one
+/// gets no entry of its own, unless both are only read: a configuration does not allow overlapping
+/// directories with different access.
 fn widened(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -205,7 +208,8 @@ fn widened(
         let granted = &granted.name;
         let (line, shown) = (line(granted), toml_text(granted));
         if Path::new(granted).starts_with(wanted) && granted != wanted {
-            // With the outer name the tool would not find what it has below the granted one.
+            // Under the name of the outer directory, the tool would not find the files that it has
+            // below the granted one.
             let wanted = toml_text(wanted);
             return format!(
                 "# {wanted} cannot be granted beside {shown} of line {line}: let the tool use files below {shown}"
@@ -218,18 +222,18 @@ fn widened(
     Some(changes.chain(rest).collect())
 }
 
-/// What is to be done before the lines work.
+/// Returns the steps that are needed before the lines work.
 pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String> {
     let grants = chosen.grants();
     let is_there = |(wanted, access): &(&str, Access)| clash(&grants, wanted, *access).is_some();
     let there: Vec<_> =
         suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
-    // What says where the value of a secret is need not be said again.
+    // The source of a known secret's value is given already.
     let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
     suggestion.without_directories(&there).without_secrets(known).steps()
 }
 
-/// The granted directory because of which this one cannot be granted as one of its own.
+/// Returns the granted directory that keeps this one from being granted separately.
 fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Directory> {
     grants.directories.iter().find(|granted| {
         let (name, wanted) = (Path::new(&granted.name), Path::new(wanted));
@@ -238,15 +242,15 @@ fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Dir
     })
 }
 
-/// What a section that has grants says of one kind, with the new items at the end.
+/// The value of one kind in a section that has grants, with the new items at the end.
 struct Merged {
     kind: &'static str,
     value: String,
-    /// What this takes the place of.
+    /// The item that this value replaces.
     old: Option<Item>,
 }
 
-/// The lines of a section that has grants.
+/// Returns the lines for a section that has grants.
 fn merged(
     rules: &RuleLines,
     name: &str,
@@ -310,7 +314,8 @@ fn merged(
                     ));
                     by_hand.extend(items);
                 } else if !items.is_empty() {
-                    // With comments in it, or a header for each item, it is the user's to edit.
+                    // The user has to edit an item with comments in it, or with a header for each
+                    // part.
                     by_hand.push(format!("# add to `{kind}`, {}: {new}", span(&old)));
                 }
             }
@@ -333,13 +338,13 @@ fn merged(
     Some(by_hand.into_iter().chain(lines).collect())
 }
 
-/// The grants of a component, if they are one inline table.
+/// Returns the grants of a component, if they are one inline table.
 fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
     rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
 }
 
-/// Whether only parts of a component's grants have headers, such as
-/// `[components.NAME.grants.secrets]`: a line for the grants themselves needs their header first.
+/// Returns true if only parts of a component's grants have headers, such as
+/// `[components.NAME.grants.secrets]`. A line for the grants themselves needs their header first.
 fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     let keys = rules.items(&["components", name, "grants"]);
     let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
@@ -348,7 +353,7 @@ fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
 }
 
-/// What is written before the keys of a component's grants: nothing below a header, `grants.` in
+/// Returns the prefix of the keys of a component's grants: nothing below a header, `grants.` in
 /// dotted keys.
 fn prefix(rules: &RuleLines, name: &str) -> String {
     let keys = rules.items(&["components", name, "grants"]);
@@ -357,7 +362,7 @@ fn prefix(rules: &RuleLines, name: &str) -> String {
     before.next().unwrap_or_default().to_owned()
 }
 
-/// Grants that are one inline table, as one line.
+/// Returns grants that are one inline table, as one line.
 fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<String> {
     let old =
         merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
@@ -380,7 +385,7 @@ fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<Str
     vec![format!("{before} {table}  # in place of {}", span(whole))]
 }
 
-/// The text of an item with these parts of it written anew; none if one lies outside.
+/// Returns the text of an item with these parts replaced; none if a part lies outside.
 fn changed(item: &Item, parts: &[(&Item, String)]) -> Option<String> {
     let mut parts: Vec<_> = parts.iter().collect();
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.span.start));
@@ -394,7 +399,7 @@ fn changed(item: &Item, parts: &[(&Item, String)]) -> Option<String> {
     Some(text)
 }
 
-/// The inside of a list or a table in one line, with more at its end.
+/// Returns the inside of a list or a table in one line, with `new` at its end.
 fn joined(old: &str, new: &str) -> String {
     let old: Vec<_> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let old = old.join(" ");
@@ -402,7 +407,7 @@ fn joined(old: &str, new: &str) -> String {
     format!("{old}{}{new}", if old.is_empty() || new.is_empty() { "" } else { ", " })
 }
 
-/// The lines of an item.
+/// Returns the lines of an item, in words.
 fn span(item: &Item) -> String {
     match item.text.trim_end().matches('\n').count() {
         0 => format!("line {}", item.line),
@@ -410,7 +415,8 @@ fn span(item: &Item) -> String {
     }
 }
 
-/// A name for a component that the configuration does not name: its file's, or that with a number.
+/// Returns an unused name for a component that is not in the configuration: the name of its file,
+/// with a number if needed.
 fn free_name(config: &Config, path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name: String =
@@ -427,7 +433,8 @@ fn free_name(config: &Config, path: &Path) -> String {
     names.find(|name| !is_written(name)).unwrap_or(name)
 }
 
-/// A component's path as the configuration has to say it: relative to its own directory.
+/// Returns a component's path as the configuration has to write it: relative to the configuration's
+/// directory.
 fn seen_from(config: &Config, path: &Path) -> String {
     let here = env::current_dir().ok();
     let home = config.path.as_deref().and_then(Path::parent);

@@ -1,8 +1,8 @@
-//! The engines behind every command, and a component loaded on one of them.
+//! Creates the engines of every command, and loads components on them.
 //!
-//! Invariants: a stranger's component is compiled in a child process or not at all; a cache that
-//! cannot be used costs a warning, never the command; what is optimised in the background ends with
-//! the command, and only those wait for it that prepare others.
+//! Invariants: an untrusted component is compiled in a child process or not at all. An unusable
+//! cache causes a warning, never an error. Background optimisation ends with the command; only
+//! commands that prepare later ones wait for it.
 
 use std::cell::OnceCell;
 use std::future::Future;
@@ -26,26 +26,26 @@ use crate::printer::Printer;
 use crate::state;
 use crate::units::{Date, Size};
 
-/// What takes no longer needs no spinner.
+/// Work that takes no longer shows no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
-/// Bytes of a component that is compiled in a moment.
+/// Bytes of a component that compiles fast enough for no message.
 const SMALL: u64 = 1 << 20;
 
-/// The engines of one command, made when they are needed: one of each kind, since nothing is to
-/// pass between the kinds.
+/// The engines of one command, created on demand: one for each kind of isolation, because the kinds
+/// share nothing.
 pub(crate) struct Engines<'a> {
     printer: &'a Printer,
-    /// Without a cache.
+    /// The settings of an engine without a cache.
     keeping_nothing: EngineBuilder,
     builder: EngineBuilder,
     cache: Option<PathBuf>,
-    /// Where stored keys and the counts of granted directories are.
+    /// The directory of stored keys and of the counts of granted directories.
     pub(crate) state: Option<PathBuf>,
     pooled: OnceCell<Engine>,
     strict: OnceCell<Engine>,
 }
 
-/// Prepares the engines for so many calls at once, with the cache if it can be used.
+/// Prepares engines for this many concurrent calls, with the cache if it can be used.
 pub(crate) fn engines<'a>(
     printer: &'a Printer,
     global: &Global,
@@ -54,8 +54,8 @@ pub(crate) fn engines<'a>(
 ) -> Result<Engines<'a>, Failure> {
     let builder = telling(printer, builder(env::own_program(), global.compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // A cell for each call, and as many again: a tenant leaves as many as it has to the others of
-    // the configuration.
+    // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
+    // as it holds.
     let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
     let builder = builder.egress(hinting(printer, config.egress(), proxy_hint(config)));
@@ -73,7 +73,7 @@ pub(crate) fn engines<'a>(
         Some(Date(date)) => builder.now(date),
         None => builder,
     };
-    // For a single call optimised code would come too late, and where it is not kept no later call
+    // Optimised code would be ready too late for a single call, and without a cache no later call
     // has it.
     let keeping_nothing =
         if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
@@ -92,22 +92,22 @@ pub(crate) fn engines<'a>(
 }
 
 impl Engines<'_> {
-    /// The same, which do nothing that a tool asks for, and note it.
+    /// Makes the engines perform a dry run: they record the tool's requests and execute none.
     pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
         self.builder = self.builder.dry_run(recorder.clone());
         self.keeping_nothing = self.keeping_nothing.dry_run(recorder.clone());
         self
     }
 
-    /// Places cells in the caller's task. A single call has no neighbour: on threads of less
-    /// urgency, a busy machine would end it at its time limit.
+    /// Places cells in the caller's task. A single call competes with no other call of this
+    /// process. On low-priority threads, a busy machine would end it at its time limit.
     pub(crate) fn inline(mut self) -> Self {
         self.builder = self.builder.placement(Placement::Inline);
         self.keeping_nothing = self.keeping_nothing.placement(Placement::Inline);
         self
     }
 
-    /// The same with this hint where a request of a tool gets no connection.
+    /// Sets the hint for a tool's request that gets no connection.
     pub(crate) fn with_proxy_hint(mut self, config: &Config, hint: Option<String>) -> Self {
         let egress = hinting(self.printer, config.egress(), hint);
         self.builder = self.builder.egress(egress.clone());
@@ -115,11 +115,11 @@ impl Engines<'_> {
         self
     }
 
-    /// The engine whose cells are kept apart as far as this.
+    /// Returns the engine for this isolation of cells.
     pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
         let (kept, kind) = match isolation {
             Isolation::Pooled => (&self.pooled, toolcell::Isolation::Pooled),
-            // A process has strict cells too.
+            // A worker process has strict cells too.
             Isolation::Strict | Isolation::Process => (&self.strict, toolcell::Isolation::Strict),
         };
         match kept.get() {
@@ -146,14 +146,14 @@ impl Engines<'_> {
     }
 }
 
-/// The engine's settings. Without a program for the child there is no engine: what a stranger made
-/// to stall a compiler would stall this process.
+/// Returns the engine's settings. The child's program is required: in this process, a component
+/// made to stall the compiler would stall the command.
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
     let worker = known(worker, "compile in a separate process")?;
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
-/// Makes an engine tell when it compiles what takes long, where no spinner can be drawn.
+/// Makes an engine print a note when it compiles a large component and no spinner can be drawn.
 pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilder {
     let printer = printer.clone();
     builder.on_compile(move |bytes| {
@@ -166,8 +166,8 @@ pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilde
     })
 }
 
-/// The hint for requests without a proxy where the environment names one. Its line can be pasted,
-/// and shows no password.
+/// Returns the hint for requests without a proxy, if the environment names one. Its line can be
+/// pasted, and has no password.
 pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
     let (variable, value) = env::proxy()?;
     let line = match Proxy::new(&value) {
@@ -181,7 +181,7 @@ pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
     ))
 }
 
-/// Makes the first request without a connection print this hint, once in this process.
+/// Prints this hint at the first request without a connection, once in this process.
 pub(crate) fn hinting(printer: &Printer, egress: Egress, hint: Option<String>) -> Egress {
     static ONCE: Once = Once::new();
     let Some(hint) = hint else { return egress };
@@ -198,7 +198,7 @@ pub(crate) fn compile_worker(
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
-/// The file of this program, which is needed for such a purpose.
+/// Returns the file of this program, or the error that it is needed for this purpose.
 pub(crate) fn known(
     program: io::Result<PathBuf>,
     purpose: &'static str,
@@ -226,7 +226,7 @@ pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
     dir
 }
 
-/// Loads a component under these grants, with a spinner where that takes long.
+/// Loads a component under these grants, with a spinner if that takes long.
 pub(crate) async fn load(
     printer: &Printer,
     engine: &Engine,
@@ -242,8 +242,8 @@ pub(crate) async fn load(
     Ok(loaded)
 }
 
-/// Waits until the component is optimised, or cannot be, which is kept for later commands; with a
-/// spinner likewise.
+/// Waits until the component is optimised, or cannot be, and shows a spinner if that takes long.
+/// The result is cached for later commands.
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
     let size = component.examination().size;
     if component.code() == Code::Quick && size > SMALL {
@@ -255,7 +255,7 @@ pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &P
     patiently(printer, "optimising", path, component.optimised()).await
 }
 
-/// Waits, after a moment with a spinner.
+/// Waits for the work, and shows a spinner after [`PATIENCE`].
 async fn patiently<T>(
     printer: &Printer,
     doing: &str,

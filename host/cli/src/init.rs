@@ -1,7 +1,7 @@
 //! `toolcell init`: writes a commented `toolcell.toml` that names the components of its folder.
 //!
-//! Invariants: a file that exists is never changed; what is written is a valid configuration, and
-//! so is each of its examples (`tests/command/init.rs`).
+//! Invariants: an existing file is never changed. The new file is a valid configuration, and so is
+//! each of its examples (`tests/command/init.rs`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,23 +21,23 @@ use crate::printer::Printer;
 use crate::units::counted;
 use crate::{config, env};
 
-/// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the
-/// examples are about.
+/// The file, with `COMPONENTS` for the sections of components and `NAME` for the component of the
+/// examples.
 const TEMPLATE: &str = include_str!("init.toml");
-/// The component of the examples where the folder has none.
+/// The component of the examples if the folder has none.
 const EXAMPLE: &str = "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
-/// How a component in binary form begins. A core module has another version.
+/// The first bytes of a component in binary form. A core module has another version.
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
 /// A file that gets a section.
 struct Found {
-    /// As the configuration names it.
+    /// The path in the configuration.
     file: String,
-    /// What it is used as, if it does not describe its tools itself: `functions` or `command`.
+    /// The value of `as`, if the file does not describe its tools itself: `functions` or `command`.
     kind: Option<&'static str>,
 }
 
-/// Writes the file, and tells the next commands.
+/// Writes the file, and prints the next commands.
 pub(crate) fn init(
     printer: &Printer,
     global: &Global,
@@ -86,7 +86,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         |mut file| {
             let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
             if written.is_err() {
-                // Half a configuration would be in the way of the next `init`.
+                // An incomplete configuration would block the next `init`.
                 let _ = fs::remove_file(path);
             }
             written
@@ -106,7 +106,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// The components of a folder by their names, and its programs for WASI preview 1.
+/// Returns the folder's components and its programs for WASI preview 1, by name.
 fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -120,24 +120,24 @@ fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
     Ok(found)
 }
 
-/// What this file is, if it is a component or a program. What cannot be read is none.
+/// Returns the file if it is a component or a program; none if it cannot be read.
 fn component(path: &Path) -> Option<Found> {
     let file = path.file_name()?.to_str()?.to_owned();
     let is_readable = |path: &Path| {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT)
     };
-    // A pipe of this name would wait for its writer.
+    // Reading a pipe of this name would wait for its writer.
     if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
         return None;
     }
     let bytes = fs::read(path).ok()?;
     let kind = Examination::of(&bytes).ok().and_then(|examination| examination.proposal());
-    // A damaged component is named too: `check` says what is wrong with it.
+    // A damaged component is included too: `check` reports its fault.
     (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(Found { file, kind })
 }
 
-/// The name of a file's component: its stem in the characters of names, with a number if another
-/// has the same.
+/// Returns the name for a file's component: the stem of the file's name in the characters of
+/// component names, with a number if the name is taken.
 fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
@@ -152,7 +152,7 @@ fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
     names.find(|name| !taken.contains_key(name)).unwrap_or_default()
 }
 
-/// The text of the configuration.
+/// Returns the text of the configuration.
 fn text(found: &BTreeMap<String, Found>) -> String {
     let section = |(name, Found { file, kind }): (&String, &Found)| {
         let kind = kind.map(|kind| format!("as = {}\n", toml_text(kind))).unwrap_or_default();
@@ -166,6 +166,6 @@ fn text(found: &BTreeMap<String, Found>) -> String {
         format!("{about}{}", sections.join("\n"))
     };
     let name = found.keys().next().map_or("notes", String::as_str);
-    // The name first: a component may be called like the place of the others.
+    // `NAME` is replaced first: a component may be called `COMPONENTS`.
     TEMPLATE.replace("NAME", name).replacen("COMPONENTS\n", &format!("{sections}\n"), 1)
 }

@@ -1,6 +1,6 @@
-//! `toolcell inspect`: what a component offers and what it asks for, whatever it is granted.
+//! `toolcell inspect`: shows the tools and imports of a component, whatever it is granted.
 //!
-//! Invariants: no tool is called; what cannot be loaded is shown as far as it can be.
+//! Invariants: no tool is called. A component that cannot be loaded is shown as far as possible.
 
 mod contents;
 pub(crate) mod lint;
@@ -26,34 +26,35 @@ pub(crate) use contents::brought_by;
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
 
-/// What is shown.
+/// The facts that are shown.
 struct Seen<'a> {
     chosen: &'a Chosen<'a>,
     examination: &'a Examination,
     contents: &'a Contents,
     signer: Option<&'a Signer>,
     kind: &'a ComponentKind,
-    /// The imports that have to be granted, and those that would have to be if nothing were.
+    /// `missing`: imports that have to be granted. `barred`: those that would have to be if no
+    /// grant existed.
     missing: &'a [String],
     barred: &'a [String],
     grants: &'a Grants,
-    /// The tool that is shown; absent: all of them.
+    /// The tool that is shown; absent: all tools.
     tool: Option<&'a str>,
 }
 
 impl Seen<'_> {
-    /// The shown definitions as the component gives them.
+    /// Returns the shown definitions as the component gives them.
     fn described<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
         component.described().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
     }
 
-    /// The definitions that are shown.
+    /// Returns the shown definitions.
     fn shown<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
         component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
     }
 }
 
-/// Shows it.
+/// Runs the command: examines the component, loads it if possible, and prints the facts.
 pub(crate) async fn inspect(
     printer: &Printer,
     global: &Global,
@@ -156,8 +157,8 @@ pub(crate) async fn inspect(
     Ok(ExitStatus::Ok)
 }
 
-/// What a component could be used as that describes no tools itself, and of which no configuration
-/// says what it is.
+/// Returns the possible kind of a component that describes no tools itself, if no configuration
+/// states its kind.
 fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentKind> {
     let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
     Some(if word == ComponentKind::Functions.word() {
@@ -167,8 +168,8 @@ fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentK
     })
 }
 
-/// Warns of what in a definition seems to be written to steer a model, and of what is not enforced;
-/// `of` names its component, where that is not clear.
+/// Warns of texts in a definition that seem written to steer a model, and of parts that are not
+/// enforced. `of` names the component if that is not clear.
 pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     for problem in tool.unenforced() {
         printer.note("warning", &format!("{of}{}: {}", tool.name, clean::shown(&problem)));
@@ -182,7 +183,8 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     }
 }
 
-/// Names of the imports that have to be granted before a component with these tools can be called.
+/// Returns the names of the imports that have to be granted before a component with these tools can
+/// be called.
 pub(crate) fn missing<'a>(
     examination: &'a Examination,
     tools: impl IntoIterator<Item = &'a Definition>,
@@ -242,7 +244,7 @@ fn to_json(
     Ok(shown)
 }
 
-/// What a tool may do with what its component is granted.
+/// Returns the effective grants of a tool.
 fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
     let rights = Rights::new(chosen.grants().into(), tool);
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
@@ -273,7 +275,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         let memory = if component.is_pooled() { "" } else { "; memory is allocated for each call" };
         facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
-    // The error that follows says why.
+    // The error that follows has the reason.
     let without = contents::without_grants_shown(examination, barred);
     facts.push(row(
         "without grants",
@@ -315,8 +317,9 @@ fn tier(code: Code) -> &'static str {
     }
 }
 
-/// The imports of a component and what each means, in lines. `missing` names those that are not
-/// granted; `contents` tells which modules have an import that is not the author's own.
+/// Returns the imports of a component with their meaning, in lines. `missing` are the names of
+/// those that are not granted. `contents` tells which modules have an import that the author's
+/// module does not have.
 pub(crate) fn imports(
     seen: &Examination,
     missing: &[String],
@@ -356,7 +359,7 @@ pub(crate) fn imports(
     text.join("\n")
 }
 
-/// A tool as a person reads it: what it does, takes, returns, claims and needs.
+/// Returns the text about a tool: its description, parameters, output, hints and needs.
 pub(crate) fn tool(definition: &Definition) -> String {
     let mut text = vec![format!("tool {}", definition.name)];
     if !definition.description.trim().is_empty() {

@@ -1,11 +1,10 @@
-//! What ends a command before its time: Ctrl-C and its like. And what has to be tidied up whenever
-//! one ends.
+//! Handles Ctrl-C, SIGTERM and SIGHUP, and removes temporary files whenever a command ends.
 //!
-//! Invariants: the process ends as the signal would have ended it, so that a shell sees which it
-//! was, and its temporary files go first; calls are asked to end, and are ended by force after
-//! [`GRACE`], so that each has its result; a run that is given up has [`FLUSH`] to print what came
-//! of its calls; a signal that was ignored when the command began stays ignored (`nohup`, jobs in
-//! the background of a script).
+//! Invariants: the process ends by the default action of the signal, so that a shell sees which one
+//! it was; its temporary files are removed first. Calls are asked to end, and ended by force after
+//! [`GRACE`], so that each has its result. A run that is given up has [`FLUSH`] to print the
+//! messages of its calls. A signal that was ignored when the command began stays ignored (`nohup`,
+//! background jobs of a script).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,53 +21,54 @@ use toolcell::{AbortSignal, TemporaryDirectory, remove_tree};
 use crate::files;
 use crate::printer::Printer;
 
-/// Time for a call that was asked to end: less than a person or a supervisor waits before something
-/// stronger comes.
+/// Grace period of a call that was asked to end: less than a person or a supervisor waits before a
+/// stronger signal.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// Time after that for what came of the calls that were ended by force. Then the run is given up.
+/// Time after the grace period for the results of calls that were ended by force. Then the run is
+/// given up.
 const LAST: Duration = Duration::from_secs(1);
-/// Time for a run that is given up to print the messages of its calls. A reader who does not read
-/// gets what fits a pipe.
+/// Time in which a run that is given up prints the messages of its calls. A reader that does not
+/// read gets as much as fits a pipe.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Attempts at removing what cells that still run may be adding to: three seconds, because they
-/// have the lowest priority on a machine that is busy.
+/// Attempts to remove a directory to which running cells may still write: three seconds in all,
+/// because the cells have the lowest priority on a busy machine.
 const ATTEMPTS: usize = 150;
-/// Time between two of them.
+/// Time between two attempts.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// One per process. Cheap to clone.
+/// The signal handling of this process; one instance. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Interrupt(Arc<State>);
 
 struct State {
     printer: Printer,
-    /// That the calls that are being made should end.
+    /// Raised when running calls should end.
     wish: AbortSignal,
-    /// A caller listens to it.
+    /// True while a caller listens to `wish`.
     asked: AtomicBool,
     /// Time that a server gives its calls, while there is one.
     drains: Mutex<Option<Duration>>,
-    /// That what runs is not waited for any longer.
+    /// Raised when the run is no longer waited for.
     given_up: AbortSignal,
-    /// A run listens to that, and prints its messages then.
+    /// True if a run listens to `given_up` and then prints its messages.
     flushes: AtomicBool,
     /// Held by the thread that ends the process.
     ending: Mutex<Ending>,
 }
 
 struct Ending {
-    /// Where this process and its children have their temporary files.
+    /// Directory of the temporary files of this process and its children.
     temporary: Option<TemporaryDirectory>,
     signal: Option<i32>,
 }
 
 impl Interrupt {
-    /// Listens to signals from here on, and keeps temporary files in a directory of this process's
-    /// own: neither cells that still run nor children that are killed tidy up.
+    /// Starts to listen for signals. Moves temporary files to a directory of this process's own,
+    /// because neither running cells nor killed children remove theirs.
     pub(crate) fn begin(printer: &Printer) -> Self {
-        // What commands have left that were killed.
+        // Removes directories that killed commands left behind.
         TemporaryDirectory::collect();
-        // Without one, what needs it says so.
+        // If the directory cannot be created, the code that needs it reports the error.
         let temporary = TemporaryDirectory::new()
             .ok()
             .filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
@@ -83,7 +83,7 @@ impl Interrupt {
         }));
         let heard = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !files::ignores(*signal));
         let (heard, listening) = (heard.collect::<Vec<_>>(), interrupt.clone());
-        // Signals that no thread hears end the process as ever.
+        // If the thread does not start, signals have their default action.
         let (begun, begins) = mpsc::channel::<()>();
         let hear = move || {
             let signals = Signals::new(heard);
@@ -91,40 +91,41 @@ impl Interrupt {
             signals.map(|signals| listening.hear(signals))
         };
         drop(thread::Builder::new().name("toolcell-signals".into()).spawn(hear));
-        // Until it listens: a signal that comes while a call runs is heard, however busy the
-        // machine is.
+        // Waits until the thread listens, so that a signal during a call is handled, however busy
+        // the machine is.
         let _ = begins.recv();
         interrupt
     }
 
-    /// Raised by the first signal from here on, to end the calls; the next signal ends the process.
+    /// Returns a signal for the running calls. The first process signal from here on raises it; the
+    /// next one ends the process.
     pub(crate) fn wish(&self) -> AbortSignal {
         self.0.asked.store(true, Ordering::SeqCst);
         self.0.wish.clone()
     }
 
-    /// The same for a server, which gives its calls this long by itself. The next signal ends the
-    /// process.
+    /// Returns the signal for a server, which itself gives its calls this long. The next process
+    /// signal ends the process.
     pub(crate) fn drain(&self, time: Duration) -> AbortSignal {
         *self.0.drains.lock() = Some(time);
         self.wish()
     }
 
-    /// Tells that the server has ended in order: the process ends as one that is done, and not by
-    /// the signal.
+    /// Records that the server has shut down in order: the process ends normally, and not by the
+    /// signal.
     pub(crate) fn drained(&self) {
         self.0.ending.lock().signal = None;
     }
 
-    /// Tells that no call is being made any more, until the next [`wish`](Self::wish): a signal
-    /// ends the process at once.
+    /// Records that no call runs until the next [`wish`](Self::wish): a signal ends the process at
+    /// once.
     pub(crate) fn idle(&self) {
         self.0.asked.store(false, Ordering::SeqCst);
     }
 
-    /// Raised when the run is given up, by the second signal or some time after [`GRACE`]. Who asks
-    /// for it prints what there is then, and has [`FLUSH`] for that; without a run that asks, the
-    /// process ends instead.
+    /// Returns a signal that is raised when the run is given up: by the second process signal, or
+    /// some time after [`GRACE`]. The run then has [`FLUSH`] to print its messages. If no run asked
+    /// for this signal, the process ends instead.
     pub(crate) fn given_up(&self) -> AbortSignal {
         self.0.flushes.store(true, Ordering::SeqCst);
         self.0.given_up.clone()
@@ -158,7 +159,7 @@ impl Interrupt {
         }
     }
 
-    /// Ends the process once the run has printed its messages, or at once where no run would.
+    /// Ends the process once the run has printed its messages, or at once if no run listens.
     fn give_up(&self) {
         if !self.0.flushes.load(Ordering::SeqCst) {
             return self.end();
@@ -178,7 +179,7 @@ impl Interrupt {
         drop(thread::Builder::new().name("toolcell-grace".into()).spawn(waits));
     }
 
-    /// Removes what is temporary, and ends the process where a signal said so.
+    /// Removes temporary files, and ends the process if a signal was received.
     pub(crate) fn end(&self) {
         let mut ending = self.0.ending.lock();
         if let Some(temporary) = ending.temporary.take() {
@@ -193,8 +194,8 @@ impl Interrupt {
 
 fn remove(path: &Path) {
     for _ in 0..ATTEMPTS {
-        // A cell, or a child that dies, may write to it meanwhile, or remove what is in it: that is
-        // an error too, and the rest is there still.
+        // A cell or a dying child may write to the directory or remove entries at the same time.
+        // That is an error too, and the rest is still there.
         if remove_tree(path).is_ok() || !path.exists() {
             return;
         }

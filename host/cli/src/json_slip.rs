@@ -1,20 +1,22 @@
-//! JSON as a person types it by mistake: single quotes, names and words without quotes, a comma too
-//! many.
+//! Repairs JSON with typing mistakes: single quotes, names and words without quotes, an extra
+//! comma.
 //!
-//! In: a text that is not JSON. Out: the JSON that was probably meant, for a hint.
-//! Invariants: a hint only, never used as arguments; bounded in size and depth.
+//! In: a text that is not JSON.
+//! Out: the JSON that was probably meant, for a hint.
+//! Invariants: the result is for a hint only, never used as arguments. Size and depth are bounded.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use serde_json::{Map, Value};
 
-/// Bytes of a text that is looked at: a hint is one line.
+/// Bytes of a text that is parsed: a hint is one line.
 const MAX_TEXT: usize = 500;
 /// Levels of objects and arrays.
 const MAX_DEPTH: usize = 16;
 
-/// The object that a text probably means. `None` for a text that is JSON, or too far from it.
+/// Returns the object that a text probably means. `None` for a text that is JSON, or too far from
+/// it.
 pub(crate) fn meant(text: &str) -> Option<Value> {
     if text.len() > MAX_TEXT || serde_json::from_str::<Value>(text).is_ok() {
         return None;
@@ -34,7 +36,7 @@ impl Reader<'_> {
         while self.chars.next_if(|c| c.is_whitespace()).is_some() {}
     }
 
-    /// Whether this comes next; if so it is read.
+    /// Skips white space and reads this character. Returns false if another one comes next.
     fn takes(&mut self, wanted: char) -> bool {
         self.space();
         self.chars.next_if_eq(&wanted).is_some()
@@ -71,20 +73,20 @@ impl Reader<'_> {
             "None" | "undefined" => Value::Null,
             word => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
         };
-        // A number that JSON cannot have, such as `1e400` or `0x10`, is no text.
+        // A number that JSON cannot have, such as `1e400` or `0x10`, does not count as a text.
         let is_number =
             text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
         let value = if is_quoted { Value::from(text.as_str()) } else { word() };
         (is_quoted || !is_number || !value.is_string()).then_some(value)
     }
 
-    /// A comma, or the end that follows.
+    /// Reads a comma, or finds the end.
     fn separator(&mut self, end: char) -> Option<()> {
         let is_apart = self.takes(',') || self.chars.peek() == Some(&end);
         is_apart.then_some(())
     }
 
-    /// A text in quotes of any kind, or a bare word, and whether it has quotes.
+    /// Reads a text in quotes of any kind, or a bare word. Returns it with true if it has quotes.
     fn text(&mut self) -> Option<(String, bool)> {
         self.space();
         let mut text = String::new();
@@ -112,7 +114,7 @@ impl Reader<'_> {
     }
 }
 
-/// The character of an escape of one letter.
+/// Returns the character of a one-letter escape.
 fn escaped(letter: char) -> Option<char> {
     match letter {
         'n' => Some('\n'),
@@ -135,7 +137,7 @@ mod tests {
             ("{'name': 'Ada'}", json!({"name": "Ada"})),
             (r#"{"name": "Ada",}"#, json!({"name": "Ada"})),
             (r#"{name: "Ada", n: 3}"#, json!({"name": "Ada", "n": 3})),
-            // What is left after the shell has taken the quotes.
+            // The rest after the shell has removed the quotes.
             (
                 "{name: Ada Lovelace, ok: true, all: [1, two,]}",
                 json!({"name": "Ada Lovelace", "ok": true, "all": [1, "two"]}),

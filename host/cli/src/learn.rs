@@ -1,10 +1,10 @@
-//! `toolcell learn`: what a tool asks for in a dry run, as a configuration to be pasted.
+//! `toolcell learn`: performs a dry run of a tool and prints the grants that it needs.
 //!
-//! In: a tool, arguments, what is granted already. Out: the smallest grants for what it asked for
-//! beyond that.
-//! Invariants: nothing is changed, and nothing leaves that is not granted; of what is granted only
-//! what reads is used, and only where the user approved it; no secret is looked at; what the tool
-//! asked for is text of a stranger.
+//! In: a tool, arguments, the existing grants.
+//! Out: the smallest additional grants for the tool's requests.
+//! Invariants: nothing is changed, and no request without a grant is sent. Existing grants are used
+//! for reading only, and only if the user approved them. No value of a secret is read. The tool's
+//! requests are untrusted text.
 
 mod changed;
 mod undeclared;
@@ -37,30 +37,31 @@ use crate::{clean, components, host, remedy};
 use changed::Changed;
 use undeclared::undeclared;
 
-/// Denials that are kept: a tool can ask a hundred thousand times.
+/// The most denials that are kept: a tool can make a hundred thousand requests.
 const MAX_DENIALS: usize = 1000;
-/// Runs of the tool, each with the files that the one before looked for.
+/// The most runs of the tool. Each has the files that the one before looked for.
 const MAX_RUNS: usize = 16;
-/// Paths of a directory that are named.
+/// Paths of a directory that are listed.
 const MAX_PATHS: usize = 5;
 
-/// What a dry run showed.
+/// The result of a dry run.
 #[derive(Default)]
 struct Learned {
-    /// What would be granted beyond what is.
+    /// The grants that are missing.
     asked: Suggestion,
-    /// What is granted already.
+    /// Requests that are granted already.
     granted: BTreeSet<String>,
-    /// What is not granted to its component, or not left to the tool or the tenant.
+    /// Requests that the component's grants, or the sections of the tool and the tenant, do not
+    /// allow.
     denied: Vec<Request<'static>>,
-    /// What of it is granted to its component.
+    /// The requests among them that the component's grants do allow.
     narrowed: BTreeSet<String>,
-    /// Files and variables that it would not get, each with the directory or the variable that
-    /// would be granted. In a dry run they are there, so that no denial is told.
+    /// Files and variables that a real call would not get, each with the directory or the variable
+    /// to grant. A dry run provides them, so that there is no event of a denial.
     tried: Vec<(String, Denial)>,
 }
 
-/// Learns.
+/// Runs the command.
 pub(crate) async fn learn(
     printer: &Printer,
     global: &Global,
@@ -114,7 +115,7 @@ pub(crate) async fn learn(
                 }
             }
         });
-    // All runs begin within the time of one call.
+    // All runs begin within the time limit of one call.
     let until = Instant::now() + args.limits.over(chosen.limits).timeout;
     let mut result;
     let mut runs = 0;
@@ -261,7 +262,7 @@ pub(crate) async fn learn(
     {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
-    // CPython reads all of them when it starts, whatever the tool does.
+    // CPython reads all variables when it starts, whatever the tool does.
     let is_python = chosen
         .bytes()
         .is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
@@ -302,7 +303,8 @@ pub(crate) async fn learn(
     Ok(ExitStatus::Ok)
 }
 
-/// What of grants a tenant is left as a whole. A kind that is narrowed is used by stand-ins only.
+/// Returns the grants without the kinds that the tenant's section narrows. For those, stand-ins
+/// answer.
 fn left_whole(mut grants: Grants, overlay: &Overlay) -> Grants {
     if overlay.http.is_some() {
         grants.http.clear();
@@ -316,17 +318,18 @@ fn left_whole(mut grants: Grants, overlay: &Overlay) -> Grants {
     grants
 }
 
-/// What is known of the hosts that are asked for.
+/// Facts about the hosts of the requests.
 #[derive(Default)]
 struct Hosts {
     /// The grant of a request to a host on a private network, by request.
     private: BTreeMap<String, HttpRule>,
-    /// A host's name was not looked up, or has no address.
+    /// True if the name of a host was not looked up, or has no address.
     is_unknown: bool,
 }
 
-/// Looks at the hosts that are asked for. A name that the tool made can hold what it read, and a
-/// lookup would send that away: only a name from its definition or the arguments is looked up.
+/// Resolves the hosts of the requests. A name that the tool computed can contain data that it read,
+/// and a lookup would send that data away: only a name in the tool's definition or arguments is
+/// looked up.
 async fn hosts(
     definition: &Definition,
     arguments: &str,
@@ -358,7 +361,7 @@ async fn hosts(
     hosts
 }
 
-/// The sections that narrow the call, each with the lists that allow what was asked for.
+/// Returns the sections that narrow the call, each with the lists that allow the requests.
 fn sections(
     config: &Config,
     (component, tool): (Option<&str>, &str),
@@ -377,7 +380,7 @@ fn sections(
         .collect()
 }
 
-/// Whether a tool asked for anything of what it declares with this need.
+/// Returns true if the tool made a request that this need covers.
 fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
     let mut alone = definition.clone();
     alone.needs = vec![need.clone()];
@@ -394,8 +397,8 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
         || recorded.environment && need.kind == "environment"
 }
 
-/// Divides what a tool asked for into what is granted and what is not. Told apart from both are
-/// requests whose rules are to be changed.
+/// Divides the requests of a tool into granted and denied ones. Requests whose rules are to be
+/// changed are in neither set.
 fn learned(
     rights: &Rights,
     definition: &Definition,
@@ -422,7 +425,7 @@ fn learned(
     for request in &recorded.requests {
         judge(request, &mut |asked| {
             asked.add(request);
-            // Where a secret goes is known from the requests that it was put into.
+            // The destinations of a secret are those of the requests that contained it.
             if let Request::Secret { name } = request {
                 match recorded.secrets.get(name.as_ref()) {
                     Some(places) => places.iter().for_each(|(method, target)| {
@@ -456,7 +459,7 @@ fn learned(
     Learned { tried, ..learned }
 }
 
-/// The denial of a request that the operator could allow.
+/// Returns the denial of a request that the operator could allow.
 fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
     match rights.allows(request) {
         Decision::Denied(denial)
@@ -468,7 +471,7 @@ fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
     }
 }
 
-/// How a call ended that did not end well, in a few words.
+/// Returns a short description of a call's failure; none if it did not fail.
 fn ending(result: &CallResult) -> Option<String> {
     match result {
         CallResult::Outcome(Outcome::Error(error)) => {

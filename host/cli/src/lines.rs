@@ -1,9 +1,9 @@
-//! Source lines of a trap, looked up in a process of its own: this command starts itself again, as
+//! Finds the source lines of a trap in a process of its own: this command starts itself again, as
 //! the child.
 //!
-//! Debug information of a stranger can be made so that reading it takes any amount of time and
-//! memory. The child has limits for both, and an empty environment; what it does not find in time
-//! is not shown.
+//! Debug information of an untrusted component can be made so that reading it takes any amount of
+//! time and memory. The child has limits for both, and an empty environment. Lines that it does not
+//! find in time are not shown.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -22,15 +22,15 @@ use crate::env;
 const MEMORY: u64 = 1 << 30;
 /// Seconds of processor time of the child.
 const SECONDS: u64 = 2;
-/// How long the child is waited for.
+/// Time that the parent waits for the child.
 const WAIT: Duration = Duration::from_secs(3);
 /// Bytes of a component that the child reads.
 const COMPONENT: u64 = 64 << 20;
 /// Bytes of the child's answer that are read: 24 places with their names.
 const ANSWER: u64 = 16 << 10;
 
-/// The author's places of these positions, innermost first. None if the component has no debug
-/// information, or if the lookup fails: the lines are an addition to what is printed without them.
+/// Returns the source places of these positions, innermost first. Empty if the component has no
+/// debug information, or if the lookup fails: the rest of the error is printed anyway.
 pub(crate) fn find(component: Vec<u8>, frames: &[Frame]) -> Vec<SourceLine> {
     if frames.is_empty() {
         return Vec::new();
@@ -52,7 +52,7 @@ fn answer(component: Vec<u8>, frames: &[Frame]) -> io::Result<Vec<u8>> {
         return Ok(Vec::new());
     };
     let (send, receive) = mpsc::channel();
-    // Both end with the child.
+    // Both threads end with the child.
     std::thread::spawn(move || input.write_all(&component));
     std::thread::spawn(move || {
         let mut answer = Vec::new();
@@ -64,7 +64,8 @@ fn answer(component: Vec<u8>, frames: &[Frame]) -> io::Result<Vec<u8>> {
     answer
 }
 
-/// The child's side: the component is on standard input, the answer is JSON on standard output.
+/// Runs in the child: reads the component from standard input, and writes the answer as JSON to
+/// standard output.
 pub(crate) fn work(frames: &[String]) -> io::Result<()> {
     for (resource, most) in [(Resource::As, MEMORY), (Resource::Cpu, SECONDS)] {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;

@@ -15,7 +15,7 @@ use crate::{components, host, inspect, table};
 /// Characters of a tool's first sentence.
 const SENTENCE: usize = 100;
 
-/// Lists them. A component that cannot be used does not keep the others from being listed.
+/// Runs the command. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(
     printer: &Printer,
     global: &Global,
@@ -86,8 +86,7 @@ pub(crate) async fn list(
     Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
 }
 
-/// The component as it can be listed, also one that is not granted what it imports, and what its
-/// author could improve.
+/// Loads a component without grants. Returns it with the findings for its author.
 async fn shown(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -105,7 +104,7 @@ async fn shown(
     Ok((component, findings))
 }
 
-/// Up to the first full stop that ends a sentence, or as much as fits a line.
+/// Returns the first sentence, or as much of it as fits a line.
 fn first_sentence(description: &str) -> String {
     let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = text.find(". ").map_or(text.len(), |end| end + 1);

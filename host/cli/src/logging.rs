@@ -1,9 +1,8 @@
-//! The diagnostic log: `tracing` to standard error, quiet unless asked; and what is said of a
-//! panic.
+//! The diagnostic log on standard error (`tracing`), and the message for a panic.
 //!
-//! Invariants: unless it is asked for, only what toolcell itself says is told: a library's warning
-//! about a client that breaks off is not; of a panic the place is told, and nothing of its words,
-//! in which there may be a stranger's, or a secret.
+//! Invariants: by default only toolcell's own warnings are printed, not those of libraries, for
+//! example about a client that disconnects. Of a panic only the place is printed, because its
+//! message may contain untrusted text or a secret.
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -15,8 +14,8 @@ use crate::env;
 use crate::printer::Printer;
 use crate::traces::Traces;
 
-/// Starts it, and the export of spans, which it does not narrow. `TOOLCELL_LOG` overrides `-v` and
-/// `-q`.
+/// Starts the log, and the export of spans, which the log's filter does not affect. `TOOLCELL_LOG`
+/// overrides `-v` and `-q`.
 pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
     let quiet = Targets::new().with_default(Level::ERROR).with_target("rmcp", LevelFilter::OFF);
     let warnings = Targets::new().with_default(Level::WARN);
@@ -43,7 +42,7 @@ pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
     tracing_subscriber::registry().with(lines).with(traces.layer()).init();
 }
 
-/// Tells where this program has a mistake, on whichever thread it is met.
+/// Prints the place of a panic, on whichever thread it happens.
 pub(crate) fn tell_panics(printer: &Printer) {
     let printer = printer.clone();
     std::panic::set_hook(Box::new(move |panic| {
@@ -60,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells this test that it is the one who panics.
+    /// Set for the child process in which this test panics.
     const PANICS: &str = "TOOLCELL_TEST_PANICS";
 
     #[test]

@@ -1,10 +1,9 @@
-//! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit
-//! status.
+//! The command `toolcell`: command line → [`args`] → one command → [`printer`] and an exit status.
 //!
-//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes,
-//! only [`env`] and the libraries read the environment, only [`files`] and the libraries read
-//! files, [`stand_in`] and the libraries write them; a stranger's text is made harmless before a
-//! terminal sees it.
+//! Invariants: data on standard output, everything else on standard error. Only [`printer`] writes
+//! output. Only [`env`] and the libraries read the environment, only [`files`] and the libraries
+//! read files, [`stand_in`] and the libraries write them. Untrusted text is made harmless before it
+//! reaches a terminal.
 
 mod approve;
 mod args;
@@ -70,7 +69,7 @@ use traces::Traces;
 
 fn main() -> ExitCode {
     core_dumps::off();
-    // Standard output may be a file with a limit.
+    // Standard output may be a file with a size limit.
     toolcell::survive_file_size_limit();
     args::complete::answer();
     let printer = Printer::new();
@@ -137,12 +136,13 @@ fn dispatch(
             Ok(ExitStatus::Ok)
         }
         Command::WorkerProcess(args) => worker_process::work(printer, &global, &args, &waiting),
-        // Answered by `main`, before there is a printer's worth of set-up.
+        // `main` handles them before any set-up.
         Command::CompileWorker { .. } | Command::LinesWorker { .. } => Ok(ExitStatus::Failed),
     }
 }
 
-/// A command whose result would be lost does not run.
+/// Returns the failure of an unusable standard output: a command whose result would be lost does
+/// not run.
 fn unprintable() -> Option<Failure> {
     let fault = stdout::fault()?;
     Some(Failure::file(

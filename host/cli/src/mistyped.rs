@@ -1,7 +1,8 @@
-//! A command line that is no call of a command: help, the version, or what was wrong with it.
+//! Handles a command line without a command to run: help, the version, or a usage error.
 //!
-//! In: the parser's error. Out: its words, tips included, and a hint in the place of its last line.
-//! Invariants: the hidden command is not spoken of.
+//! In: the parser's error.
+//! Out: its text and tips, with our hint in place of its last line.
+//! Invariants: the hidden commands are not mentioned.
 
 use std::ffi::OsString;
 
@@ -15,13 +16,13 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// The parser's last line, which our hint replaces: it does not say of which command.
+/// The parser's last line. Our hint replaces it, because the line does not name the command.
 const LAST_LINE: &str = "For more information, try '--help'.";
-/// How the parser begins its tips.
+/// The prefix of the parser's tips.
 const TIP: &str = "tip: ";
 
-/// Reads the command line. The parser takes a word such as `-5` for an option: after an option it
-/// is read as that one's value.
+/// Parses the command line. The parser takes a word such as `-5` for an option; after an option, it
+/// is parsed again as that option's value.
 pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     Args::try_parse_from(&words).or_else(|error| {
         let Some(joined) = with_negative(&words, &error) else { return Err(error) };
@@ -32,8 +33,7 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     })
 }
 
-/// The words with the negative number that the parser did not expect joined to the option before
-/// it.
+/// Joins an unexpected negative number with the option before it. None if that is not the error.
 fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let wrong = unknown_option(error)?;
     wrong.strip_prefix('-')?.chars().next().filter(char::is_ascii_digit)?;
@@ -47,7 +47,7 @@ fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString
     Some([&words[..at - 1], &[joined], &words[at + 1..]].concat())
 }
 
-/// The word that the parser took for an option that there is not.
+/// Returns the word that the parser took for an unknown option.
 fn unknown_option(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::UnknownArgument => {
@@ -57,18 +57,18 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// How an argument of the tool is typed that was typed as an option: `--name Ada` of `run` and
+/// Returns the hint for a tool's argument that was typed as an option: `--name Ada` of `run` and
 /// `learn`.
 fn as_member(error: &clap::Error) -> Option<String> {
     let words: Vec<_> = env::args().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_call = command().first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));
-    // A word that is nearly an option is that option misspelt.
+    // A word that is similar to an option is that option misspelt.
     let is_near = error.get(ContextKind::SuggestedArg).is_some();
     let wrong = unknown_option(error).filter(|_| is_call && !is_near)?;
     let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
     let (at, typed) =
         words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
-    // Without a component there is no tool yet.
+    // Before the component there can be no argument of a tool.
     let named = words.iter().position(|word| ["run", "learn"].contains(&word.as_str()))?;
     words.get(named + 1..at)?.iter().find(|word| !word.starts_with('-'))?;
     let value = typed.split_once('=').map(|(_, value)| value.to_owned());
@@ -79,13 +79,14 @@ fn as_member(error: &clap::Error) -> Option<String> {
     ))
 }
 
-/// Prints it: a person gets all of it, a program the fault and what to do.
+/// Prints the error: all of it as text; with `--json`, its message and the advice.
 pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
     if !error.use_stderr() {
         if let Some(failure) = crate::unprintable() {
             return failure.show(printer, false);
         }
-        // Its own printing knows about colours and terminals. A reader who went away is no failure.
+        // The parser's own printing handles colours and terminals. A reader that went away is not
+        // an error.
         let _ = error.print();
         return ExitStatus::Ok;
     }
@@ -112,7 +113,7 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
     ExitStatus::BadUsage
 }
 
-/// Where to read on: the help of the command that was meant, as far as one can be seen.
+/// Returns the hint with the help of the command, if the command is recognisable.
 fn hint() -> String {
     let names = command();
     match names.first() {
@@ -123,9 +124,9 @@ fn hint() -> String {
     }
 }
 
-/// The names of the command and of those below it, as far as they can be seen.
+/// Returns the names of the command and its subcommands, as far as they are recognisable.
 fn command() -> Vec<String> {
-    // With its errors ignored the parser still finds the command among options that have values.
+    // If its errors are ignored, the parser still finds the command among options that have values.
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
     let mut names = Vec::new();
     let mut within = seen.as_ref();
@@ -136,7 +137,7 @@ fn command() -> Vec<String> {
     names
 }
 
-/// Takes the hidden command out of lists of commands.
+/// Removes the hidden commands from the parser's lists.
 fn forget_hidden(error: &mut clap::Error) {
     for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
         if let Some(ContextValue::Strings(names)) = error.remove(kind) {

@@ -1,6 +1,6 @@
-//! Why no call of a tenant's reaches a tool: the list `tools` of its section.
+//! Explains that a tenant is not offered a tool: the list `tools` in the tenant's section.
 //!
-//! Not here: that it does not (`toolcell_config`); a call of such a tool is answered as one of a
+//! Not here: the enforcement (`toolcell_config`). A call of such a tool is answered like one of a
 //! tool that does not exist.
 
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ pub(crate) struct NotOffered<'a> {
     tenant: &'a str,
     tool: &'a str,
     file: &'a str,
-    /// The list, as it is written, and its line.
+    /// The list in its written form, and its line.
     list: Option<(String, usize)>,
 }
 
 impl<'a> NotOffered<'a> {
-    /// The first of these tools that the tenant is not offered.
+    /// Returns the first of these tools that the tenant is not offered.
     pub(crate) fn among(
         config: &'a Config,
         tenant: Option<&'a str>,
@@ -48,20 +48,20 @@ impl<'a> NotOffered<'a> {
         format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
     }
 
-    /// Tells it as a warning.
+    /// Prints it as a warning.
     pub(crate) fn warn(&self, printer: &Printer) {
         printer.note("warning", &self.sentence());
         printer.note("hint", &self.hint());
     }
 
-    /// Tells it as the decision about a request.
+    /// Prints it as the decision about a request.
     pub(crate) fn decided(&self, printer: &Printer) -> Result<(), Failure> {
         printer.text(&self.sentence())?;
         printer.note("hint", &self.hint());
         Ok(())
     }
 
-    /// The members of the same as JSON: the denial, and what decided.
+    /// Returns the JSON members: the denial, and the rule that decided.
     pub(crate) fn to_json(&self, request: &Request<'_>) -> (Value, Value) {
         let grant = format!("tools = [{}]", toml_text(self.tool));
         let denial = json!({ "layer": "tenant", "request": request.to_string(), "grant": grant });

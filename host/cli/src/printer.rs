@@ -1,10 +1,11 @@
-//! The only place that writes.
+//! The only module that writes output.
 //!
-//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner or a
-//! bar there.
-//! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went
-//! away is no failure; lines on stderr never mix with what is drawn there; labels have colours on a
-//! terminal alone, unless the environment says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! In: our own and untrusted text.
+//! Out: standard output, and standard error with spinners and bars.
+//! Invariants: no harmful character of untrusted text reaches a terminal (`clean`). A reader that
+//! went away is not an error. Lines on standard error never mix with a spinner or a bar. Labels
+//! have colours only on a terminal, unless the environment says otherwise (`NO_COLOR`,
+//! `CLICOLOR_FORCE`).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,21 +20,21 @@ use crate::clean::{self, Reader};
 use crate::failure::Failure;
 use crate::files;
 
-/// How often a spinner turns and a bar is drawn.
+/// Interval of the steps of a spinner or a bar.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Whether a person can read what was printed and answer a question about it.
+/// Availability of a person who can read the output and answer a question about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// Yes: it was printed on the terminal.
+    /// Present: the output is on the terminal.
     Reader,
-    /// There is a terminal, but it was printed to a file or a pipe.
+    /// There is a terminal, but the output went to a file or a pipe.
     Elsewhere,
     /// There is no terminal.
     Absent,
 }
 
-/// Writes. Cheap to clone.
+/// Writes to standard output and standard error. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Printer {
     drawings: MultiProgress,
@@ -42,13 +43,13 @@ pub(crate) struct Printer {
     is_quiet: bool,
 }
 
-/// Labels of what is printed in spite of `--quiet`.
+/// Labels of lines that are printed in spite of `--quiet`.
 const LOUD: [&str; 7] = ["error", "caused by", "reason", "in", "bug", "interrupted", "receipt"];
 
 impl Printer {
-    /// One per process.
+    /// Returns the printer of this process; one instance.
     pub(crate) fn new() -> Self {
-        // Draws to standard error, and nothing at all where that is no terminal.
+        // Draws to standard error, and nothing if that is not a terminal.
         let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
         Self {
             drawings: MultiProgress::new(),
@@ -58,17 +59,17 @@ impl Printer {
         }
     }
 
-    /// The same for results and errors alone.
+    /// Returns a printer of results and errors only.
     pub(crate) fn quiet(self) -> Self {
         Self { is_quiet: true, ..self }
     }
 
-    /// Whether only results and errors are printed.
+    /// Returns true if only results and errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_quiet
     }
 
-    /// Plain text that is laid out for reading, and an end of line, on standard output.
+    /// Prints plain text for a person and an end of line, on standard output.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let (clean, lost) = clean::text(text);
         self.out(&clean)?;
@@ -76,7 +77,8 @@ impl Printer {
         Ok(())
     }
 
-    /// A tool's result, and an end of line, on standard output: exact unless that is a terminal.
+    /// Prints a tool's result and an end of line, on standard output: unchanged unless that is a
+    /// terminal.
     pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
         let shown = clean::result(text, self.reader);
         self.out(&shown.text)?;
@@ -90,23 +92,23 @@ impl Printer {
         Ok(())
     }
 
-    /// JSON as its maker laid it out, on standard output.
+    /// Prints JSON with the layout of its author, on standard output.
     pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
         self.out(&clean::json(json))
     }
 
-    /// One line of JSON on standard output.
+    /// Prints one line of JSON on standard output.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.event(value).map(drop)
     }
 
-    /// The same, one of many: breaks when the reader went away.
+    /// Prints one line of JSON, one of many: breaks if the reader went away.
     pub(crate) fn event(&self, value: &impl Serialize) -> Result<ControlFlow<()>, Failure> {
         self.written(&clean::json_line(&serde_json::to_string(value)?))
     }
 
-    /// `label: text` on standard error. Further lines of the text are indented, so that none looks
-    /// like one of ours.
+    /// Prints `label: text` on standard error. Further lines of the text are indented, so that they
+    /// cannot be taken for our own lines.
     pub(crate) fn note(&self, label: &str, text: &str) {
         if self.is_quiet && !LOUD.contains(&label.trim_start()) {
             return;
@@ -115,12 +117,12 @@ impl Printer {
         self.err(&format!("{}: {}\n", self.coloured(label), clean.replace('\n', "\n    ")));
     }
 
-    /// An error of several lines of ours on standard error.
+    /// Prints an error of several lines of our own, on standard error.
     pub(crate) fn error_lines(&self, text: &str) {
         self.err(&format!("{}: {}", self.coloured("error"), clean::text(text).0));
     }
 
-    /// A label, in its colour.
+    /// Returns a label in its colour.
     fn coloured<'a>(&self, label: &'a str) -> Cow<'a, str> {
         let colour = match label {
             "error" | "bug" => "1;31",
@@ -136,12 +138,12 @@ impl Printer {
         }
     }
 
-    /// Lines of ours on standard error, as they are but for what was typed into them.
+    /// Prints lines of our own on standard error, without the harmful characters in typed words.
     pub(crate) fn lines(&self, text: &str) {
         self.err(&clean::text(text).0);
     }
 
-    /// Who would answer now.
+    /// Tells if a person can answer a question now.
     pub(crate) fn listener(&self) -> Listener {
         match self.reader {
             _ if !(io::stdin().is_terminal() && io::stderr().is_terminal()) => Listener::Absent,
@@ -150,18 +152,18 @@ impl Printer {
         }
     }
 
-    /// Asks a person for a word, if there is one.
+    /// Asks a person a question, and returns the typed line, if any.
     pub(crate) fn ask(&self, question: &str) -> Option<String> {
         self.prompt(&format!("{question} [y/N] "));
         files::answer()
     }
 
-    /// The words before what a person is to type.
+    /// Prints the prompt for a person's input.
     pub(crate) fn prompt(&self, words: &str) {
         self.err(words);
     }
 
-    /// One of several points that belong to the note before, which has this label: with `--quiet`
+    /// Prints one of several points below the note before, which has this label: with `--quiet`
     /// both are printed or neither.
     pub(crate) fn point(&self, label: &str, text: &str) {
         if self.is_quiet && !LOUD.contains(&label) {
@@ -171,28 +173,28 @@ impl Printer {
         self.err(&format!("  - {}\n", clean.replace('\n', "\n    ")));
     }
 
-    /// What begins now, where no spinner can be drawn.
+    /// Prints the next step of the work, if no spinner can be drawn.
     pub(crate) fn step(&self, text: &str) {
         if !io::stderr().is_terminal() {
             self.note("note", text);
         }
     }
 
-    /// A spinner on standard error, gone when the answer is dropped.
+    /// Draws a spinner on standard error until the returned value is dropped.
     pub(crate) fn spinner(&self, text: &str) -> Progress {
         let bar = ProgressBar::new_spinner().with_message(clean::text(text).0.replace('\n', " "));
         self.drawn(bar, "{spinner} {msg} ({elapsed})")
     }
 
-    /// A bar of so many steps on standard error, gone when the answer is dropped.
+    /// Draws a bar of this many steps on standard error until the returned value is dropped.
     pub(crate) fn bar(&self, steps: u64, what: &str) -> Progress {
         let bar = ProgressBar::new(steps).with_message(what.to_owned());
         self.drawn(bar, "{bar:30} {pos} of {len} {msg} ({elapsed})")
     }
 
-    /// Takes away what is drawn.
+    /// Removes spinners and bars.
     pub(crate) fn clear(&self) {
-        // Where this fails, the failure could not be shown either.
+        // If this fails, the failure could not be shown either.
         let _ = self.drawings.clear();
     }
 
@@ -236,17 +238,17 @@ impl Printer {
     }
 
     fn err(&self, clean: &str) {
-        // There is no place left to complain about a failure here.
+        // A failure here cannot be reported anywhere.
         self.drawings.suspend(|| drop(io::stderr().lock().write_all(clean.as_bytes())));
     }
 }
 
-/// A spinner or a bar that is drawn.
+/// A visible spinner or bar.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Counts one step more. Never waits: the drawing is done by a thread of its own.
+    /// Returns a function that counts one step. It never waits: another thread draws.
     pub(crate) fn counter(&self) -> impl Fn() + Send + Sync + 'static {
         let bar = self.0.clone();
         move || bar.inc(1)
@@ -259,7 +261,7 @@ impl Drop for Progress {
     }
 }
 
-/// One entry of the diagnostic log, on standard error.
+/// Each write is one entry of the diagnostic log, on standard error.
 impl Write for Printer {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         self.lines(&String::from_utf8_lossy(entry));

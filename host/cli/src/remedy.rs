@@ -1,9 +1,9 @@
-//! What would allow what was denied: the warnings, notes and hints of `explain` and `run`.
+//! Advice for denied requests: the warnings, notes and hints of `explain` and `run`.
 //!
-//! In: denied requests, the tool that made them, the configuration. Out: lines to be pasted, and
-//! where they go.
-//! Invariants: a host's name is looked up only where the caller allows it; what is dangerous is
-//! warned of first.
+//! In: denied requests, the tool that made them, the configuration.
+//! Out: lines to paste, and their place.
+//! Invariants: a host's name is looked up only if the caller allows it. Warnings of dangerous
+//! grants come first.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::printer::Printer;
 use crate::stand_in::directory_of;
 use crate::{components, grant_text};
 
-/// Who asked: a tool of a component, for a tenant.
+/// The origin of the requests: a tool of a component, for a tenant.
 pub(crate) struct Asker<'a> {
     pub(crate) config: &'a Config,
     pub(crate) chosen: &'a Chosen<'a>,
@@ -27,13 +27,13 @@ pub(crate) struct Asker<'a> {
     pub(crate) rights: &'a Rights,
 }
 
-/// What to say about denials.
+/// The advice about denials.
 #[derive(Default)]
 pub(crate) struct Remedy {
     warnings: BTreeSet<String>,
     notes: BTreeSet<String>,
     hints: Vec<String>,
-    /// What is left to do after a section or a rule of the file was changed.
+    /// The approval that is needed after a change of a section or a rule.
     approval: Option<String>,
 }
 
@@ -49,8 +49,8 @@ impl Remedy {
 }
 
 impl Asker<'_> {
-    /// What would allow these. `is_known` says whether a host's name may be looked up; `component`
-    /// is given where it may import more than is granted.
+    /// Returns the advice for these denials. `is_known` returns true if a host's name may be looked
+    /// up. `component` is given if it may import more than is granted.
     pub(crate) async fn remedy(
         &self,
         denials: &[Denial],
@@ -89,7 +89,7 @@ impl Asker<'_> {
                         asked.add_http(&rule);
                     }
                 }
-                // Its name was looked up for the request, which a rule of the operator's allows.
+                // The request has already looked up the name, and a rule of the operator allows it.
                 Layer::Network => match explain::decided(self.rights, &request).await {
                     Answer::Private(networks) => {
                         let Remedy { warnings, hints, approval, .. } =
@@ -133,7 +133,7 @@ impl Asker<'_> {
         if !narrowed.is_empty() {
             remedy.approval = grant_text::approval(self.config, self.chosen);
         }
-        // The advice on what to add says it already.
+        // The hint on additions contains it already.
         remedy.approval = remedy.approval.filter(|_| !is_added);
         let narrowed = narrowed.into_iter();
         remedy.hints.extend(narrowed.map(|(layer, requests)| self.widened(*layer, requests)));
@@ -151,7 +151,7 @@ impl Asker<'_> {
         remedy
     }
 
-    /// What to write in a section that narrows this tool or the tenant.
+    /// Returns the hint for a section that narrows this tool or the tenant.
     fn widened(&self, layer: Layer, requests: &[Request<'_>]) -> String {
         let name = self.chosen.configured.map_or("", |(name, _)| name);
         let of_tool =
@@ -165,7 +165,7 @@ impl Asker<'_> {
         format!("to allow it, write this in [{section}]: {}", lines.join("\n"))
     }
 
-    /// What lets a request that is granted through to these networks.
+    /// Returns the advice that extends the rule of a granted request to these private networks.
     pub(crate) fn let_through(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
         let scope = (self.tenant, &*self.definition.name);
         let written = explain::deciding(self.config, self.chosen, scope, request, &Answer::Allowed);
@@ -197,16 +197,16 @@ impl Asker<'_> {
     }
 }
 
-/// The smallest rule for a request that lets it through to these networks.
+/// Returns the smallest rule that allows a request to these private networks.
 fn with_networks(request: &Request<'_>, networks: &[String]) -> Option<HttpRule> {
     let Request::Http { method, target } = request else { return None };
     let networks = networks.iter().filter_map(|network| network.parse().ok());
     Some(HttpRule::smallest(*method, target).with_private(networks))
 }
 
-/// Adds what would grant a request: of a path the directory that the tool declares, or that it lies
-/// in. The second is returned, if it is a guess. A path at the top is a directory, unless its name
-/// has a dot, as that of a file.
+/// Adds the grant for a request. For a path it is the directory that the tool declares, or the
+/// directory that contains the path; the latter is a guess and is returned. A path at the top
+/// counts as a directory, unless its name has a dot.
 fn suggest<'a>(
     asked: &mut Suggestion,
     definition: &Definition,
@@ -239,7 +239,7 @@ fn suggest<'a>(
     None
 }
 
-/// Adds a secret for the requests that a tool declares, granted or not.
+/// Adds a secret for the HTTP requests that a tool declares, granted or not.
 pub(crate) fn add_secret(asked: &mut Suggestion, definition: &Definition, name: &str) {
     let declared = definition.needs.iter().filter(|need| need.kind == "http");
     declared
@@ -247,8 +247,9 @@ pub(crate) fn add_secret(asked: &mut Suggestion, definition: &Definition, name: 
         .for_each(|rule| asked.add_secret(name, &rule));
 }
 
-/// The smallest rule that allows a request to a host on a private network, with that network; none
-/// if its host is on no such network. A name is looked up; `Err` if it has no address now.
+/// Returns the smallest rule that allows a request to a host on a private network, with that
+/// network; none if the host is on no such network. Looks up the name; `Err` if it has no address
+/// now.
 pub(crate) async fn private_rule(
     egress: &Egress,
     request: &Request<'_>,
@@ -263,8 +264,8 @@ pub(crate) async fn private_rule(
     }
 }
 
-/// Whether a host's name is in the arguments, or is one that the tool declares. A name that the
-/// tool made can hold what it read, and a lookup would send that away.
+/// Returns true if a host's name is in the arguments, or the tool declares it. A name that the tool
+/// computed can contain data that it read, and a lookup would send that data away.
 pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> bool {
     let host = |need: &Need| {
         let url = need.pattern.split_once(' ').map_or(&*need.pattern, |(_, url)| url);
@@ -275,10 +276,10 @@ pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> 
         || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
 }
 
-/// Adds what else the component declares for imports that would not be granted: until then none of
-/// its tools can be called. Returns the imports that no tool declares a need for.
+/// Adds the component's other declared needs for imports that would not be granted: without them
+/// none of its tools can be called. Returns the imports without a declared need.
 fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Component) -> Vec<String> {
-    // Whether imports are granted depends on the kinds of the grants alone.
+    // The import status depends on the kinds of the grants alone.
     let granted = chosen.grants().kinds();
     let missing = |asked: &Suggestion| -> Vec<String> {
         let more = asked.additions().into_iter().filter_map(|(key, _)| GrantKind::of_word(key));
@@ -304,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Every name is on this machine.
+    /// A resolver that returns a private address for every name.
     struct Here;
 
     impl Resolver for Here {
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// What is proposed for a name is what a call needs.
+    /// The proposed rule for a name allows the call.
     #[tokio::test]
     async fn a_name_in_a_private_network_is_granted_with_its_network() {
         let request = Request::parse("GET http://wiki.internal/x").unwrap();
@@ -331,7 +332,7 @@ mod tests {
         assert!(matches!(explain::decided_by(&egress, &rights, &request).await, Answer::Allowed));
     }
 
-    /// A tool's own text would leave with the lookup.
+    /// A lookup would send the tool's own text away.
     #[test]
     fn only_a_name_that_the_tool_did_not_make_is_looked_up() {
         let mut definition = Definition::new("t", "").unwrap();

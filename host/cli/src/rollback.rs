@@ -8,7 +8,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// Goes back, and tells to what.
+/// Runs the command: goes back to the previous version, and prints it.
 pub(crate) fn rollback(
     printer: &Printer,
     global: &Global,

@@ -1,8 +1,8 @@
-//! Where in the configuration a rule is written.
+//! Finds the place of a rule in the configuration.
 //!
-//! In: the file's text, read again. Out: lines, counted from 1.
-//! Not here: what the rules mean; by the time that this is asked the file has been read and found
-//! good.
+//! In: the file's text, read again.
+//! Out: lines, counted from 1.
+//! Not here: the meaning of the rules. The file has been read and accepted before.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +16,7 @@ use toolcell_config::files;
 /// The text of a configuration.
 pub(crate) struct RuleLines(String);
 
-/// An item of a list or a table: its text, its line, and where in the file it is.
+/// An item of a list or a table: its text, its line, and its byte range in the file.
 pub(crate) struct Item {
     pub(crate) text: String,
     pub(crate) line: usize,
@@ -24,42 +24,43 @@ pub(crate) struct Item {
 }
 
 impl RuleLines {
-    /// Of this configuration, if there is a file that can still be read.
+    /// Reads the configuration's file; none if there is no file that can still be read.
     pub(crate) fn read(config: &Config) -> Option<Self> {
         files::configuration(Path::new(config.file.as_deref()?)).ok().map(Self)
     }
 
-    /// Of this text.
+    /// Returns the lines of this text.
     #[cfg(test)]
     pub(crate) fn of(text: String) -> Self {
         Self(text)
     }
 
-    /// The line of a member.
+    /// Returns the line of a member.
     pub(crate) fn line(&self, place: &[&str]) -> Option<usize> {
         self.at(place, |value| value.span()).map(|span| self.line_of(&span))
     }
 
-    /// A member's value as it is written. Of a table with a header of its own that is the header.
+    /// Returns a member's value in its written form. For a table with a header of its own that is
+    /// the header.
     pub(crate) fn text_at(&self, place: &[&str]) -> Option<&str> {
         let span = self.at(place, |value| value.span())?;
         self.0.get(span).map(str::trim)
     }
 
-    /// A member's value, as [`text_at`](Self::text_at) has it.
+    /// Returns a member's value with its place. Its text is as in [`text_at`](Self::text_at).
     pub(crate) fn part(&self, place: &[&str]) -> Option<Item> {
         let span = self.at(place, |value| value.span())?;
         Some(Item { text: self.0.get(span.clone())?.to_owned(), line: self.line_of(&span), span })
     }
 
-    /// What is written before an item in its line.
+    /// Returns the text before an item in its line.
     pub(crate) fn before(&self, item: &Item) -> &str {
         let before = self.0.get(..item.span.start).unwrap_or_default();
         before.rsplit('\n').next().unwrap_or_default().trim()
     }
 
-    /// The items of a list: the text of each, or what a table says as its `rule` or its `name`. Of
-    /// a table: its keys.
+    /// Returns the items of a list: the text of each, or the `rule` or `name` of a table. For a
+    /// table, returns its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
             match value.get_ref() {

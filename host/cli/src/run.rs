@@ -1,4 +1,4 @@
-//! `toolcell run`: one call, from the command line to what is printed.
+//! `toolcell run`: makes one call and prints its result.
 
 mod answer;
 pub(crate) mod live;
@@ -33,18 +33,18 @@ use crate::worker_process::{self, Hosted, Together};
 use crate::{context, host, lines, state};
 use live::Live;
 
-/// The command line, and what was made of it.
+/// The command line, and the values derived from it.
 struct Typed<'a> {
     args: &'a RunArgs,
     tool: &'a str,
-    /// As text.
+    /// The arguments as JSON text.
     arguments: &'a str,
     limits: Limits,
-    /// The tool's own section of the configuration, where it has one.
+    /// The tool's own section of the configuration, if it has one.
     section: Option<String>,
-    /// What is wrong with the values of secrets, by name.
+    /// Problems with the values of secrets, by name.
     unset: &'a BTreeMap<String, Problem>,
-    /// What the next command needs too.
+    /// The program and options that the next command needs too.
     again: &'a Again,
     config: &'a Config,
     /// The component's name in the configuration.
@@ -53,23 +53,24 @@ struct Typed<'a> {
     rights: &'a Rights,
     /// The component's file.
     file: &'a Path,
-    /// It is used as a command.
+    /// True if the component is used as a command.
     is_command: bool,
-    /// The word that `--as` needs for it, if any.
+    /// The word for `--as`, if the next command needs it.
     used_as: Option<&'static str>,
-    /// Whether the call asked for anything that was denied.
+    /// True if a request of the call was denied.
     is_denied: bool,
 }
 
-/// Makes the call.
+/// Runs the command: makes the call, again after each answer at the terminal, and prints the
+/// result.
 pub(crate) async fn run(
     printer: &Printer,
     interrupt: &Interrupt,
     global: &Global,
     args: &RunArgs,
 ) -> Result<ExitStatus, Failure> {
-    // Everything that was typed is judged before anything is read, and everything is read before
-    // anything is compiled.
+    // The options are checked before any file is read, and all files are read before anything is
+    // compiled.
     let context =
         context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
@@ -87,7 +88,7 @@ pub(crate) async fn run(
     context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
     let chosen = chosen.isolated(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
-    // An answer needs it at once, a question at the end; any other call does without.
+    // An answer needs the sealer at once, a question at the end; any other call does without it.
     let (sealer, mut unsealed) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
@@ -154,7 +155,7 @@ pub(crate) async fn run(
         } else {
             let (shown, lines) = for_a_person(&chosen, completion.result.clone());
             report::show(printer, &typed, tool, &shown, &lines)?;
-            // A tool that succeeded could do without such a file.
+            // A tool that succeeded did not need such a file.
             let is_ok = matches!(completion.result, CallResult::Outcome(Outcome::Ok(_)));
             let denials: Vec<_> =
                 denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
@@ -172,8 +173,8 @@ pub(crate) async fn run(
     }
 }
 
-/// The tools that a tool can call: those of every component of the configuration that can be used,
-/// as far as the tenant is offered them.
+/// Returns the tools that a tool can call: those of each usable component of the configuration, if
+/// the tenant is offered them.
 async fn callable(
     printer: &Printer,
     global: &Global,
@@ -192,16 +193,16 @@ async fn callable(
     Ok(registry)
 }
 
-/// The result without functions that are not the author's, and where a trap was in the author's
-/// source, if the component has debug information.
+/// Returns the result without functions that are not the author's, and the source lines of a trap,
+/// if the component has debug information.
 fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec<SourceLine>) {
     let mut lines = Vec::new();
     // A component that cannot be read any more has no lines to show.
     if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &mut result
         && let Ok((bytes, _)) = chosen.bytes()
     {
-        // An exception of Python ends with `abort()`, and its traceback was written: the functions
-        // are those of CPython.
+        // An exception in Python ends with `abort()` after its traceback was written: the functions
+        // on the stack are those of CPython.
         let is_exception = raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some();
         if is_exception && Contents::of(&bytes).is_ok_and(|contents| contents.is_python()) {
             raised.backtrace.clear();
@@ -212,7 +213,7 @@ fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec
     (result, lines)
 }
 
-/// The answer of the person at the terminal, if there is one who gives one.
+/// Returns the answer of the person at the terminal, if one is given.
 fn answered(printer: &Printer, question: &Question) -> Option<Resume> {
     answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
 }
@@ -228,7 +229,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Makes it. What was denied comes with it.
+    /// Makes the call. Returns its completion with the denials.
     async fn made(&self, context: CallContext) -> (Completion, Vec<Denial>) {
         let Self { printer, interrupt, args, executor, tool, arguments } = self;
         let live = Live::start(printer);
@@ -254,8 +255,8 @@ impl Call<'_> {
     }
 }
 
-/// The tool, here or in a worker process, and its rights. For a tenant there are only the tools
-/// that it is offered.
+/// Loads the tool, in this process or in a worker process. Returns it with its rights. For a tenant
+/// only the offered tools exist.
 async fn tool(
     printer: &Printer,
     global: &Global,
@@ -271,7 +272,8 @@ async fn tool(
         let worker = worker_process::start(global, config, &hosted).await?;
         let offered = config::offered(config, context, worker.tools().iter().cloned());
         let tool = target::tool(&offered, name, &chosen.shown())?.clone();
-        // The process keeps the rights of its tools: they are made of the same grants here.
+        // The worker process does not send the rights of its tools. They are computed from the same
+        // grants here.
         let definitions: Vec<_> =
             worker.tools().iter().map(|tool| tool.definition().clone()).collect();
         let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
@@ -295,7 +297,7 @@ fn state_size(completion: &mut Completion, size: String) {
     }
 }
 
-/// What the call used, in one line.
+/// Returns the receipt of the call, in one line.
 fn receipt(completion: &Completion) -> String {
     let usage = &completion.usage;
     let fuel = usage.fuel.map_or_else(|| "no fuel".to_owned(), |fuel| format!("{fuel} fuel"));

@@ -1,17 +1,17 @@
-//! A JSON Schema in few words, for a person who looks at a tool.
+//! Describes a JSON Schema in few words for a person.
 //!
-//! In: a stranger's schema, of any shape. Out: parameters with a path, a type with its bounds, and
-//! a description.
-//! Invariants: never fails, follows references to a bounded depth, says `any` where it is not sure.
-//! Not here: whether a value fits (the library).
+//! In: an untrusted schema, of any shape.
+//! Out: parameters with a path, a type with its bounds, and a description.
+//! Invariants: never fails, follows references to a bounded depth, says `any` if it is not sure.
+//! Not here: the check of a value (the library).
 
 use serde_json::Value;
 
-/// References and alternatives inside each other that are followed.
+/// The most nested references and alternatives that are followed.
 const MAX_DEPTH: usize = 5;
-/// Alternatives and values that are spelled out.
+/// The most alternatives and values that are listed.
 const MAX_CHOICES: usize = 16;
-/// Members that are listed, those of members included.
+/// The most members that are listed, nested members included.
 const MAX_MEMBERS: usize = 100;
 /// Characters of a pattern that are shown.
 const MAX_PATTERN: usize = 60;
@@ -25,7 +25,8 @@ pub(crate) struct Parameter {
     pub(crate) description: String,
 }
 
-/// The members that an object schema names, and theirs below them: `style.digits`, `steps[].id`.
+/// Returns the members that an object schema names, and those nested in them: `style.digits`,
+/// `steps[].id`.
 pub(crate) fn parameters(schema: &Value) -> Vec<Parameter> {
     let mut found = Vec::new();
     members(schema, schema, "", 0, &mut found);
@@ -70,12 +71,12 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
     }
 }
 
-/// The type of what the schema takes, in words.
+/// Returns the type that the schema accepts, in words.
 pub(crate) fn kind(schema: &Value) -> String {
     kind_of(schema, schema, 0)
 }
 
-/// The JSON types that a member of the object may have; none where the schema does not say.
+/// Returns the JSON types that a member of the object may have; none if the schema does not say.
 pub(crate) fn types_of<'a>(schema: &'a Value, member: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     if let Some(member) =
@@ -86,7 +87,7 @@ pub(crate) fn types_of<'a>(schema: &'a Value, member: &str) -> Vec<&'a str> {
     found
 }
 
-/// The JSON types of what the schema takes; none where it does not say.
+/// Returns the JSON types that the schema accepts; none if it does not say.
 pub(crate) fn own_types(schema: &Value) -> Vec<&str> {
     let mut found = Vec::new();
     types(schema, schema, 0, &mut found);
@@ -129,7 +130,7 @@ fn description(schema: &Value, root: &Value) -> String {
     own.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What a reference points to, or the schema itself.
+/// Returns the target of a reference, or the schema itself.
 fn resolve<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> &'a Value {
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| {
         let pointer = reference.strip_prefix('#')?;
@@ -197,7 +198,7 @@ fn named(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
     if bounds.is_empty() { word } else { format!("{word} ({})", bounds.join(", ")) }
 }
 
-/// How many there may be: of characters or of items.
+/// Returns the bounds on a number of characters or items.
 fn counted(schema: &Value, of: &str, unit: &str) -> Option<String> {
     let bound = |side: &str| schema.get(format!("{side}{of}")).and_then(Value::as_u64);
     match (bound("min").filter(|least| *least > 0), bound("max")) {
@@ -209,9 +210,9 @@ fn counted(schema: &Value, of: &str, unit: &str) -> Option<String> {
     }
 }
 
-/// Between which numbers it lies.
+/// Returns the bounds of a number.
 fn range(schema: &Value) -> Option<String> {
-    // What a type of so many bits holds anyway bounds nothing that a person would ask about.
+    // The bounds of an integer type itself are left out, because they do not help a person.
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     let of_type = |key: &str, value: &Value| {
         let bits = format

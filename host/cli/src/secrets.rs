@@ -1,5 +1,4 @@
-//! Where the values of secrets come from, as `check` and `approve` show it. The values are never
-//! shown.
+//! The sources of the secrets' values, for `check` and `approve`. The values are never shown.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::clean;
 use crate::config::Config;
 
-/// Where the tenants' own values of a secret come from.
+/// Returns the sources of the tenants' own values of a secret.
 fn own<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
     let own = config
         .own_secrets
@@ -17,7 +16,7 @@ fn own<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
     own.map(|(tenant, origin)| (tenant, origin.to_string())).collect()
 }
 
-/// The same in words, after where the value comes from that all others share.
+/// Returns the source of the shared value, followed by those of the tenants' own values, in words.
 pub(crate) fn origin(config: &Config, secret: &str) -> String {
     let shared = config.origins.get(secret).map(ToString::to_string).unwrap_or_default();
     let own = own(config, secret);
@@ -25,7 +24,7 @@ pub(crate) fn origin(config: &Config, secret: &str) -> String {
     format!("{shared}{}", own.collect::<String>())
 }
 
-/// A line for each secret of which a tenant has its own value.
+/// Returns a line for each secret of which a tenant has its own value.
 pub(crate) fn lines(config: &Config) -> Vec<String> {
     let secrets = config.origins.keys().filter(|name| !own(config, name).is_empty());
     secrets
@@ -33,7 +32,7 @@ pub(crate) fn lines(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Every secret, by name.
+/// Returns the sources of every secret, by name.
 pub(crate) fn to_json(config: &Config) -> Value {
     let secret = |(name, origin): (&String, &toolcell_config::Origin)| {
         (name.clone(), json!({ "from": origin.to_string(), "tenants": own(config, name) }))

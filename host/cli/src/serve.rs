@@ -1,8 +1,9 @@
-//! `toolcell serve`: the approved tools of a configuration, over HTTP and MCP.
+//! `toolcell serve`: serves the approved tools of a configuration over HTTP and MCP.
 //!
-//! In: a configuration. Out: a server, until a signal ends it.
-//! Invariants: what is served is what was approved; a reload that fails changes nothing, and is
-//! told on standard error and by `/ready`.
+//! In: a configuration.
+//! Out: a server, until a signal ends it.
+//! Invariants: only approved tools are served. A reload that fails changes nothing, and is reported
+//! on standard error and by `/ready`.
 
 mod heap;
 mod problems;
@@ -47,16 +48,16 @@ pub(crate) fn serve(
         traces.finish().await;
         ended
     });
-    // What a component's optimiser still does is not waited for.
+    // Ends without waiting for components that are being optimised.
     runtime.shutdown_background();
     ended
 }
 
-/// Allows as many open files as the system does: each connection is one, and the usual limit is
-/// 1,024.
+/// Raises the limit on open files to the system's maximum: each connection is one, and the usual
+/// limit is 1,024.
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
-    // Refused, the server takes as many connections as it can.
+    // If that fails, the server takes as many connections as the limit allows.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -85,7 +86,7 @@ async fn serving(
     if args.check {
         state::sealer(global.state_dir.as_deref())?;
         check_artifacts(args)?;
-        // One client on standard input and output needs no token, no metrics and no address.
+        // A single client on standard input and output needs no token, no metrics and no address.
         if !args.stdio {
             configured.check_issuer().await.map_err(no_issuer)?;
             if let Some(address) = args.metrics {
@@ -119,7 +120,8 @@ async fn serving(
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
     let is_open = auth.is_open();
-    // Before the line that says that it listens: a signal after that line ends the server in order.
+    // Set before the line that announces the server: a signal after that line must end the server
+    // in order.
     let stop = interrupt.drain(args.drain.0);
     if args.json {
         let mut listening =
@@ -163,8 +165,8 @@ async fn serving(
     Ok(ExitStatus::Ok)
 }
 
-/// Serves one client on standard input and output, until it closes them or a signal ends the
-/// server.
+/// Serves one client on standard input and output, until the client closes them or a signal ends
+/// the server.
 async fn on_stdio(
     printer: &Printer,
     interrupt: &Interrupt,
@@ -177,7 +179,7 @@ async fn on_stdio(
     let stopped = async { stop.raised().await };
     let ended = tokio::select! {
         ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
-        // It serves one principal, whatever keys there are.
+        // No authenticator: it serves one principal, whatever keys exist.
         () = configured.keep(&service, None, args.watch.0, |notice| tell(printer, args, notice)) => Ok(()),
         () = swept(&service) => Ok(()),
         () = heap::trimmed(&service) => Ok(()),
@@ -191,7 +193,7 @@ async fn on_stdio(
     Ok(ExitStatus::Ok)
 }
 
-/// Removes artifacts that have expired, as a server that listens does. Does not end.
+/// Removes expired artifacts, as a listening server does. Never returns.
 async fn swept(service: &Service) {
     match service.artifacts() {
         Some(artifacts) => artifacts.keep_swept().await,
@@ -199,7 +201,7 @@ async fn swept(service: &Service) {
     }
 }
 
-/// Whether the tools of this tenant are served.
+/// Returns true if this tenant exists, or if there are no tenants and none is given.
 fn serves(loaded: &Loaded, tenant: Option<&str>) -> bool {
     tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
 }
@@ -214,7 +216,7 @@ fn no_tenant(args: &ServeArgs, file: &str, loaded: &Loaded) -> Failure {
     }
 }
 
-/// Engines as the configuration and the options want them.
+/// Returns the settings of the engines, from the configuration and the options.
 fn engines(
     printer: &Printer,
     global: &Global,
@@ -233,7 +235,7 @@ fn engines(
     }))
 }
 
-/// Serves metrics, if that was asked for. Does not end.
+/// Serves metrics, if the option is given. Never returns.
 async fn measured(metrics: Option<MetricsServer>) {
     match metrics {
         Some(metrics) => metrics.serve().await,
@@ -246,7 +248,7 @@ fn no_metrics(error: MetricsError) -> Failure {
     Failure::environment(error, hint)
 }
 
-/// Where artifacts are kept.
+/// Opens the store of artifacts.
 fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
     let above = usize::try_from(args.artifact_above.0).unwrap_or(usize::MAX);
     let options = ArtifactOptions::default().with_above(above).with_quota(args.artifact_quota.0);
@@ -258,8 +260,8 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
     opened.map_err(no_artifacts)
 }
 
-/// Whether the directory for artifacts can be used. That a server uses it now is no problem of the
-/// configuration.
+/// Checks that the directory for artifacts can be used. A server that uses it now is not a problem
+/// of the configuration.
 fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
     let opened = args
         .artifacts
@@ -276,7 +278,7 @@ fn no_artifacts(error: io::Error) -> Failure {
     Failure::environment(error, hint)
 }
 
-/// Tells when a server that was open asks for keys. Does not end.
+/// Prints a warning once a server without keys starts to require them. Never returns.
 async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
     while auth.is_open() {
         tokio::time::sleep(args.watch.0).await;
@@ -291,7 +293,7 @@ fn not_listening(error: BindError) -> Failure {
     Failure::environment(error, hint)
 }
 
-/// Where and how to listen.
+/// Returns the options of the listener.
 fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
     let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
@@ -315,12 +317,12 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     Ok(options)
 }
 
-/// Tells what has changed, or could not.
+/// Prints a notice about a reload or a failed one.
 fn tell(printer: &Printer, args: &ServeArgs, notice: Notice) {
     match notice {
         Notice::Reloaded { changes, loaded } => {
             printer.note("reloaded", &summary(&changes, &loaded));
-            // A reader of standard output who went away is no reason to stop serving.
+            // A reader of standard output that went away does not end the server.
             let _ = told(printer, args, &loaded);
         }
         Notice::NotReloaded(error) => {

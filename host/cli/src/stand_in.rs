@@ -1,10 +1,10 @@
-//! The files of a dry run: an empty directory as the root of the tool's files, in which what it
-//! looked for appears from one run to the next.
+//! The files of a dry run: an initially empty directory as the root of the tool's files. Files that
+//! the tool looked for are added from one run to the next.
 //!
-//! In: a component's grants, what its tool declares, the paths that it used. Out: grants for the
-//! dry run.
-//! Invariants: what a tool writes is gone after the command; a directory of the host is only read,
-//! and only where it is granted.
+//! In: a component's grants, the declared needs of its tool, the paths that it used.
+//! Out: grants for the dry run.
+//! Invariants: files that a tool writes are removed after the command. A directory of the host is
+//! only read, and only if it is granted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use toolcell::{Access, Definition, Directory, Grants, PathUse, Recorded, Tempora
 
 use crate::failure::Failure;
 
-/// What a tool reads in place of a variable that it declares and was not granted.
+/// The value of a variable that a tool declares and was not granted.
 const VALUE: &str = "1";
 
 /// The root of the tool's files.
 pub(crate) struct StandIn {
     dir: TemporaryDirectory,
-    /// Directories that are there from the start.
+    /// Directories that exist from the start.
     given: BTreeSet<String>,
-    /// What appeared since.
+    /// Paths that were added since; true for a file.
     made: BTreeSet<(String, bool)>,
     grants: Grants,
 }
 
 impl StandIn {
-    /// For a tool under these grants.
+    /// Prepares the files for a tool under these grants.
     pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self, Failure> {
         TemporaryDirectory::collect();
         let dir =
@@ -57,22 +57,23 @@ impl StandIn {
         for name in declared("environment") {
             grants.environment.entry(name).or_insert_with(|| VALUE.to_owned());
         }
-        // No request with them is sent, so their values are not read.
+        // No request with secrets is sent, so their values are not read.
         grants.secrets.clear();
         grants.reveal.clear();
-        // What narrows a single tool is told beside what it asks for.
+        // The sections of tools are removed: the command reports them beside the requests.
         grants.tools.clear();
         let made = Self { dir, given, made: BTreeSet::new(), grants };
         made.filled()?;
         Ok(made)
     }
 
-    /// What the component gets in the dry run.
+    /// Returns the component's grants in the dry run.
     pub(crate) fn grants(&self) -> Grants {
         self.grants.clone()
     }
 
-    /// Begins anew with what the tool looked for; false if all of it was there already.
+    /// Empties the directory and adds the paths that the tool looked for. Returns false if all
+    /// existed already.
     pub(crate) fn grown(&mut self, recorded: &Recorded) -> Result<bool, Failure> {
         let before = self.made.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
@@ -107,8 +108,8 @@ impl StandIn {
                 .map(|path| (path, false))
                 .chain(self.made.iter().map(|(p, f)| (p, *f)))
             {
-                // A name that this file system does not take, or one in the place of another, stays
-                // away.
+                // A name that this file system rejects, or that conflicts with another, is left
+                // out.
                 let _ = self.made_one(path, is_file);
             }
             Ok(())
@@ -118,7 +119,7 @@ impl StandIn {
         })
     }
 
-    /// Of any depth: a tool made it.
+    /// Empties the directory, which can have any depth, because a tool created it.
     fn emptied(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.dir.path())?.flatten() {
             let path = entry.path();
@@ -150,13 +151,13 @@ impl StandIn {
 
 impl Drop for StandIn {
     fn drop(&mut self) {
-        // What stays is collected by a later command.
+        // A later command removes the rest.
         let _ = toolcell::remove_tree(self.dir.path());
     }
 }
 
-/// The directory that a grant of this path would have to be: the one that the tool declares, the
-/// path itself if it was opened as a directory, otherwise the one that it lies in.
+/// Returns the directory that a grant of this path would name: the one that the tool declares, the
+/// path itself if it was opened as a directory, otherwise its parent.
 pub(crate) fn directory_of<'a>(
     definition: &'a Definition,
     path: &'a str,

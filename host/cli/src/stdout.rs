@@ -1,18 +1,18 @@
-//! Whether standard output takes what is printed.
+//! Checks that standard output can be written to.
 //!
-//! Rust's runtime opens `/dev/null` in the place of a closed standard output before `main`, and its
-//! library ignores that a descriptor cannot be written to: results would be lost without a word. So
-//! this looks before the runtime does.
+//! Rust's runtime opens `/dev/null` in place of a closed standard output before `main`, and its
+//! library ignores that a descriptor cannot be written to: results would be lost silently. So this
+//! check runs before the runtime starts.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 
-/// Standard output was closed when the process began.
+/// True if standard output was closed when the process began.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The number of standard output.
+/// The descriptor of standard output.
 const NUMBER: i32 = 1;
 
 #[used]
@@ -29,7 +29,7 @@ extern "C" fn look() {
     CLOSED.store(rustix::io::fcntl_getfd(output).is_err(), Ordering::Relaxed);
 }
 
-/// Why nothing that is printed would arrive, if so.
+/// Returns the reason why output would be lost, if so.
 pub(crate) fn fault() -> Option<&'static str> {
     if CLOSED.load(Ordering::Relaxed) {
         return Some("standard output is closed");

@@ -1,10 +1,11 @@
-//! Tells the supervisor that started the server when it takes calls, and when it ends: the protocol
+//! Notifies the supervisor that started the server when it is ready and when it stops: the protocol
 //! `sd_notify` of systemd.
 //!
-//! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`. Out: one datagram for each state.
-//! Invariants: a socket that cannot be used costs a warning and nothing else, and a supervisor that
-//! does not read holds the server up for [`PATIENCE`] at most; no child of the server gets the
-//! variable: children start with an empty environment.
+//! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`.
+//! Out: one datagram for each state.
+//! Invariants: a socket that cannot be used causes a warning only. A supervisor that does not read
+//! delays the server by [`PATIENCE`] at most. No child of the server gets the variable, because
+//! children start with an empty environment.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +20,7 @@ use crate::printer::Printer;
 /// Time for the supervisor to take a datagram.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a supervisor is told.
+/// A state that the supervisor is notified of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum State {
     /// The server listens.
@@ -28,7 +29,7 @@ pub(crate) enum State {
     Stopping,
 }
 
-/// Tells it, where there is a supervisor that asks for it.
+/// Notifies the supervisor, if `NOTIFY_SOCKET` is set.
 pub(crate) fn tell(printer: &Printer, state: State) {
     let Some(socket) = env::notify_socket() else { return };
     let message = match state {

@@ -1,17 +1,18 @@
-//! Columns that line up.
+//! Aligned columns and wrapped paragraphs.
 
 use crate::clean;
 
 /// Characters of a line of running text.
 const LINE: usize = 100;
 
-/// A cell: one line, nothing harmful, so that its width is what it looks like.
+/// Returns a cell: one line without harmful characters, so that its width is its number of
+/// characters.
 fn cell(text: &str) -> String {
     clean::text(text).0.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Rows as lines, each column as wide as its widest cell but no wider than `widest`; a longer cell
-/// pushes its line to the right.
+/// Returns rows as lines, each column as wide as its widest cell but no wider than `widest`. A
+/// longer cell pushes its line to the right.
 pub(crate) fn columns(indent: usize, widest: usize, rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
@@ -28,7 +29,7 @@ pub(crate) fn columns(indent: usize, widest: usize, rows: &[Vec<String>]) -> Str
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Running text in lines.
+/// Returns running text, wrapped into lines.
 pub(crate) fn paragraph(indent: usize, text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in cell(text).split(' ') {

@@ -1,9 +1,10 @@
-//! A tool and its arguments, as they are typed after a component: `[TOOL] [ARGS]…`.
+//! Parses the tool and its arguments after a component: `[TOOL] [ARGS]…`.
 //!
-//! In: words. Out: the tool that they name, and its arguments as JSON text.
-//! Invariants: whether a word is a tool's name is told by its form alone; what a value is, by the
-//! tool's schema.
-//! Not here: whether the arguments fit (the library).
+//! In: words.
+//! Out: the tool that they name, and its arguments as JSON text.
+//! Invariants: the form of a word alone decides if it is a tool's name. The tool's schema decides
+//! the type of a value.
+//! Not here: the check of the arguments (the library).
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 use crate::files::{self, Arguments};
 use crate::schema;
 
-/// What is typed after a component.
+/// The words after a component.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     /// The tool's name. A component with one tool needs none.
@@ -25,7 +26,7 @@ pub(crate) struct Target<'a> {
     pub(crate) arguments: Given<'a>,
 }
 
-/// Arguments as they are typed.
+/// Arguments in their typed form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Given<'a> {
     /// One JSON object, `@FILE`, or `-`.
@@ -42,7 +43,7 @@ pub(crate) struct Member<'a> {
     is_json: bool,
 }
 
-/// Arguments that are known as far as they can be without the tool.
+/// Arguments after files were read, before the tool is known.
 #[derive(Debug)]
 pub(crate) enum Read<'a> {
     Text(Arguments),
@@ -50,7 +51,8 @@ pub(crate) enum Read<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// What is typed after a component. Of a program the error says how its words are typed.
+    /// Parses the words after a component. For a program, the error explains how its words are
+    /// typed.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -59,11 +61,10 @@ impl<'a> Target<'a> {
         target.map_err(|failure| if is_program { of_program(failure, call) } else { failure })
     }
 
-    /// Tells the tool's name from the arguments.
+    /// Separates the tool's name from the arguments.
     ///
     /// # Errors
-    /// Words that are neither one text nor members, and a member that is given twice or is not
-    /// JSON.
+    /// The words are neither one text nor members, or a member is given twice or is not JSON.
     pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
         let words = tool
             .filter(|word| is_arguments(word))
@@ -81,7 +82,7 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Reads what a text stands for.
+    /// Reads the file or standard input that a text refers to.
     pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
         match self {
             Self::Text(text) => files::arguments(text, DEFAULT_ARGUMENTS).map(Read::Text),
@@ -91,7 +92,7 @@ impl<'a> Given<'a> {
 }
 
 impl Read<'_> {
-    /// The arguments of this tool.
+    /// Returns the arguments for this tool.
     pub(crate) fn of(self, tool: &Definition) -> Arguments {
         match self {
             Self::Text(arguments) => arguments,
@@ -117,8 +118,8 @@ impl Member<'_> {
     }
 }
 
-/// A typed text as a value of one of these JSON types: text where that is one of them or none is
-/// known, otherwise what it says as JSON.
+/// Returns a typed text as a value of one of these JSON types: as text if that is one of them or
+/// none is known, otherwise parsed as JSON.
 pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     let text = || Value::from(typed);
     if types.is_empty() || types.contains(&"string") {
@@ -128,14 +129,14 @@ pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     }
 }
 
-/// The error of a call whose tool was not found. The first word after a program was meant as a word
-/// of its own.
+/// Returns the error of a call whose tool was not found. The first word after a program was meant
+/// as a word for the program.
 pub(crate) fn not_found(failure: Failure, call: &CallArgs, kind: &ComponentKind) -> Failure {
     let is_word = matches!(kind, ComponentKind::Command(_)) && failure.is_unknown_tool();
     if is_word { of_program(failure, call) } else { failure }
 }
 
-/// The words that were typed after a program as they have to be: the member `args` of its
+/// Adds a hint with the words for a program in their correct form: the member `args` of its
 /// arguments.
 fn of_program(failure: Failure, call: &CallArgs) -> Failure {
     let words: Vec<_> = call.tool.iter().chain(&call.arguments).collect();
@@ -143,13 +144,13 @@ fn of_program(failure: Failure, call: &CallArgs) -> Failure {
     failure.with_hint(format!("what a program gets as its words is its argument `args`: {args}"))
 }
 
-/// What to do where there is no tool to name.
+/// The hint if there is no tool to name.
 const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offered";
 
-/// The tool of a component that was asked for: its only one where no name was typed.
+/// Returns the component's tool of this name, or its only tool if no name was typed.
 ///
 /// # Errors
-/// No such tool, or no name where there are several.
+/// No such tool, or no name although there are several tools.
 pub(crate) fn tool<'a>(
     tools: &'a [Tool],
     name: Option<&str>,
@@ -173,7 +174,7 @@ pub(crate) fn tool<'a>(
     }
 }
 
-/// The error of a name that none of these tools has.
+/// Returns the error of a name that none of these tools has.
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<_> = known.collect();
     let near = names::nearest(name, known.iter().copied());
@@ -187,7 +188,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> F
     Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
 }
 
-/// Whether a word has the form of arguments, which no tool's name has but `-`.
+/// Returns true if a word has the form of arguments. No tool's name has that form, except `-`.
 fn is_arguments(word: &str) -> bool {
     let word = word.trim_start();
     word.is_empty()
@@ -196,7 +197,7 @@ fn is_arguments(word: &str) -> bool {
         || member(word).is_some()
 }
 
-/// Whether a word is `{…}` or `NAME=VALUE`, which a component rarely is.
+/// Returns true if a word is `{…}` or `NAME=VALUE`, which a component rarely is.
 pub(crate) fn looks_like_arguments(word: &str) -> bool {
     word.starts_with('{') || member(word).is_some()
 }

@@ -1,6 +1,6 @@
 //! `toolcell tenant`: API keys of tenants.
 //!
-//! Invariants: a key is printed once and never kept; a key is made only for a tenant that the
+//! Invariants: a key is printed once and never stored. A key is created only for a tenant that the
 //! configuration names.
 
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::table;
 
-/// The store of the configuration's keys.
+/// Returns the store of the configuration's keys.
 pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
     if config.file.is_none() {
         return Err(without_file(config));
@@ -34,7 +34,7 @@ fn without_file(config: &Config) -> Failure {
     config.missing("run `toolcell init` to make one, or name one with `--config FILE`").into()
 }
 
-/// A store that cannot be used.
+/// Returns the failure of a store that cannot be used.
 pub(crate) fn failed(error: KeyStoreError) -> Failure {
     let hint = error.hint();
     Failure::file(error, hint)
@@ -72,7 +72,7 @@ pub(crate) fn tenant(
     }
 }
 
-/// Adds the tenant's section to the configuration if it is not there. Returns whether it was added.
+/// Adds the tenant's section to the configuration if it is missing. Returns true if it was added.
 fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> {
     if config.tenants.contains_key(name) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! `toolcell tools`: definitions as a model's provider takes them.
+//! `toolcell tools`: prints definitions in the format of a model provider.
 
 use toolcell::Tool;
 
@@ -11,8 +11,8 @@ use crate::format::{self, Format};
 use crate::host;
 use crate::printer::Printer;
 
-/// Prints them, but for a tool that the format cannot express: a note names it. If it can express
-/// none, that is an error.
+/// Prints the definitions. A tool that the format cannot express is left out with a note; if none
+/// can be expressed, that is an error.
 pub(crate) async fn tools(
     printer: &Printer,
     global: &Global,

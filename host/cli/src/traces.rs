@@ -1,6 +1,6 @@
 //! `toolcell serve --otlp`: the exporter of spans.
 //!
-//! Invariants: without the option, and in every other command, nothing is started. Spans that wait
+//! Invariants: without the option, and in every other command, nothing is started. Waiting spans
 //! are sent before the server ends.
 
 use tracing::Subscriber;
@@ -40,7 +40,7 @@ mod exported {
             Ok(Self { otlp: Some(otlp) })
         }
 
-        /// The layer of the subscriber that takes the spans.
+        /// Returns the layer of the subscriber that takes the spans.
         pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(
             &self,
         ) -> Option<impl Layer<S> + use<S>> {
@@ -56,7 +56,7 @@ mod exported {
             }
         }
 
-        /// Sends the spans that wait.
+        /// Sends the waiting spans.
         pub(crate) async fn finish(&self) {
             if let Some(otlp) = &self.otlp {
                 otlp.finish(LAST_SPANS).await;

@@ -1,4 +1,4 @@
-//! Time, sizes, counts and dates as a person writes them.
+//! Time, sizes, counts and dates in the form that a person writes.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use toolcell_config::units::{Count, Size, Time};
 
-/// A number of things: `1 tool`, `2 tools`, `0 components or tenants`.
+/// Returns a number of things in words: `1 tool`, `2 tools`, `0 components or tenants`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
     if count == 1 {
         return format!("1 {thing}");
@@ -16,12 +16,12 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {}", things.join(" or "))
 }
 
-/// A whole number, as it is typed for `--seed`.
+/// Parses a whole number, for `--seed`.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
-/// A whole number in these bounds, as it is typed for an option.
+/// Returns a parser of whole numbers in these bounds.
 pub(crate) fn whole<T>(
     bounds: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
@@ -34,7 +34,7 @@ where
     }
 }
 
-/// A text that is no date.
+/// The error of a text that is not a date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadDate;
 
@@ -68,7 +68,8 @@ impl FromStr for Date {
     }
 }
 
-/// The end of the year 9999: what comes later cannot be written. Source: RFC 3339, section 1.
+/// Returns the end of the year 9999: RFC 3339 has no form for later dates. Source: RFC 3339,
+/// section 1.
 fn last() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
 }

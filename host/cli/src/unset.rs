@@ -1,12 +1,12 @@
-//! What is said of a secret without a usable value: the same sentence in every command.
+//! Messages about secrets without a usable value, with equal wording in every command.
 
 use toolcell::Refusal;
 
 use crate::config::Problem;
 use crate::printer::Printer;
 
-/// What is wrong with the value, where the configuration names it, and the tools whose calls are
-/// refused.
+/// Returns a sentence with the problem, the place in the configuration, and the tools whose calls
+/// are refused.
 pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
     let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.as_ref())).collect();
     match names.as_slice() {
@@ -16,7 +16,7 @@ pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Tells of a refused call what is wrong with each value.
+/// Prints the problem of each value for a refused call.
 pub(crate) fn refused<'a>(
     printer: &Printer,
     refusal: &Refusal,

@@ -1,11 +1,12 @@
-//! What a component can ask for at all: a grant is useless without an import that uses it.
+//! The requests that a component can make at all: a grant is useless without an import that uses
+//! it.
 //!
-//! In: a component's imports. Out: whether it can make requests of a kind.
+//! In: a component's imports.
+//! Out: true if it can make requests of a kind.
 
 use toolcell::{Examination, Request};
 
-/// A kind of need, the key of the grants for it, and the imports that can use them: their names
-/// begin so.
+/// A kind of need, the key of its grants, and prefixes of the imports that can use them.
 const KINDS: [(&str, &str, &[&str]); 7] = [
     ("http", "http", &["toolcell:tool/http@", "wasi:http/"]),
     ("kv", "kv", &["toolcell:tool/kv@"]),
@@ -16,11 +17,11 @@ const KINDS: [(&str, &str, &[&str]); 7] = [
     ("invoke", "invoke", &["toolcell:tool/invoke@"]),
 ];
 
-/// What to say of a request or a rule that nothing can use.
+/// The text about a request or a rule that no import can use.
 pub(crate) const NOTHING: &str = "the component imports nothing that can use it";
 
-/// Whether a component imports anything that can use this kind of need, or the grants under this
-/// key. `true` for other words.
+/// Returns true if a component imports anything that can use this kind of need, or the grants under
+/// this key. True for unknown words.
 pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
     let known = KINDS.iter().find(|(need, key, _)| [need, key].contains(&&kind));
     let is_imported =
@@ -28,7 +29,7 @@ pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
     known.is_none_or(|(_, _, starts)| starts.iter().any(is_imported))
 }
 
-/// Whether it can make such a request.
+/// Returns true if a component can make such a request.
 pub(crate) fn can_make(component: &Examination, request: &Request<'_>) -> bool {
     can_use(component, crate::grant_text::keys(request).0)
 }

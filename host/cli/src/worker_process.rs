@@ -1,11 +1,11 @@
-//! A tenant's tools in a process of their own: this command starts itself again, as the child, for
-//! `isolation = "process"`.
+//! Runs a tenant's tools in a process of their own, for `isolation = "process"`: this command
+//! starts itself again, as the child.
 //!
-//! In: what was typed, and the components that it stands for. Out: their tools, whose calls are the
-//! child's.
-//! Invariants: nothing of a guest runs in this process for such a call; the child's environment has
-//! what this command reads itself, and of the secrets' variables those that the tenant may use; it
-//! judges all that it reads by itself, as this process does.
+//! In: the command line, and its components.
+//! Out: their tools, whose calls run in the child.
+//! Invariants: for such a call no guest code runs in this process. The child's environment has the
+//! variables that this command reads itself, and the variables of secrets that the tenant may use.
+//! The child checks all that it reads, as this process does.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,21 +25,21 @@ use crate::{env, host};
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;
 
-/// What a child is to host.
+/// The parameters of a child process.
 pub(crate) struct Hosted<'a> {
     /// The components as they were typed.
     pub(crate) components: &'a [PathBuf],
     pub(crate) tenant: Option<&'a str>,
-    /// Calls at once.
+    /// The most concurrent calls.
     pub(crate) calls: usize,
     pub(crate) together: Together,
 }
 
-/// Whether the tools are offered beside each other, to a model, or one of them was named.
+/// The use of the tools: all beside each other, for a model, or a single one that was named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Together {
     Beside,
-    /// Beside each other, as all of the configuration.
+    /// Beside each other, as all components of the configuration.
     All,
     Alone,
 }
@@ -58,7 +58,7 @@ pub(crate) async fn start(
     let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
     let call =
         call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
-    // The variable that it names is not for the child.
+    // The child does not get the variable that the hint names.
     let hint = host::proxy_hint(config)
         .map(|hint| format!("--proxy-hint={hint}").into())
         .into_iter()
@@ -66,8 +66,8 @@ pub(crate) async fn start(
     let words =
         [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)]
             .concat();
-    // Temporary files go where this process has its own, and with them: a child that is killed does
-    // not tidy up.
+    // Temporary files go to this process's directory, which is removed with its content: a killed
+    // child does not remove its files.
     let mut worker_process = WorkerProcess::builder(program)
         .arguments(words)
         .variable("TMPDIR", tempfile::env::temp_dir());
@@ -95,7 +95,7 @@ impl Hosted<'_> {
     }
 }
 
-/// The child's side: hosts the tools until the parent is gone.
+/// Runs in the child: hosts the tools until the parent is gone.
 pub(crate) fn work(
     printer: &Printer,
     global: &Global,

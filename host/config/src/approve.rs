@@ -1,8 +1,9 @@
-//! Records an approval: the lock beside the configuration, and for one that was found the user's
-//! own record.
+//! Records an approval in the lock beside the configuration and, for a configuration that was
+//! found, in the user's own record.
 //!
-//! Invariants: what is written is written whole; the lock is on the disk before the record is kept,
-//! and gets its name after: if the process ends in between, the configuration is not approved.
+//! Invariants: files are replaced atomically; the lock is synced to disk before the record is
+//! written, and is renamed into place after it. If the process ends in between, the configuration
+//! is not approved.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +12,13 @@ use toolcell::{Component, ComponentBytes, Grants, Missing};
 use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
 
 impl Configuration {
-    /// What a component of this configuration shows now: what an operator is shown and
-    /// [approves](Self::approve). No tool is called, and nothing is granted to the component
-    /// meanwhile.
+    /// Loads a component of this configuration and returns its current definitions and imports,
+    /// which an operator reviews and [approves](Self::approve). No tool is called, and the
+    /// component has no grants meanwhile.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no component's; the file cannot be read or loaded, or is
-    /// not signed as the configuration demands.
+    /// [`Error::Usage`] for an unknown component name; other errors if the file cannot be read or
+    /// loaded, or lacks the signature that the configuration demands.
     pub async fn shown(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
         let chosen = self.choose(component.as_ref())?;
         let (bytes, signer) = chosen.bytes()?;
@@ -28,13 +29,13 @@ impl Configuration {
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }
 
-    /// Records that the user approved these components, as they were shown, and that components of
-    /// these names are gone. The approved versions are kept in the state directory, for
+    /// Records that the user approved these components as they were shown, and removes the
+    /// components in `gone`. The approved versions are kept in the state directory, for
     /// [`rollback`](Self::rollback).
     ///
     /// # Errors
-    /// [`Error::File`]: another process has written the lock since `lock` was read, or a file cannot be written. Then nothing is
-    /// approved.
+    /// [`Error::File`]: another process has written the lock since `lock` was read, or a file
+    /// cannot be written. Then nothing is approved.
     pub fn approve(
         &self,
         lock: &Lock,
@@ -81,7 +82,8 @@ impl Configuration {
         put.map_err(failed)
     }
 
-    /// The components of the lock that this user has approved once these are; absent: all of them.
+    /// Returns the components of the lock that this user has approved, including `seen`. `None`
+    /// means all of them.
     #[must_use]
     pub fn only_approved<'a>(
         &self,
@@ -90,7 +92,8 @@ impl Configuration {
         gone: &[String],
     ) -> Option<BTreeSet<String>> {
         let found = self.found.as_ref()?;
-        // Of a configuration that is new to this user, what was shown and nothing else.
+        // In a configuration that is new to this user, only the components that were shown are
+        // approved.
         let before = if self.approval == Approval::Missing {
             BTreeSet::new()
         } else {

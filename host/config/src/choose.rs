@@ -1,7 +1,7 @@
-//! Which component of the configuration, or which file, a word on the command line means.
+//! Resolves a word on the command line to a component of the configuration, or to a file.
 //!
-//! Invariants: a component of a configuration that was found and is not approved can be looked at,
-//! never used; a file that no configuration names has no grants.
+//! Invariants: a component of a configuration that was found and is not approved can be inspected
+//! but not used; a file that no configuration names has no grants.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Configuration {
-    /// The component that a word means: its name in the configuration, or its path.
+    /// Returns the component that a word refers to, by its name in the configuration or by its
+    /// path.
     pub fn choose(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         if let Some((name, configured)) =
             word.to_str().and_then(|word| self.components.get_key_value(word))
@@ -63,7 +64,7 @@ impl Configuration {
         })
     }
 
-    /// The error of a component's name without a configuration that could have it.
+    /// Returns the error for a component's name without a configuration that could define it.
     fn missing_component(&self, asked: &str) -> Error {
         let file = format!("{asked}.wasm");
         let hint = if Path::new(&file).exists() {
@@ -81,8 +82,8 @@ impl Configuration {
         )
     }
 
-    /// The error of a command that needs a configuration and has none; `hint` is for a user without
-    /// any file.
+    /// Returns the error of a command that needs a configuration and has none. `hint` is for a user
+    /// without any file.
     pub fn missing(&self, hint: &str) -> Error {
         match &self.foreign {
             Some(foreign) => search::not_used(foreign),
@@ -92,7 +93,7 @@ impl Configuration {
         }
     }
 
-    /// The least isolation of calls on behalf of a tenant.
+    /// Returns the minimum isolation of a tenant's calls.
     pub fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
         tenant
             .and_then(|tenant| self.tenants_isolation.get(tenant))
@@ -100,8 +101,8 @@ impl Configuration {
             .unwrap_or(self.isolation)
     }
 
-    /// As [`choose`](Self::choose), for a command that uses the component: one of a configuration
-    /// that was found and is not approved is refused.
+    /// As [`choose`](Self::choose), for a command that uses the component. Refuses a component of a
+    /// configuration that was found and is not approved.
     pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         let chosen = self.choose(word)?;
         match (self.approval, &self.file, chosen.configured) {
@@ -121,8 +122,8 @@ impl Configuration {
         }
     }
 
-    /// The error of a configuration that was found and is not approved: this message, and how these
-    /// components are approved.
+    /// Returns the error for a configuration that was found and is not approved: this message, and
+    /// a hint on how to approve these components.
     fn not_approved(&self, message: String, names: &[&str]) -> Error {
         let record = self.found.as_ref().and_then(|found| found.unread());
         let record =
@@ -135,7 +136,7 @@ impl Configuration {
         Error::not_approved(Unapproved::Configuration, message, hint)
     }
 
-    /// The same for the file as a whole, of which nothing is served.
+    /// As `not_approved`, for the file as a whole, of which nothing is served.
     pub(crate) fn none_approved(&self) -> Error {
         let file = beside(self.file.as_deref().unwrap_or(NAME));
         self.not_approved(
@@ -144,7 +145,7 @@ impl Configuration {
         )
     }
 
-    /// All components of the configuration.
+    /// Returns all components of the configuration.
     pub fn all(&self) -> impl Iterator<Item = ResolvedComponent<'_>> {
         self.components.iter().map(|(name, configured)| self.chosen(name, configured))
     }
@@ -162,7 +163,7 @@ impl Configuration {
         }
     }
 
-    /// The limits that apply: those of a file that is not approved can only be tighter than the
+    /// Returns the limits that apply. Limits of a file that is not approved can only tighten the
     /// defaults.
     pub(crate) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
@@ -171,12 +172,12 @@ impl Configuration {
         }
     }
 
-    /// Whether a configuration was found and not read, because it is another user's.
+    /// Returns true if a configuration was found but not read, because it belongs to another user.
     pub fn is_foreign(&self) -> bool {
         self.foreign.is_some()
     }
 
-    /// Which components it has, as a hint.
+    /// Lists the configuration's components, as a hint.
     pub fn listed(&self) -> String {
         let names: Vec<_> = self.components.keys().map(String::as_str).collect();
         if names.is_empty() {
@@ -187,7 +188,7 @@ impl Configuration {
     }
 }
 
-/// A file of the working directory as `./NAME`, so that it reads as a path.
+/// Formats a file of the working directory as `./NAME`, so that it reads as a path.
 fn beside(file: &str) -> String {
     if file.contains('/') { file.to_owned() } else { format!("./{file}") }
 }

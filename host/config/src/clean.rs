@@ -1,16 +1,17 @@
-//! A stranger's text made harmless: in results, errors, logs and definitions.
+//! Makes untrusted text safe to print: in results, errors, logs and definitions.
 //!
-//! In: any text. Out: text without a character that a terminal acts on or that a reader cannot see.
+//! In: any text. Out: text without characters that control a terminal or that are invisible.
 //! Invariants, one a line:
-//! - JSON keeps its value, wherever it goes: the characters are escaped.
-//! - Plain text loses them, and the loss is counted.
+//! - JSON keeps its value: the characters are escaped.
+//! - Plain text loses the characters, and they are counted.
 
 use std::borrow::Cow;
 
 use toolcell::defence::{Defence, stands};
 use toolcell::is_unseen;
 
-/// Plain text without harmful characters, and how many there were. The end of a line is `\n`.
+/// Returns plain text without harmful characters, and the number of those removed. A line ends with
+/// `\n`.
 pub fn text(text: &str) -> (String, usize) {
     let mut lost = 0;
     let mut clean = String::with_capacity(text.len());
@@ -25,10 +26,10 @@ pub fn text(text: &str) -> (String, usize) {
     (clean, lost)
 }
 
-/// Characters of a stranger's text in one note.
+/// Characters of untrusted text in one note.
 const MAX_NOTE: usize = 4 << 10;
 
-/// A stranger's text for a note, with a word on what was cut off.
+/// Truncates untrusted text for a note, and says how much was cut off.
 pub fn note(text: &str) -> Cow<'_, str> {
     match start(text, MAX_NOTE) {
         (_, 0) => text.into(),
@@ -36,7 +37,7 @@ pub fn note(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As many characters from the front, and how many there are beyond.
+/// Splits off the first `most` characters, and returns the number of those that follow.
 pub fn start(text: &str, most: usize) -> (&str, usize) {
     match text.char_indices().nth(most).map(|(end, _)| text.split_at(end)) {
         Some((kept, rest)) => (kept, rest.chars().count()),
@@ -44,7 +45,7 @@ pub fn start(text: &str, most: usize) -> (&str, usize) {
     }
 }
 
-/// Text of one line in which every harmful character is seen: as its number.
+/// Escapes every harmful character, so that the text is visible on one line.
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -57,13 +58,13 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// Valid JSON of the same value without harmful characters.
+/// Returns JSON of the same value without harmful characters.
 pub fn json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     let mut units = [0; 2];
     for c in json.chars() {
         match c {
-            // Between tokens, because within a string it cannot stand unescaped.
+            // A carriage return is between tokens, because a string cannot contain it unescaped.
             '\r' => clean.push(' '),
             c if is_unseen(c) && stands(Defence::CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
@@ -76,7 +77,7 @@ pub fn json(json: &str) -> String {
     clean
 }
 
-/// The same in one line.
+/// As [`json`], on one line.
 pub fn json_line(json: &str) -> String {
     self::json(json).replace(['\n', '\t'], " ")
 }

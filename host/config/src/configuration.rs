@@ -1,11 +1,11 @@
-//! `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
+//! Reads `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
 //!
-//! In: `--config`, the environment, or the nearest file of that name; a file of another user is not
-//! read, and a command that needs one says so. Out: a [`Configuration`], or everything that is
-//! wrong.
-//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is
-//! granted. A file that was found and that this user has not approved can only take away: none of
-//! its components is used, no secret's value is read, no limit is raised.
+//! In: `--config`, the environment, or the nearest file of that name. A file of another user is not
+//! read, and a command that needs it reports so. Out: a [`Configuration`], or all problems of the
+//! file.
+//! Invariants: a file is used as a whole or not at all; without a file nothing is granted. A file
+//! that was found and that this user has not approved can only restrict: none of its components is
+//! used, no secret's value is read, no limit is raised.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -41,76 +41,76 @@ use crate::{
 /// The name of the file that is searched for.
 pub const NAME: &str = "toolcell.toml";
 
-/// A configuration, or the empty one where there is no file.
+/// A configuration. Empty if there is no file.
 #[derive(Debug, Default)]
 pub struct Configuration {
-    /// The file, as it is shown.
+    /// The path of the file for messages.
     pub file: Option<String>,
-    /// The file, as it can be opened.
+    /// The path of the file for opening it.
     pub(crate) source: Option<PathBuf>,
-    /// A file that was found and not read, because it is another user's.
+    /// A file that was found but not read, because it belongs to another user.
     pub(crate) foreign: Option<search::Ignored>,
-    /// The file of approvals beside it.
+    /// The path of the lock beside it.
     pub(crate) lock: PathBuf,
-    /// Its path without links.
+    /// The path of the file with links resolved.
     pub path: Option<PathBuf>,
-    /// Set if the file was found, not named on the command line or by the environment.
+    /// Set if the file was found, rather than named on the command line or by the environment.
     pub found: Option<Found>,
-    /// Whether it may be used.
+    /// The approval: the configuration may be used if it is [`Approval::Given`].
     pub approval: Approval,
     /// The components by name.
     pub components: BTreeMap<String, ComponentConfig>,
     /// The limits of a component that has none of its own.
     pub(crate) defaults: Limits,
-    /// What a component has to be that it does not name.
+    /// The signature that is demanded of a component outside of the configuration.
     pub(crate) demand: Option<Demand>,
-    /// Of every component.
+    /// The minimum isolation of every component.
     pub(crate) isolation: Isolation,
-    /// What narrows the calls of each tenant, by name.
+    /// The restrictions of each tenant's calls, by name.
     pub tenants: BTreeMap<String, Tenant>,
-    /// Of their calls, whichever component they are of.
+    /// The minimum isolation of each tenant's calls, for every component.
     pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
     /// The tools that each tenant is offered, by name.
     pub offered: BTreeMap<String, OfferedTools>,
-    /// How much each tenant of a server may use, by name.
+    /// The quota of each tenant of a server, by name.
     pub quotas: BTreeMap<String, TenantQuota>,
-    /// The same for callers without a tenant: the default.
+    /// The quota of callers without a tenant, which is the default.
     pub quota: TenantQuota,
-    /// Whose tokens a server accepts.
+    /// The issuer whose tokens a server accepts.
     pub issuer: Option<Issuer>,
-    /// How the requests of tools leave.
+    /// The network settings of tools' requests.
     pub(crate) network: Network,
     /// The values of secrets.
     pub secrets: StoredSecrets,
-    /// Where their values come from, by name.
+    /// The sources of secrets' values, by name.
     pub origins: BTreeMap<String, Origin>,
-    /// Secrets whose value cannot be read, and why.
+    /// Secrets whose value cannot be read, with the reason.
     pub unset: BTreeMap<String, Problem>,
-    /// The secrets of which tenants have values of their own, by tenant.
+    /// For each tenant, the secrets that have a value of the tenant's own.
     pub own_secrets: BTreeMap<String, OwnSecrets>,
-    /// Grants that were typed: `--grant`.
+    /// Grants from the command line: `--grant`.
     pub typed: Vec<String>,
-    /// Its rules, each with its place.
+    /// The rules of the file, each with its place.
     pub rules: Vec<WrittenRule>,
-    /// What is probably not meant.
+    /// Entries that are probably mistakes.
     pub warnings: Vec<Problem>,
-    /// How the commands begin that hints show.
+    /// The start of the commands that hints show.
     pub hint: HintCommand,
-    /// What it was read with.
+    /// The options that it was read with.
     pub(crate) options: ReadOptions,
 }
 
 impl Configuration {
-    /// Reads a configuration that is named, with what this process's environment says.
+    /// Reads a configuration by path, with this process's environment.
     ///
     /// # Errors
-    /// The file cannot be read, or [`Error::Invalid`] with all that is wrong in it. A secret
-    /// without a value is no error.
+    /// Fails if the file cannot be read, or with [`Error::Invalid`] and all of its problems. A
+    /// secret without a value is not an error.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::read_with(path, ReadOptions::default())
     }
 
-    /// The same with other directories, variables or secrets.
+    /// As [`read`](Self::read), with other directories, variables or secrets.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -118,10 +118,10 @@ impl Configuration {
         Self::of_file(path.as_ref().to_owned(), options, Named::Yes)
     }
 
-    /// Finds the nearest `toolcell.toml`, from the current directory up, and reads it. The result
-    /// is empty if there is none.
+    /// Finds the nearest `toolcell.toml`, from the current directory upwards, and reads it. Without
+    /// a file, the result is empty.
     ///
-    /// A configuration that is found is used only after this user approved it: see [`Approval`].
+    /// A configuration that was found is used only after this user approved it: see [`Approval`].
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -221,7 +221,7 @@ impl Configuration {
         shape::check(problems, &schema(), tree.get_mut());
         match <file::File as serde::Deserialize>::deserialize(toml::Deserializer::from(tree)) {
             Ok(file) => Some(Self::resolved(problems, &file, places, found, options)),
-            // What has not the form of its schema is said already.
+            // Violations of the schema are reported already.
             Err(_) if !problems.errors.is_empty() => None,
             Err(error) => {
                 problems.error(
@@ -234,7 +234,7 @@ impl Configuration {
         }
     }
 
-    /// What the file means, as far as it means anything.
+    /// Resolves the file to a configuration. Parts with problems are left out.
     fn resolved(
         problems: &mut Problems<'_>,
         file: &file::File,
@@ -248,7 +248,7 @@ impl Configuration {
         unwritten.extend(
             file.components.values().map(|component| base.join(&component.value.path.value)),
         );
-        // One that is not approved decides nothing about where requests go and which servers are
+        // A file that is not approved must not control where requests go and which servers are
         // trusted.
         let mut network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
@@ -277,7 +277,8 @@ impl Configuration {
             demand: signatures.of_all.clone(),
             quota: quota::over(problems, &file.defaults.quota, TenantQuota::default()),
             network,
-            // One that is not approved lets no one in, and its file of keys is not read.
+            // A file that is not approved authenticates no callers, and its file of keys is not
+            // read.
             issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
                 .and_then(|said| issuer::issuer(problems, base, &said.value)),
             secrets: stored,
@@ -288,7 +289,7 @@ impl Configuration {
             ..Self::default()
         };
         let isolation = config.isolation;
-        // The component of each file, links followed.
+        // The component of each file, with links resolved.
         let mut real_files = HashMap::new();
         for (name, said) in &file.components {
             if !is_name(name) {
@@ -407,7 +408,8 @@ impl Configuration {
         config
     }
 
-    /// The executor with every tenant, and for calls of the user's own.
+    /// Returns the executor with every tenant. It also accepts calls without a tenant, which are
+    /// the user's own.
     pub fn executor(&self) -> Executor {
         let with = |executor: Executor, (name, tenant): (&String, &Tenant)| {
             executor.with_tenant(name, tenant.clone())
@@ -416,28 +418,28 @@ impl Configuration {
     }
 }
 
-/// Whether a configuration was named, or found.
+/// Tells a named configuration from one that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     Yes,
     No,
 }
 
-/// Where a configuration is, for the paths in it.
+/// The location of a configuration, and the files that it refers to.
 pub(crate) struct Places {
-    /// The directory that its relative paths begin at.
+    /// The directory that relative paths are resolved against.
     pub(crate) base: PathBuf,
-    /// The file of the text, if it is one.
+    /// The file of the text, if it came from a file.
     pub(crate) own: Option<PathBuf>,
     /// Files that no tool may be granted to write.
     pub(crate) unwritten: Vec<PathBuf>,
     /// Files that no tool may be granted to read.
     pub(crate) unread: Vec<PathBuf>,
-    /// Secrets that are known already.
+    /// Secrets whose values are known already.
     pub(crate) secrets: secrets::Secrets,
 }
 
-/// The JSON Schema of the file.
+/// Returns the JSON Schema of the file.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(file::File).to_value()
 }

@@ -1,10 +1,10 @@
 //! Development mode: components that need no approval.
 //!
-//! In: `[dev]` of a configuration that was named. Out: why a component needs no approval, for the
-//! warning at each use.
-//! Invariants: a configuration that was found never waives an approval, also when this user
-//! approved it: its folder may be another person's, and each of its files could change after that;
-//! nor does a folder that others can write to.
+//! In: `[dev]` of a configuration that was named. Out: the reason why a component needs no
+//! approval, for the warning at each use.
+//! Invariants: a configuration that was found never waives an approval, even if this user approved
+//! it: its folder may be another person's, and its files could change afterwards. The same holds
+//! for a folder that others can write to.
 //! Not here: the warning (`components`), grants on the command line (`typed`).
 
 use std::path::{Path, PathBuf};
@@ -19,16 +19,16 @@ use crate::problem::Problems;
 use crate::roots::Guarded;
 use crate::trust::Found;
 
-/// What to write instead of a folder that cannot be used.
+/// The hint for a folder that cannot be used.
 const BUILDS: &str =
     "name the folder that your builds are written to, for instance `target/wasm32-wasip2/release`";
 
-/// Why a component needs no approval.
+/// The reason why a component needs no approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Development {
-    /// It lies in this folder of `[dev]`.
+    /// It is in this folder of `[dev]`.
     Folder(PathBuf),
-    /// Its grants were typed with it: `--grant`.
+    /// Its grants were given on the command line: `--grant`.
     Typed,
 }
 
@@ -43,12 +43,12 @@ impl fmt::Display for Development {
     }
 }
 
-/// The folders of `[dev]`, links resolved.
+/// The folders of `[dev]`, with links resolved.
 #[derive(Debug, Default)]
 pub(crate) struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    /// Those of a file; none of a file that was found.
+    /// Returns the folders of a named file. Returns none for a file that was found.
     pub(crate) fn of(
         problems: &mut Problems<'_>,
         said: &file::Dev,
@@ -67,7 +67,7 @@ impl Folders {
                 );
                 continue;
             }
-            // Before the first build there is none.
+            // The folder does not exist before the first build.
             if fs::symlink_metadata(base.join(&folder.value)).is_err() {
                 continue;
             }
@@ -82,7 +82,7 @@ impl Folders {
         Self(folders)
     }
 
-    /// Whether a component lies in one of them, wherever a link leads.
+    /// Returns [`Development::Folder`] if a folder contains the component, with links resolved.
     pub(crate) fn development(&self, component: &Path) -> Option<Development> {
         let path = fs::canonicalize(component).ok()?;
         self.0

@@ -1,10 +1,10 @@
-//! Compares a component with what was approved of it.
+//! Compares a component with its approved version.
 //!
-//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, lines for a
-//! person.
-//! Invariants: two definitions that differ have a change, and equal ones have none; an invisible
-//! character is shown as its number; of each change the beginning is shown, however long the
-//! changes before it are, and a cut is reported.
+//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, and lines for
+//! display.
+//! Invariants: two definitions have a change if and only if they differ; an invisible character is
+//! shown as its number; the start of each change is shown, however long the changes before it are,
+//! and truncation is reported.
 
 mod rest;
 mod text;
@@ -20,23 +20,23 @@ use toolcell::{ComponentKind, Definition, Suspicion};
 use crate::Approved;
 use crate::clean;
 
-/// Lines that a person is shown of one change: a long description has some dozens.
+/// Lines shown of one change. A long description has some dozens.
 const MAX_LINES: usize = 200;
-/// Characters of the same: a description of the largest size in place of another one.
+/// Characters shown of one change: enough for a replaced description of maximum size.
 const MAX_CHARACTERS: usize = 10 << 10;
 /// Changes that a refusal names.
 const NAMED: usize = 5;
-/// For the smallest difference of two texts; after it any difference will do. A stranger wrote
-/// both.
+/// Time limit for a minimal difference of two texts, after which any difference is used. Both texts
+/// are untrusted.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A component compared with what was approved of it.
+/// The result of comparing a component with its approved version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// The same.
+    /// Identical.
     Locked,
-    /// Other bytes, the same definitions and imports.
+    /// Other code, with the same definitions and imports.
     Rebuilt,
     /// Other definitions or imports.
     Changed,
@@ -45,7 +45,7 @@ pub enum ApprovalState {
 }
 
 impl ApprovalState {
-    /// In a word.
+    /// Returns the state in one or two words.
     pub fn word(self) -> &'static str {
         match self {
             Self::Locked => "approved",
@@ -56,25 +56,25 @@ impl ApprovalState {
     }
 }
 
-/// A component before and after.
+/// A component before and after a change.
 #[derive(Debug)]
 pub struct Difference<'a> {
-    /// What was approved, if anything was.
+    /// The approved version, if there is one.
     pub old: Option<&'a Approved>,
-    /// What it is now.
+    /// The current version.
     pub new: &'a Approved,
 }
 
-/// What a person is shown.
+/// Lines for display.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The lines.
     pub lines: Vec<String>,
-    /// Something of it was left out.
+    /// True if something was left out.
     pub is_cut: bool,
 }
 
-/// One place within a definition.
+/// One change within a definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Change {
     /// A JSON pointer (RFC 6901).
@@ -86,7 +86,7 @@ struct Change {
 }
 
 impl<'a> Difference<'a> {
-    /// How the two compare.
+    /// Returns the result of the comparison.
     #[must_use]
     pub fn standing(&self) -> ApprovalState {
         match self.old {
@@ -104,7 +104,7 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Who signed it and who does now, in words, where that is not the same.
+    /// Returns the old and the new publisher, if they differ.
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
         let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not checked");
         self.old
@@ -112,12 +112,12 @@ impl<'a> Difference<'a> {
             .map(|old| (name(old), name(self.new)))
     }
 
-    /// What it was used as and what it is now, where that is not the same.
+    /// Returns the old and the new kind of use, if they differ.
     fn kinds(&self) -> Option<(&'a str, &'a str)> {
         self.old.filter(|old| old.kind != self.new.kind).map(|old| (&*old.kind, &*self.new.kind))
     }
 
-    /// Imports that came, and those that went.
+    /// Returns the added and the removed imports.
     fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
         let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
             let names = one.into_iter().flat_map(|one| &one.imports);
@@ -129,7 +129,7 @@ impl<'a> Difference<'a> {
         (without(Some(self.new), self.old), without(self.old, Some(self.new)))
     }
 
-    /// Tools of which something is otherwise.
+    /// Returns the tools that changed, with their changes.
     fn tools(&self) -> Vec<(&'a str, ApprovalState, Vec<Change>)> {
         let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
         let gone = self
@@ -151,12 +151,12 @@ impl<'a> Difference<'a> {
         compared.filter(|(_, standing, _)| *standing != ApprovalState::Locked).collect()
     }
 
-    /// Text in a tool's definition that may be meant to steer a model.
+    /// Returns the parts of a tool's definition that may be meant to manipulate a model.
     pub fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
         self.new.tools.get(tool).map(Definition::suspicions).unwrap_or_default()
     }
 
-    /// What is otherwise, in one sentence.
+    /// Summarizes the changes in one sentence.
     pub fn sentence(&self) -> String {
         if self.standing() == ApprovalState::Rebuilt {
             return "its code changed".to_owned();
@@ -213,7 +213,7 @@ impl<'a> Difference<'a> {
         shown
     }
 
-    /// The warnings about the definitions that are new or changed, one a line.
+    /// Returns the warnings about new and changed definitions, one a line.
     pub fn warnings(&self) -> Vec<String> {
         let of_tool = |name: &str| {
             let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
@@ -224,9 +224,9 @@ impl<'a> Difference<'a> {
         self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
     }
 
-    /// Line by line: every tool, every place that changes, and of each change as much as a person
-    /// reads. The many inert imports of a new component are counted. A new tool is shown by this
-    /// function, with what that leaves out below.
+    /// Returns the lines for display: every tool, every place that changes, and the start of each
+    /// change. Imports without effect of a new component are only counted. `shown` formats a new
+    /// tool; the parts of its definition that this leaves out follow.
     pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
         let mut is_cut = false;
         let mut lines = vec![match self.old {
@@ -273,7 +273,7 @@ impl<'a> Difference<'a> {
             lines.push(format!("  tool {name}: {word}"));
             if let (ApprovalState::New, Some(new)) = (standing, self.new.tools.get(name)) {
                 let page = Page::of_new(new, &shown(new));
-                // The first line is its name, as above.
+                // The first line is the tool's name, which is shown already.
                 lines.extend(page.lines.into_iter().skip(1));
                 is_cut |= page.is_cut;
                 continue;
@@ -290,24 +290,25 @@ impl<'a> Difference<'a> {
 }
 
 impl Page {
-    /// Adds what another page has.
+    /// Appends another page.
     pub fn append(&mut self, other: Self) {
         self.lines.extend(other.lines);
         self.is_cut |= other.is_cut;
     }
 
-    /// Several lines of ours.
+    /// Appends several lines.
     pub fn block(&mut self, text: &str) {
         self.lines.extend(text.lines().map(str::to_owned));
     }
 
-    /// The same below a heading.
+    /// Appends several lines, indented below a heading.
     pub fn indented(&mut self, text: &str) {
         self.lines.extend(text.lines().map(|line| format!("  {line}")));
     }
 }
 
-/// As many lines from the front as a person reads, and how many characters there are beyond.
+/// Returns the first lines, within the limits for one change, and the number of characters left
+/// out.
 fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
     let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
     for line in lines {
@@ -360,24 +361,24 @@ impl Change {
 }
 
 fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
-    // What is made of strings, numbers and JSON alone is JSON.
+    // A definition consists of strings, numbers and JSON, so it can be serialized.
     let value = |definition: Option<&Definition>| {
         definition.and_then(|definition| serde_json::to_value(definition).ok())
     };
     let mut found = Vec::new();
     compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
-    // What is left out is false.
+    // A flag that is absent is false.
     let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
     found.retain(|change| {
         change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place)
     });
-    // What a model reads first comes first.
+    // The description, which a model reads first, comes first.
     found.sort_by_key(|change| change.place != "/description");
     found
 }
 
-/// Goes as deep as the two are alike in kind; what has no parts, or parts on neither side, is a
-/// change as a whole.
+/// Compares recursively as long as both values have the same kind. A value without parts, or with
+/// parts on one side only, is one change.
 fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
     if old == new {
         return;
@@ -398,7 +399,7 @@ fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Ve
         (None, _) | (_, None) => true,
     };
     let (mut keys, of_new) = (parts(old), parts(new));
-    // A list of plain values on one side is shown as a whole on both.
+    // If a list has only plain values on one side, both lists are shown as a whole.
     let is_whole = |value: Option<&Value>, parts: &[String]| value.is_some() && parts.is_empty();
     if !is_alike || is_whole(old, &keys) || is_whole(new, &of_new) {
         found.push(Change { place: place.to_owned(), old: old.cloned(), new: new.cloned() });

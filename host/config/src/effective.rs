@@ -1,10 +1,9 @@
-//! What is left of a tool's grants when every layer has had its say: declared ∩ granted ∩ left to
-//! the tool ∩ tenant.
+//! Computes the effective grants of a tool: declared ∩ granted ∩ left to the tool ∩ tenant.
 //!
-//! In: the rules of each layer. Out: rules in their notation, each within all of them. Why this is
-//! exact: of two hosts, two paths or two prefixes of keys one lies within the other, or they share
-//! nothing. So what layers have in common is made of the hosts, paths and prefixes that stand in
-//! one of them, and such a rule is within all layers exactly when its least request is.
+//! In: the rules of each layer. Out: rules in their notation, each within all layers. The result is
+//! exact for this reason: of two hosts, two paths or two key prefixes, either one contains the
+//! other, or they are disjoint. So the intersection consists of hosts, paths and prefixes that
+//! occur in a layer, and such a rule is within all layers exactly if its smallest request is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,18 +15,18 @@ use toolcell::{
 
 /// A label that no rule names.
 const ANY_LABEL: &str = "any-label-of-toolcell";
-/// What no rule's key ends in.
+/// A character that no rule's key ends in.
 const ANY_KEY: char = '\u{10ffff}';
-/// Rules that are compared with each other: a stranger's definition can name any number.
+/// Maximum number of rules to compare. An untrusted definition can name any number.
 const MAX_RULES: usize = 1024;
-/// What is shown where there are more: none of them, so that a part is not taken for all.
+/// Shown instead of more rules than that. No rule is shown, so that a part is not mistaken for all.
 pub const TOO_MANY: &str =
     "more rules than can be shown here: `toolcell explain` says whether one request is allowed";
 
 /// Rules by kind of grant, in the notation of a configuration.
 pub type Effective = BTreeMap<&'static str, Vec<String>>;
 
-/// What is left, of all that any layer names.
+/// Returns the effective rules, out of all that any layer names.
 pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overlay>) -> Effective {
     let granted = rights.granted();
     let overlays: Vec<_> = granted.tools.get(&definition.name).into_iter().chain(tenant).collect();
@@ -110,7 +109,7 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     left
 }
 
-/// Whether any request is within a rule and within what is granted.
+/// Returns true if some request is within both the rule and the granted rules.
 pub fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
     let is_in_both = |request: &Request<'_>| {
         let Request::Http { method, target } = request else { return false };
@@ -119,7 +118,7 @@ pub fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
     !http(&[granted, std::slice::from_ref(rule)].concat(), &[], is_in_both).is_empty()
 }
 
-/// What is left of rules about requests, and to which private networks they may go all the same.
+/// Returns the effective HTTP rules, with the private networks that they allow.
 fn http(
     rules: &[HttpRule],
     granted: &[HttpRule],
@@ -186,7 +185,8 @@ fn texts<'a, T: ToString + 'a>(
     rules.into_iter().flatten().map(ToString::to_string)
 }
 
-/// Of so many places the rules that are left of them, without those that lie within another one.
+/// Returns the rules for these places, without those that another one contains. Too many places
+/// give [`TOO_MANY`].
 fn bounded<T: ToString + PartialEq>(
     places: BTreeSet<String>,
     rule: impl Fn(String) -> Option<T>,
@@ -206,19 +206,19 @@ fn access(word: &str) -> Access {
     if word == "write" { Access::Write } else { Access::Read }
 }
 
-/// The least key of a rule's.
+/// Returns the smallest key that the rule covers.
 fn least_key(key: &str) -> String {
     key.strip_suffix('*').map_or_else(|| key.to_owned(), |prefix| format!("{prefix}{ANY_KEY}"))
 }
 
-/// Rules without those that lie within another one.
+/// Returns the rules without those that another one contains.
 fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool) -> Vec<String> {
     let is_within = |rule: &T| rules.iter().any(|other| other != rule && covers(other, rule));
     rules.iter().filter(|rule| !is_within(rule)).map(ToString::to_string).collect()
 }
 
-/// The least request of a rule for each of its methods: at its own path, below a suffix at a label
-/// that no rule names.
+/// Returns the smallest request of a rule for each of its methods: at its own path and, for a
+/// suffix of hosts, at a label that no rule names.
 fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
     let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1))
     else {
@@ -231,13 +231,13 @@ fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
         .collect()
 }
 
-/// The rule without its methods.
+/// Returns the rule without its methods.
 pub(crate) fn place(rule: &HttpRule) -> String {
     let text = rule.to_string();
     text.split_once(' ').map_or_else(|| text.clone(), |(_, place)| place.to_owned())
 }
 
-/// The rules as they are read: one line for each kind.
+/// Formats the rules for display: one line for each kind.
 pub fn rows(left: &Effective) -> Vec<Vec<String>> {
     let row = |(kind, rules): (&&'static str, &Vec<String>)| {
         let kind = if *kind == "reveal" { "REVEAL" } else { *kind };
@@ -315,7 +315,7 @@ mod tests {
             "http: GET https://api.example.com/v1/a"
         );
         assert_eq!(left(&[("reveal", "key")], None), "");
-        // More than can be compared are not told in part: the first ones could hide the others.
+        // Too many rules are not shown in part: the first ones could hide the others.
         let many: Vec<_> = (0..=MAX_RULES).map(|n| format!("read a/{n}")).collect();
         let many: Vec<_> =
             many.iter().map(|key| ("kv", key.as_str())).chain([("kv", "read one")]).collect();

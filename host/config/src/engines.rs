@@ -1,8 +1,8 @@
-//! Engines as a configuration wants them: its secrets, its store of keys, its cache; one for each
-//! kind of isolation.
+//! Builds the engines of a configuration, one for each kind of isolation, with its secrets, its
+//! key-value store and its cache.
 //!
-//! Invariants: nothing passes between engines of two kinds; the values of secrets are replaced at
-//! once for all of them.
+//! Invariants: nothing passes from one engine to the other; a reload replaces the values of secrets
+//! for all of them at once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -18,11 +18,10 @@ use crate::{COUNTS, Configuration, Error, Isolation, Keys};
 
 /// Builds [`Engines`].
 ///
-/// # Defaults
 /// Those of [`Engine::builder`], with the configuration's secrets, proxy and certificate
 /// authorities, and with keys, counts of granted directories and the cache in the directories of
-/// [`ReadOptions`](crate::ReadOptions). Components are compiled in this process: a program that can
-/// be its own child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
+/// [`ReadOptions`](crate::ReadOptions). Components are compiled in this process; a program that can
+/// start itself as a child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EnginesBuilder {
@@ -31,8 +30,8 @@ pub struct EnginesBuilder {
     egress: Egress,
 }
 
-/// The engines that components of a configuration run on: one with a pool, one with strict
-/// isolation, which is made when a component first needs it. Cheap to clone; clones share the
+/// The engines that run a configuration's components: one with a pool, and one with strict
+/// isolation, which is created when a component first needs it. Cheap to clone; clones share the
 /// engines.
 #[derive(Debug, Clone)]
 pub struct Engines {
@@ -45,7 +44,8 @@ pub struct Engines {
 }
 
 impl Configuration {
-    /// Engines with what this configuration says and with the directories that it was read with.
+    /// Returns a builder with the settings of this configuration and the directories that it was
+    /// read with.
     pub fn engines(&self) -> EnginesBuilder {
         let secrets = CurrentSecrets(Arc::new(RwLock::new(self.secrets.clone())));
         let state = self.options.state_dir();
@@ -65,23 +65,23 @@ impl Configuration {
 }
 
 impl EnginesBuilder {
-    /// With other settings of the engines: cells, threads, a process to compile in.
+    /// Changes other settings of the engines: cells, threads, a process for compiling.
     pub fn with(self, set: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         Self { builder: set(self.builder), ..self }
     }
 
-    /// With other settings of how requests of tools are sent: a resolver, what is called when a
-    /// request gets no connection. Proxy and certificate authorities are those of the
-    /// configuration, also after a reload.
+    /// Changes other settings of tools' requests: a resolver, a callback for a request without a
+    /// connection. The proxy and the certificate authorities stay those of the configuration, also
+    /// after a reload.
     pub fn with_egress(self, set: impl FnOnce(Egress) -> Egress) -> Self {
         let egress = set(self.egress);
         Self { builder: self.builder.egress(egress.clone()), egress, ..self }
     }
 
-    /// Makes the engine with the pool.
+    /// Creates the engine with the pool.
     ///
     /// # Errors
-    /// Those of [`EngineBuilder::build`], for instance a cache that other users can write to.
+    /// Those of [`EngineBuilder::build`], for example a cache that other users can write to.
     pub fn build(self) -> Result<Engines, Error> {
         let Self { builder, secrets, egress } = self;
         let pooled = builder.clone().build()?;
@@ -90,10 +90,10 @@ impl EnginesBuilder {
 }
 
 impl Engines {
-    /// The engine for components of this isolation. A process has strict cells too.
+    /// Returns the engine for components of this isolation. A process uses strict cells too.
     ///
     /// # Errors
-    /// Those of [`EngineBuilder::build`], when the engine is made.
+    /// Those of [`EngineBuilder::build`], if the engine has to be created.
     pub fn of(&self, isolation: Isolation) -> Result<&Engine, Error> {
         match isolation {
             Isolation::Pooled => Ok(&self.pooled),
@@ -102,7 +102,7 @@ impl Engines {
                     return Ok(engine);
                 }
                 let engine = self.builder.clone().isolation(toolcell::Isolation::Strict).build()?;
-                // Of two that make one at once, one is kept.
+                // If two threads create one at once, one is kept.
                 Ok(self.strict.get_or_init(|| engine))
             }
         }
@@ -110,19 +110,19 @@ impl Engines {
 }
 
 impl Engines {
-    /// What the engines have in use now, by the names of their isolation.
+    /// Returns the current resource use of the engines, by the names of their isolation.
     pub fn in_use(&self) -> Vec<(&'static str, InUse)> {
         let strict = self.strict.get().map(|engine| ("strict", engine.in_use()));
         [("pooled", self.pooled.in_use())].into_iter().chain(strict).collect()
     }
 }
 
-/// The values of secrets, which a reload replaces.
+/// The values of secrets. A reload replaces them.
 #[derive(Debug, Clone)]
 pub(crate) struct CurrentSecrets(Arc<RwLock<StoredSecrets>>);
 
 impl CurrentSecrets {
-    /// Takes these values for all calls from now on.
+    /// Uses these values for all later calls.
     pub(crate) fn replace(&self, secrets: StoredSecrets) {
         *self.0.write() = secrets;
     }
@@ -130,7 +130,7 @@ impl CurrentSecrets {
 
 impl SecretSource for CurrentSecrets {
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
-        // Stored secrets answer at once.
+        // The future of stored secrets is ready immediately.
         let found = self.0.read().secret(tenant, name).now_or_never();
         Box::pin(std::future::ready(
             found.unwrap_or_else(|| Err(SecretError::new("its value is not loaded yet"))),

@@ -1,26 +1,25 @@
-//! Why a configuration, a component or an approval cannot be used.
+//! The error type of this crate.
 //!
-//! Invariants: each error has a hint; one that is about a line of a file names the file and the
-//! line.
+//! Invariants: each error has a hint; an error about a line of a file names the file and the line.
 
 use std::io;
 
 use crate::Problem;
 
-/// What another library says about it.
+/// The underlying error of another library.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a configuration, a component or an approval cannot be used.
+/// The reason why a configuration, a component or an approval cannot be used.
 ///
-/// The text says what is wrong, [`hint`](Self::hint) what to do about it,
-/// [`problems`](Self::problems) where.
+/// The message describes the problem, [`hint`](Self::hint) suggests a solution, and
+/// [`problems`](Self::problems) has the places.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text of a configuration or a lock has errors.
     #[error("{}", invalid(file, problems))]
     Invalid {
-        /// The file, as it was named.
+        /// The file, as the user named it.
         file: String,
         /// All errors, in the order of the file.
         problems: Vec<Problem>,
@@ -28,56 +27,56 @@ pub enum Error {
     /// A component has no valid signature, and the configuration demands one.
     #[error("{0}")]
     Unsigned(Box<Problem>),
-    /// A component has another digest than the configuration demands.
+    /// The digest of a component is not the one that the configuration demands.
     #[error("{0}")]
     OtherDigest(Box<Problem>),
     /// A file cannot be read or written, or is not used because other users can write to it.
     #[error("{message}")]
     File {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The hint.
         hint: String,
-        /// What the system says.
+        /// The underlying error.
         #[source]
         source: Option<Cause>,
     },
-    /// A name or an option means nothing here.
+    /// A name or an option is not valid here.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The hint.
         hint: String,
     },
-    /// The user has not approved it.
+    /// The user has not approved something.
     #[error("{message}")]
     NotApproved {
-        /// What is not approved.
+        /// The subject of the missing approval.
         what: Unapproved,
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The hint.
         hint: String,
     },
     /// Two components offer tools of the same name, or of names that look alike.
     #[error("{message}")]
     SameName {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The hint.
         hint: String,
     },
-    /// The library cannot load the component or make the engine.
+    /// The library cannot load the component or create the engine.
     #[error(transparent)]
     Toolcell(#[from] toolcell::Error),
 }
 
-/// What is not approved.
+/// The subject of a missing approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unapproved {
-    /// The configuration: it was found, not named.
+    /// The configuration, which was found, not named.
     Configuration,
     /// A component that was never approved.
     New,
@@ -93,7 +92,7 @@ fn invalid(file: &str, problems: &[Problem]) -> String {
 }
 
 impl Error {
-    /// What to do about it.
+    /// Returns the hint: a suggestion on how to resolve the error.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -109,8 +108,8 @@ impl Error {
         }
     }
 
-    /// The places in a configuration or a lock that it is about, each with file, line and column;
-    /// empty if it is about none.
+    /// Returns the places in a configuration or a lock that the error is about, each with file,
+    /// line and column. Empty if there are none.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
@@ -124,7 +123,7 @@ impl Error {
         }
     }
 
-    /// Whether a file does not exist.
+    /// Returns true if the error is a file that does not exist.
     #[must_use]
     pub fn is_missing_file(&self) -> bool {
         let Self::File { source: Some(source), .. } = self else { return false };
@@ -133,7 +132,7 @@ impl Error {
             .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// What is wrong, in one sentence.
+    /// Returns the message: the problem in one sentence.
     pub(crate) fn message(&self) -> String {
         self.to_string()
     }

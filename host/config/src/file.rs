@@ -1,8 +1,8 @@
-//! The form of `toolcell.toml`: what its keys are called and what they take.
+//! The schema of `toolcell.toml`: its keys and the types of their values.
 //!
 //! Invariants: the JSON Schema for editors is generated from these types and their comments;
 //! unknown keys are refused.
-//! Not here: what the values mean (`grants`, `secrets`), where they are wrong (`shape`).
+//! Not here: the meaning of the values (`grants`, `secrets`), the places of errors (`shape`).
 
 mod place;
 

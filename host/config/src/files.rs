@@ -1,8 +1,8 @@
-//! Reads files, never more of them than is of use.
+//! Reads files, with a limit on their size.
 //!
-//! In: paths. Out: a component's bytes, a configuration and what belongs to it, a secret's value.
-//! Invariants: the size is known or bounded before anything is read; only regular files are opened,
-//! so that nothing waits for a writer or asks a device, also where a path becomes another thing
+//! In: paths. Out: a component's bytes, a configuration and its related files, a secret's value.
+//! Invariants: the size is known or bounded before anything is read. Only regular files are opened,
+//! so that opening neither waits for a writer nor triggers a device, even if the path is replaced
 //! while it is opened.
 
 use std::fmt;
@@ -20,42 +20,43 @@ use crate::paste::quoted;
 use crate::signature::MAX_SIGNATURE;
 use crate::units::Size;
 
-/// Entries of a directory that are compared with a name that is not there.
+/// Entries of a directory that are compared with a missing name.
 const MAX_NEIGHBOURS: usize = 1000;
 
-/// What to give where a component is wanted.
+/// The hint where a component is expected.
 const COMPONENT_HINT: &str = "give the file of a component, for instance `calculator.wasm`";
-/// What to give where a signature is wanted.
+/// The hint where a signature is expected.
 const SIGNATURE_HINT: &str = "give the file that `ssh-keygen -Y sign` makes";
 
-/// What to give where a configuration is wanted.
+/// The hint where a configuration is expected.
 const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
-/// What to give where an issuer's keys are wanted.
+/// The hint where an issuer's keys are expected.
 const ISSUER_HINT: &str = "give the file that holds the issuer's JWK set";
-/// What to give where certificate authorities are wanted.
+/// The hint where certificate authorities are expected.
 const AUTHORITIES_HINT: &str =
     "give a file of certificates, each a block that begins with `-----BEGIN CERTIFICATE-----`";
-/// What to do about a lock that cannot be used.
+/// The hint for a lock that cannot be used.
 const LOCK_HINT: &str = "remove it, and approve anew";
 
-/// Bytes of a configuration: thousands of components.
+/// Maximum bytes of a configuration. Enough for thousands of components.
 const MAX_CONFIG: u64 = 4 << 20;
-/// Bytes of a lock, which has every definition in it.
+/// Maximum bytes of a lock, which contains every definition.
 const MAX_LOCK: u64 = 64 << 20;
-/// Bytes of a secret: far more than any key or token.
+/// Maximum bytes of a secret. Far larger than any key or token.
 const MAX_SECRET: u64 = 64 << 10;
-/// The permission of others than the owner to write.
+/// The write permissions of group and others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// Of a directory: only who owns a file replaces it.
+/// The sticky bit: only its owner can replace a file in such a directory.
 const STICKY: u32 = 0o1000;
-/// Every permission of group and others.
+/// All permissions of group and others.
 const OPEN_TO_OTHERS: u32 = 0o077;
 
-/// The bytes of a component.
+/// Reads a component.
 pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
     let file = open(path, COMPONENT_HINT)?;
     let known = file.metadata().map_or(0, |metadata| metadata.len());
-    // One byte more than it has: the read that finds the end grows nothing.
+    // One byte more than the file has, so that the read that finds the end does not grow the
+    // buffer.
     let mut bytes = Vec::with_capacity(known.min(MAX_COMPONENT) as usize + 1);
     let read = if known > MAX_COMPONENT {
         Ok(known)
@@ -82,25 +83,25 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// The text of a configuration. One that others could have written is not read.
+/// Reads a configuration. Refuses a file that other users could have written.
 pub fn configuration(path: &Path) -> Result<String, Error> {
     let instead = "name a configuration of your own with `--config FILE`";
     own_text(path, "configuration", MAX_CONFIG, CONFIG_HINT, instead)
 }
 
-/// The public keys of an issuer. A file that others could have written is not read.
+/// Reads the public keys of an issuer. Refuses a file that other users could have written.
 pub fn issuer_keys(path: &Path) -> Result<String, Error> {
     let instead = "give the issuer's JWK set as a file of yours that no other user can write to";
     own_text(path, "JWK set", MAX_CONFIG, ISSUER_HINT, instead)
 }
 
-/// Certificate authorities that are trusted. A file that others could have written is not read.
+/// Reads trusted certificate authorities. Refuses a file that other users could have written.
 pub fn authorities(path: &Path) -> Result<String, Error> {
     let instead = "give a file of certificates of yours that no other user can write to";
     own_text(path, "file of certificates", MAX_CONFIG, AUTHORITIES_HINT, instead)
 }
 
-/// The text of a lock, if there is one. One that others could have written is not read.
+/// Reads a lock, if the file exists. Refuses a file that other users could have written.
 pub fn lock(path: &Path) -> Result<Option<String>, Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
@@ -108,7 +109,8 @@ pub fn lock(path: &Path) -> Result<Option<String>, Error> {
     own_text(path, "lock", MAX_LOCK, LOCK_HINT, LOCK_HINT).map(Some)
 }
 
-/// The file of a signature, if there is one; of one that is too large, enough to see that.
+/// Reads a signature, if the file exists. Of a file that is too large, returns just enough to
+/// detect that.
 pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
@@ -119,9 +121,9 @@ pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Text that decides what tools may do. It is refused unless this user or root owns it and no other
-/// user can write to it. `hint` says what to give instead of something else, `instead` what to do
-/// about a file of another user.
+/// Reads text that decides about the rights of tools. Refuses a file unless this user or root owns
+/// it and no other user can write to it. `hint` is for a path that is not a regular file, `instead`
+/// for a file of another user.
 fn own_text(
     path: &Path,
     what: &str,
@@ -152,12 +154,12 @@ fn own_text(
 pub struct Foreign {
     /// The file, the link or the directory.
     pub path: PathBuf,
-    /// The owner's number.
+    /// The owner's user id.
     pub(crate) owner: u32,
 }
 
 impl Foreign {
-    /// The same where it is called otherwise than by its path.
+    /// Describes it under another name than its path.
     pub fn of(&self, what: &str) -> String {
         format!("{what} belongs to another user (uid {})", self.owner)
     }
@@ -169,9 +171,9 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What makes a file that was found another user's: the file, the link that leads to it, or its
-/// directory, whose owner can replace it. Such a file is not for this user's tools, as a repository
-/// of another user is not for git (`safe.directory`).
+/// Returns the part of a found file that belongs to another user: the file, the link that leads to
+/// it, or its directory, whose owner can replace it. Such a file must not control this user's
+/// tools, as a repository of another user does not control git (`safe.directory`).
 pub fn foreign(path: &Path) -> Option<Foreign> {
     let me = rustix::process::geteuid().as_raw();
     let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
@@ -189,18 +191,18 @@ pub fn foreign(path: &Path) -> Option<Foreign> {
         .or_else(directory)
 }
 
-/// Whether an owner is another user, who is not the machine's either.
+/// Returns true if the owner is neither this user nor root.
 fn is_others(owner: u32, me: u32) -> bool {
     ![0, me].contains(&owner)
 }
 
-/// Refuses a directory in which others could replace files.
+/// Refuses a directory in which other users could replace files.
 pub fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
     let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
     if metadata.mode() & STICKY != 0 { Ok(()) } else { owned(path, &metadata, instead) }
 }
 
-/// Refuses what others could have written.
+/// Refuses a file or directory that other users could have written.
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Error> {
     let (shown, mode) = (path.display(), metadata.mode());
     if mode & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
@@ -219,8 +221,8 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
     Ok(())
 }
 
-/// The value of a secret, without its last line's end; or what is wrong with its file, and what to
-/// do.
+/// Reads the value of a secret, without its final line break. The error is the problem with the
+/// file, and a hint.
 pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let shown = path.display();
     let failed = |failure: Error| (failure.message(), failure.hint());
@@ -252,21 +254,21 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
     Ok(value)
 }
 
-/// Reads up to one byte more than `limit`; says how many it were.
+/// Reads up to one byte more than `limit`, and returns the number of bytes read.
 pub fn read_bounded(from: impl Read, limit: u64, into: &mut Vec<u8>) -> io::Result<u64> {
     from.take(limit + 1).read_to_end(into).map(|read| read as u64)
 }
 
-/// Opens a regular file; `hint` says what to give instead of anything else.
+/// Opens a regular file. `hint` is for a path that is not one.
 pub fn open(path: &Path, hint: &str) -> Result<File, Error> {
-    // Asked before it is opened: to open a device may do something.
+    // Checked before opening, because opening a device may have an effect.
     let found = fs::metadata(path).map_err(|error| not_opened(path, error))?;
     regular(path, found.file_type(), hint)?;
     open_what_is_there(path, hint)
 }
 
-/// The same of a path that was asked about before. What has taken its place since is neither waited
-/// for nor read.
+/// As [`open`], for a path whose type was checked. If the path was replaced since, the new file is
+/// not waited for and not read.
 fn open_what_is_there(path: &Path, hint: &str) -> Result<File, Error> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -276,7 +278,7 @@ fn open_what_is_there(path: &Path, hint: &str) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Refuses what is no regular file.
+/// Refuses a path that is not a regular file.
 fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Error> {
     let shown = path.display();
     if kind.is_dir() {
@@ -288,7 +290,7 @@ fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is neither a file nor a directory, in words.
+/// Names the type of a path that is neither a file nor a directory.
 fn name_of(kind: FileType) -> &'static str {
     if kind.is_fifo() {
         "a pipe"
@@ -299,7 +301,7 @@ fn name_of(kind: FileType) -> &'static str {
     }
 }
 
-/// The error of a file that cannot be opened, with the file beside it that was probably meant.
+/// Returns the error for a file that cannot be opened, with the most similar name beside it.
 pub fn not_opened(path: &Path, error: io::Error) -> Error {
     let is_absent = error.kind() == io::ErrorKind::NotFound;
     let address =
@@ -329,7 +331,7 @@ pub fn not_opened(path: &Path, error: io::Error) -> Error {
     Error::caused(message, error, hint)
 }
 
-/// The file beside it that was probably meant.
+/// Returns a hint with the most similar name in the same directory.
 fn nearest(path: &Path) -> String {
     let asked = path.file_name().unwrap_or_default().to_string_lossy();
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));

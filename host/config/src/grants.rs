@@ -1,8 +1,8 @@
-//! From what a file says to [`Grants`] and [`Overlay`].
+//! Converts grants in the file to [`Grants`] and [`Overlay`].
 //!
-//! Invariants: what cannot be read, or would be ambiguous, is a problem with its place and grants
-//! nothing.
-//! Not here: which directories may be granted (`roots`), the values of secrets (`secrets`).
+//! Invariants: a value that cannot be parsed, or that would be ambiguous, is a problem with its
+//! place and grants nothing.
+//! Not here: the directories that may be granted (`roots`), the values of secrets (`secrets`).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::problem::Problems;
 use crate::roots::Guarded;
 use crate::units::{Count, Size};
 
-/// The tool's name for a directory of each call's own.
+/// The tool's name for the scratch directory of a call.
 const SCRATCH: &str = "/scratch";
 
-/// What a component is granted.
+/// Returns the grants of a component.
 pub(crate) fn grants(
     problems: &mut Problems<'_>,
     said: &file::Grants,
@@ -32,7 +32,7 @@ pub(crate) fn grants(
     component: &str,
 ) -> Grants {
     let mut grants = Grants::default();
-    // A new version of the component goes on with the keys of the last.
+    // A new version of the component keeps using the keys of the last one.
     grants.store = Some(component.to_owned());
     let rules: Vec<_> =
         said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
@@ -128,7 +128,7 @@ fn http(
     }
 }
 
-/// Warns of rules that allow nothing, because all their requests go to private addresses and no
+/// Warns about rules that allow nothing, because all their requests go to private addresses and no
 /// rule of the same host names the network.
 fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
     let places: Vec<_> = rules.iter().map(|(_, rule)| effective::place(rule)).collect();
@@ -211,7 +211,7 @@ fn directories(
     }
 }
 
-/// Why two directories cannot both be granted.
+/// Returns the reason why two directories cannot both be granted.
 fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)> {
     if first.name == second.name {
         return Some((
@@ -302,7 +302,7 @@ fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) 
     placed
 }
 
-/// What is left to a tenant or a tool.
+/// Returns the overlay of a tenant or a tool.
 pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Overlay {
     let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
         Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())

@@ -1,6 +1,6 @@
-//! How far calls are kept from each other.
+//! The isolation of calls from each other.
 //!
-//! Invariants: what a later layer says only tightens what an earlier one said.
+//! Invariants: a later layer can only tighten the isolation of an earlier one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use toolcell::defence::{Defence, stands};
 use crate::file::At;
 use crate::problem::Problems;
 
-// In the schema the members are a list of words, and would not be if they had comments.
+// Comments on the variants would change the schema from a plain list of words.
 /// How far calls are kept from each other, each more than the one before.
 #[expect(
     missing_docs,
@@ -28,12 +28,12 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Whether calls are made in a process of their own.
+    /// Returns true if calls run in a process of their own.
     pub fn has_process(self) -> bool {
         self == Self::Process && stands(Defence::WorkerProcess)
     }
 
-    /// As it is written.
+    /// Returns the word in the configuration.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pooled => "pooled",
@@ -43,12 +43,12 @@ impl Isolation {
     }
 }
 
-/// As far as a section says.
+/// Returns the isolation that a section sets, or the default.
 pub(crate) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
     isolation.as_ref().map(|said| said.value).unwrap_or_default()
 }
 
-/// As far as a component's section says, which can be no process.
+/// As [`said`], for a component's section, which cannot set `process`.
 pub(crate) fn of_component(
     problems: &mut Problems<'_>,
     isolation: &Option<At<Isolation>>,

@@ -1,10 +1,9 @@
 //! The issuer whose tokens a server accepts.
 //!
 //! In: `[issuer]`, and the file of its keys if it names one. Out: [`Issuer`].
-//! Invariants: the file of keys is read only if no other user can write to it: who writes it
-//! decides who is let in; only asymmetric algorithms can be listed.
-//! Not here: whether the keys can be used, and fetching those that the issuer publishes (the
-//! server).
+//! Invariants: the file of keys is read only if no other user can write to it, because its writer
+//! decides who is authenticated; only asymmetric algorithms can be listed.
+//! Not here: validating the keys, and fetching those that the issuer publishes (the server).
 
 use std::path::{Path, PathBuf};
 
@@ -22,13 +21,13 @@ const ALGORITHMS: [&str; 9] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Issuer {
-    /// The issuer, as the claim `iss` has it.
+    /// The expected value of the claim `iss`.
     pub url: String,
-    /// The URL of the server: what the claim `aud` must have.
+    /// The URL of the server: the expected value of the claim `aud`.
     pub audience: String,
-    /// Where its keys come from.
+    /// The source of its keys.
     pub keys: IssuerKeys,
-    /// The algorithms that are accepted. `None`: each that a key is for.
+    /// The accepted algorithms. `None`: each that a key is for.
     pub algorithms: Option<Vec<String>>,
     /// The claim that names the tenant. `None`: `tenant`.
     pub tenant_claim: Option<String>,
@@ -36,7 +35,7 @@ pub struct Issuer {
     pub scope: Option<String>,
 }
 
-/// Where the public keys of an issuer come from.
+/// The source of an issuer's public keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IssuerKeys {
     /// A file.
@@ -46,14 +45,14 @@ pub enum IssuerKeys {
         /// Its text: a JWK set, not checked yet.
         text: String,
     },
-    /// This URL has the JWK set. Not checked yet.
+    /// A URL of the JWK set. Not checked yet.
     Url(String),
-    /// The issuer's metadata name the URL.
+    /// The URL in the issuer's metadata.
     Metadata,
 }
 
 impl IssuerKeys {
-    /// The file, if it is one.
+    /// Returns the file, if the source is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File { path, .. } => Some(path),
@@ -62,7 +61,7 @@ impl IssuerKeys {
     }
 }
 
-/// The issuer that a section describes, unless something in it is wrong.
+/// Returns the issuer of a section, unless it has problems.
 pub(crate) fn issuer(
     problems: &mut Problems<'_>,
     base: &Path,
@@ -146,8 +145,8 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
     problems.error(&algorithm.span, message, hint);
 }
 
-/// Whether a text is `https://` or `http://` and a host, with nothing that could not stand in a
-/// header.
+/// Returns true for `http://` or `https://`, followed by a host and only characters that may occur
+/// in a header.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain =

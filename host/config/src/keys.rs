@@ -1,10 +1,10 @@
-//! Where tools keep their keys: a store for each configuration, in the user's state directory,
-//! opened when a tool first asks for it.
+//! The key-value stores of tools: one for each configuration, in the user's state directory, opened
+//! at the first use.
 //!
-//! Invariants: a command whose tools keep no keys makes no store; what tools of one configuration
-//! keep, those of another neither see nor wait for. Layout: `projects/NAME-HASH/store.db` below the
-//! state directory, with the name of the configuration's folder and a hash of its path. What is
-//! called without a configuration has `projects/none`.
+//! Invariants: a command whose tools do not use keys creates no store; tools of one configuration
+//! neither see nor wait for the keys of another. Layout: `projects/NAME-HASH/store.db` below the
+//! state directory, with the name of the configuration's folder and a hash of its path. Calls
+//! without a configuration use `projects/none`.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 const DIRECTORY: &str = "projects";
 /// The store of calls without a configuration.
 const NONE: &str = "none";
-/// Characters of a folder's name that are shown in that of its store.
+/// Characters of a folder's name in the name of its store.
 const SHOWN: usize = 32;
-/// Bytes of the hash of its path.
+/// Bytes of the hash of the path.
 const HASH: usize = 8;
 
-/// A store that is opened when it is needed.
+/// A store that is opened at the first use.
 pub struct Keys {
     state: Option<PathBuf>,
     project: String,
@@ -31,8 +31,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The store of this configuration below this state directory. Without a state directory each
-    /// operation fails.
+    /// Returns the store of this configuration below this state directory. Without a state
+    /// directory each operation fails.
     pub fn new(state: Option<&Path>, config: Option<&Path>) -> Self {
         Self {
             state: state.map(Path::to_owned),
@@ -57,22 +57,22 @@ impl Keys {
         if let Some(store) = self.store.get() {
             return Ok(store);
         }
-        // A failure is not kept: the next operation tries anew. Of two that open it at once, one is
-        // kept.
+        // A failure is not cached: the next operation tries again. If two threads open it at once,
+        // one store is kept.
         let opened = open()?;
         Ok(self.store.get_or_init(|| opened))
     }
 }
 
 impl Keys {
-    /// The name of a configuration's own directory below a directory of all: for people, and no
-    /// other's.
+    /// Returns the unique and readable directory name of a configuration, below a directory that
+    /// all configurations share.
     pub(crate) fn project(config: &Path) -> String {
         project(config)
     }
 }
 
-/// The name of a configuration's store: for people, and no other's.
+/// Returns the unique and readable name of a configuration's store.
 fn project(config: &Path) -> String {
     let folder = config.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let shown = folder

@@ -1,4 +1,4 @@
-//! What a component is used as: its tools, its functions, or one command.
+//! The use of a component: its tools, its functions, or one command.
 //!
 //! In: `as` and `command` of a component's section. Out: a [`ComponentKind`].
 
@@ -40,7 +40,7 @@ pub(crate) enum Output {
     Bytes,
 }
 
-/// What the section of the component `name` says.
+/// Returns the kind that the section of the component `name` sets.
 pub(crate) fn of_component(
     problems: &mut Problems<'_>,
     name: &str,
@@ -88,7 +88,7 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> C
             "add `output = \"bytes\"`, or remove `media_type`",
         );
     }
-    // A name that is not valid is reported where it is written.
+    // An invalid name is reported elsewhere, with its own place.
     if let Err(error) = command.definition().map(drop)
         && crate::configuration::is_name(name)
     {

@@ -1,10 +1,10 @@
-//! From `toolcell.toml` to tools that are ready to call: the configuration, the operator's
-//! approvals, signatures, reload.
+//! Loads the tools of a `toolcell.toml`: the configuration, the operator's approvals, signatures,
+//! reload.
 //!
 //! In: a configuration, its lock, components. Out: typed values and typed errors, each with file,
 //! line and hint.
-//! Invariants: a tool is offered only as its operator approved it; nothing is printed, no process
-//! is ended, no terminal is read; the environment is looked at by [`ReadOptions`] alone.
+//! Invariants: a tool is offered only as its operator approved it; this crate prints nothing, ends
+//! no process and reads no terminal; it reads the environment through [`ReadOptions`] only.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), toolcell_config::Error> {
@@ -21,7 +21,7 @@
 //!
 //! [`Loaded::registry`] has the tools, [`Loaded::executor`] the tenants and the limits. A
 //! [`Reloader`] reads everything again when a file changes. [`Configuration::rollback`] goes back
-//! to the version of a component that was approved before.
+//! to the previously approved version of a component.
 
 mod approve;
 mod choose;
@@ -98,8 +98,7 @@ pub use unset::Unset;
 pub use vet::{Rebuilt, Vetted};
 pub use wanted::Wanted;
 
-/// The folder of a state directory that has the counts of granted directories, which processes
-/// share.
+/// The folder of a state directory with the counts of granted directories, which processes share.
 pub const COUNTS: &str = "directories";
 
 pub(crate) use configuration::{Places, is_name};

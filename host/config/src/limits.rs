@@ -1,6 +1,6 @@
-//! Limits with the units of the command line.
+//! Limits in the units of the command line.
 //!
-//! In: what a file says. Out: [`Limits`]; of such, what a reader should look at.
+//! In: the limits in a file. Out: [`Limits`], and those that differ from the defaults.
 
 use std::str::FromStr;
 
@@ -11,10 +11,10 @@ use crate::file::{Amount, At};
 use crate::problem::Problems;
 use crate::units::{BadUnit, Count, Size, Time};
 
-/// Sets a number of bytes.
+/// Sets a limit in bytes.
 type With = fn(Limits, u64) -> Limits;
 
-/// `base` with what the file says instead.
+/// Returns `base`, with the limits of the file in their place.
 pub(crate) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
     let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
     let mut limits = base;
@@ -41,7 +41,7 @@ pub(crate) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limit
     limits
 }
 
-/// Limits that are not the defaults, in words: name, what it is, what it would be.
+/// Returns the limits that differ from the defaults, in words: name, value, default value.
 pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
     let usual = Limits::default();
     let all = |limits: &Limits| {
@@ -59,7 +59,7 @@ pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
     pairs.map(|((name, said), (_, usual))| [name.to_owned(), said, usual]).collect()
 }
 
-/// A number with a unit, unless there is none or it cannot be read.
+/// Parses a number with a unit. Returns `None` if it is absent or invalid.
 pub(crate) fn amount<T: FromStr<Err = BadUnit>>(
     problems: &mut Problems<'_>,
     said: Option<&At<Amount>>,

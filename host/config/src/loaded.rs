@@ -1,10 +1,10 @@
-//! The tools of a configuration that its operator approved, ready to be called.
+//! The approved tools of a configuration, ready to be called.
 //!
 //! In: a configuration, its lock, the files of its components. Out: a [`Registry`], an [`Executor`]
-//! with the tenants, and for each component that is not served, or not wholly, why.
-//! Invariants: a component that cannot be served does not keep others from being served; a name
-//! stands for one tool; a file that cannot be used, or is not approved, does not end the approved
-//! version, whose bytes are kept; each version that is served passed the same checks.
+//! with the tenants, and a problem for each component that is not served, or only in part.
+//! Invariants: a component that cannot be served does not prevent others from being served; each
+//! name belongs to one tool; if a file cannot be used or is not approved, the approved version,
+//! whose bytes are kept, is still served; each version that is served passed the same checks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,11 +25,11 @@ use crate::{
     Signer, TenantQuota, Unset, files, offered,
 };
 
-/// Components that are loaded at once.
+/// Components that are loaded concurrently.
 const AT_ONCE: usize = 8;
 
-/// The tools of a configuration that its operator approved, ready to be called. It never changes: a
-/// [`Reloader`](crate::Reloader) makes a new one.
+/// The approved tools of a configuration, ready to be called. Immutable: a
+/// [`Reloader`](crate::Reloader) creates a new one.
 #[derive(Debug)]
 pub struct Loaded {
     registry: Registry,
@@ -38,24 +38,24 @@ pub struct Loaded {
     quota: TenantQuota,
     issuer: Option<Issuer>,
     problems: Vec<ComponentProblem>,
-    /// Those that are served without approval, and why.
+    /// Components that are served without approval, with the reason.
     in_development: BTreeMap<String, Development>,
     pub(crate) served: BTreeMap<String, Served>,
 }
 
-/// What the configuration says of a tenant.
+/// The settings of a tenant.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TenantSettings {
-    /// What narrows the tenant's calls: limits and an overlay.
+    /// The restrictions of the tenant's calls: limits and an overlay.
     pub tenant: Tenant,
-    /// How far the tenant's calls are to be isolated. Tools are not offered to a tenant with [`Isolation::Process`]: see
-    /// [`Reason::NeedsProcess`].
+    /// The isolation of the tenant's calls. Tools are not offered to a tenant with
+    /// [`Isolation::Process`]: see [`Reason::NeedsProcess`].
     pub isolation: Isolation,
-    /// The tools that the tenant sees and may call. The tools of [`Loaded::registry`] are not
-    /// visible in its calls unless they are among these.
+    /// The tools that the tenant sees and may call. The other tools of [`Loaded::registry`] are not
+    /// visible in its calls.
     pub tools: OfferedTools,
-    /// How much the tenant may use.
+    /// The tenant's quota.
     pub quota: TenantQuota,
 }
 
@@ -70,19 +70,19 @@ pub(crate) struct Served {
 }
 
 impl Configuration {
-    /// Loads the tools that the operator approved. The problems of components are in
-    /// [`Loaded::problems`].
+    /// Loads the approved tools. The problems of components are in [`Loaded::problems`].
     ///
     /// # Errors
-    /// The lock cannot be used: it is damaged, of a later version, or other users can write to it.
+    /// Fails if the lock cannot be used: it is damaged, of a later version, or other users can
+    /// write to it.
     ///
     /// # Cancel safety
-    /// May be dropped: nothing is served then.
+    /// May be dropped. Then nothing is served.
     pub async fn load(&self, engines: &Engines) -> Result<Loaded, Error> {
         self.load_over(engines, None).await
     }
 
-    /// The same with what was loaded before: a component with the same code and grants is not
+    /// As [`load`](Self::load), reusing `before`: a component with the same code and grants is not
     /// loaded again.
     pub(crate) async fn load_over(
         &self,
@@ -99,7 +99,7 @@ impl Configuration {
             .await;
         let mut problems: Vec<_> =
             found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
-        // That the file is not approved is one problem, however many components it has.
+        // A file that is not approved is one problem, however many components it has.
         let of_components = problems.len();
         problems.retain(|problem| problem.reason != Reason::ConfigurationNotApproved);
         if problems.len() < of_components {
@@ -125,7 +125,7 @@ impl Configuration {
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
         let apart = self.tenants.keys().filter(|name| self.is_apart(name));
         problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
-        // A tenant that is to have a process of its own is offered nothing here.
+        // A tenant with its own process is offered nothing here.
         let offered = |(name, settings): (&String, &TenantSettings)| {
             let tools =
                 if self.is_apart(name) { OfferedTools::none() } else { settings.tools.clone() };
@@ -149,11 +149,11 @@ impl Configuration {
             }
         }
         let registry = Registry::new();
-        // No name is there twice by now.
+        // Duplicate names were removed above.
         if let Err(error) = registry.register_all(tools) {
             tracing::error!(%error, "the tools of a configuration are not registered");
         }
-        // A tool of a component that is not served may have the name.
+        // A component that is not served may have a tool with that name.
         if served.len() == self.components.len() {
             problems.extend(self.unknown_tools(&registry));
         }
@@ -166,12 +166,12 @@ impl Configuration {
         Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
     }
 
-    /// Whether calls of a tenant are to be made in a process of its own.
+    /// Returns true if a tenant's calls need a process of their own.
     fn is_apart(&self, tenant: &str) -> bool {
         self.isolation_of(Some(tenant)).has_process()
     }
 
-    /// The names that tenants are offered, and that no tool has.
+    /// Returns the names that tenants are offered but that no tool has.
     fn unknown_tools(&self, registry: &Registry) -> Vec<ComponentProblem> {
         let tools = registry.list();
         let known = tools.iter().map(|tool| tool.name.as_str());
@@ -184,7 +184,7 @@ impl Configuration {
         self.offered.iter().flat_map(of_tenant).collect()
     }
 
-    /// The secrets without a value that a tool may use.
+    /// Returns the secrets without a value that a tool may use.
     fn problems_of_secrets<'a>(
         &'a self,
         component: &'a str,
@@ -206,7 +206,7 @@ impl Configuration {
     }
 }
 
-/// What a component is loaded with.
+/// The inputs of loading a component.
 struct Loading<'a> {
     configuration: &'a Configuration,
     lock: &'a Lock,
@@ -215,10 +215,10 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// The version of a component that is served, if any is, and what is wrong.
+    /// Returns the version of a component that is served, if any, and the problems.
     async fn one(&self, name: String) -> (String, Option<Served>, Vec<ComponentProblem>) {
-        // What is loaded already costs its caller's thread a look at its bytes: others have their
-        // turn in between.
+        // A component that is loaded already needs only a check of its bytes. Yields, so that other
+        // tasks run in between.
         tokio::task::yield_now().await;
         let problem = |serving, error| vec![ComponentProblem::of(&name, serving, error)];
         let chosen = match self.configuration.used(name.as_ref()) {
@@ -254,13 +254,14 @@ impl Loading<'_> {
         }
     }
 
-    /// The component as its file is now, and whether its code alone is other than was approved.
+    /// Loads the component from its current file. The bool is true if only its code differs from
+    /// what was approved.
     async fn file(&self, chosen: &ResolvedComponent<'_>) -> Result<(Served, bool), Error> {
         let (bytes, signer) = chosen.bytes()?;
         self.checked(chosen, bytes, signer.as_ref()).await
     }
 
-    /// The version that was approved, where it is kept.
+    /// Loads the approved version, if it is kept.
     async fn approved(&self, name: &str, chosen: &ResolvedComponent<'_>) -> Option<Served> {
         let wanted = &self.lock.components.get(name)?.digest;
         if let Some(kept) =
@@ -269,7 +270,7 @@ impl Loading<'_> {
             let signer = chosen.judged(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
             return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
         }
-        // Without its bytes nothing can be said of its signature.
+        // Without the bytes its signature cannot be checked.
         let is_plain = chosen.demand.is_none() && chosen.is_digest_allowed(wanted);
         self.loaded_before(name, chosen, wanted).filter(|_| is_plain)
     }
@@ -299,7 +300,7 @@ impl Loading<'_> {
         Ok((served, rebuilt))
     }
 
-    /// What was loaded before, if it is the same code under the same grants.
+    /// Returns the component that was loaded before, if code and grants are the same.
     fn loaded_before(
         &self,
         name: &str,
@@ -329,8 +330,8 @@ impl Loading<'_> {
         Ok(Served { component, digest, grants, isolation, kind })
     }
 
-    /// Reads the bytes of this digest again: where approved versions are kept, else from the
-    /// component's file.
+    /// Returns a function that reads the bytes of this digest again: from the kept versions,
+    /// otherwise from the component's file.
     fn again(
         &self,
         chosen: &ResolvedComponent<'_>,
@@ -346,7 +347,7 @@ impl Loading<'_> {
 }
 
 impl Served {
-    /// Whether the code, its use and the rights are the same.
+    /// Returns true if code, use and rights are the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.digest == other.digest
             && self.grants == other.grants
@@ -356,15 +357,14 @@ impl Served {
 }
 
 impl Loaded {
-    /// All approved tools, in the order of their components' names and then in each component's
-    /// own.
+    /// Returns all approved tools, ordered by their components' names and then as in the component.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// An executor with the configuration's tenants. Each tool has its limits; those of the
-    /// executor are the loosest of them, and what tools of your own are bounded by.
+    /// Returns an executor with the configuration's tenants. Each tool has its own limits. Those of
+    /// the executor are the loosest of them, and bound tools of your own.
     ///
     /// If the configuration names tenants, a call for another tenant or for none is refused.
     #[must_use]
@@ -372,49 +372,49 @@ impl Loaded {
         &self.executor
     }
 
-    /// The tenants by name.
+    /// Returns the tenants by name.
     #[must_use]
     pub fn tenants(&self) -> &BTreeMap<String, TenantSettings> {
         &self.tenants
     }
 
-    /// How much callers without a tenant may use together.
+    /// Returns the quota that all callers without a tenant share.
     #[must_use]
     pub fn quota(&self) -> TenantQuota {
         self.quota
     }
 
-    /// Whose tokens are accepted.
+    /// Returns the issuer whose tokens are accepted.
     #[must_use]
     pub fn issuer(&self) -> Option<&Issuer> {
         self.issuer.as_ref()
     }
 
-    /// What is not served, or not wholly, and why.
+    /// Returns the problems of components that are not served, or only in part.
     #[must_use]
     pub fn problems(&self) -> &[ComponentProblem] {
         &self.problems
     }
 
-    /// Components that are served without approval, because they are in development, and why: they
-    /// lie in a folder of `[dev]`.
+    /// Returns the components that are served without approval because they are in a folder of
+    /// `[dev]`, with the reason.
     pub fn in_development(&self) -> impl Iterator<Item = (&str, &Development)> {
         self.in_development.iter().map(|(name, why)| (name.as_str(), why))
     }
 
-    /// The components that are served: name and digest.
+    /// Returns the components that are served: name and digest.
     pub fn components(&self) -> impl Iterator<Item = (&str, &str)> {
         self.served.iter().map(|(name, served)| (name.as_str(), served.digest.as_str()))
     }
 
-    /// The component of this name, if it is served.
+    /// Returns the component of this name, if it is served.
     #[must_use]
     pub fn component(&self, name: &str) -> Option<&Component> {
         Some(&self.served.get(name)?.component)
     }
 }
 
-/// Takes out components whose tools have the same name, or names that look alike: a model may
+/// Removes components whose tools have the same name, or names that look alike, because a model may
 /// confuse the two tools.
 fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentProblem> {
     let mut problems = Vec::new();
@@ -451,7 +451,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
     }
 }
 
-/// Of each limit the looser one.
+/// Returns the looser value of each limit.
 fn loosest(one: &Limits, other: &Limits) -> Limits {
     let limits = Limits::default()
         .with_timeout(one.timeout.max(other.timeout))

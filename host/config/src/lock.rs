@@ -1,10 +1,10 @@
-//! `toolcell.lock`: what was approved of each component that a configuration names.
+//! Reads and writes `toolcell.lock`: the approved version of each component of a configuration.
 //!
-//! In: the file beside the configuration, or what `approve` saw. Out: a [`Lock`], or what is wrong
-//! with the file.
-//! Invariants: it is made of what was shown, sorted, the same text for the same content; one that
-//! is damaged, of a later version, or that others could have written approves nothing.
-//! Not here: what changed since (`difference`).
+//! In: the file beside the configuration, or the components that `approve` showed. Out: a [`Lock`],
+//! or the problems of the file.
+//! Invariants: it contains what was shown, sorted, with the same text for the same content; a lock
+//! that is damaged, of a later version, or that others could have written approves nothing.
+//! Not here: changes since the approval (`difference`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,16 +20,16 @@ use crate::written::Written;
 use crate::{Configuration, Found, NAME};
 use crate::{clean, files};
 
-/// The form of the file that is read and written here.
+/// The version of the file format.
 const VERSION: i64 = 1;
-/// The file's permissions: it goes under version control with the configuration.
+/// The file's permissions. It is under version control with the configuration.
 const MODE: u32 = 0o644;
 const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
-/// The ending of its name.
+/// The file extension.
 const ENDING: &str = "lock";
 
-/// Where a configuration's lock is: beside it, each with its own. That of `toolcell.toml` is
-/// `toolcell.lock`, others have their configuration's whole name.
+/// Returns the path of a configuration's lock, which is beside it. That of `toolcell.toml` is
+/// `toolcell.lock`; others append `.lock` to their configuration's name.
 pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     let name = config.file_name().unwrap_or_default();
     let usual = Path::new(NAME).with_extension(ENDING);
@@ -51,35 +51,35 @@ pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     Err(Error::file(message, hint))
 }
 
-/// What was approved.
+/// The approved versions of a configuration's components.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    /// As it was read, to see whether another process has written it since.
+    /// The text that was read, to detect a write by another process.
     text: Option<String>,
-    /// What this user approved, or trusts because the configuration was named.
+    /// The components that this user approved, or trusts because the configuration was named.
     pub components: BTreeMap<String, Approved>,
-    /// The rest of the file: this user approved the lock without these.
+    /// The other entries of the file, which this user has not approved.
     pub others: BTreeMap<String, Approved>,
 }
 
-/// What a component showed when it was approved, or shows now.
+/// The definitions and imports of a component, when it was approved or now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approved {
     /// `sha256:` and 64 hex digits.
     pub digest: String,
-    /// What it is used as: the text of a [`ComponentKind`](toolcell::ComponentKind).
+    /// The use of the component: the text of a [`ComponentKind`](toolcell::ComponentKind).
     pub kind: String,
     /// The names of its imports.
     pub imports: BTreeSet<String>,
-    /// Who signed it, where a signature was required.
+    /// The publisher who signed it, if a signature was required.
     pub publisher: Option<String>,
     /// The definitions of its tools by name.
     pub tools: BTreeMap<String, Definition>,
 }
 
 impl Approved {
-    /// What a component shows.
+    /// Returns the definitions and imports of a loaded component.
     pub fn of(component: &Component, publisher: Option<String>) -> Self {
         let seen = component.examination();
         Self {
@@ -110,7 +110,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     digest: String,
-    /// Absent: it describes its tools itself.
+    /// Absent: the component describes its tools itself.
     #[serde(rename = "as")]
     kind: Option<String>,
     imports: BTreeSet<String>,
@@ -127,7 +127,7 @@ struct Tool {
 }
 
 impl Lock {
-    /// The lock beside a configuration; empty where there is none.
+    /// Reads the lock beside a configuration. Empty if there is no file.
     pub fn beside(config: &Configuration) -> Result<Self, Error> {
         let path = config.lock.clone();
         if config.file.is_none() {
@@ -158,7 +158,7 @@ impl Lock {
         Ok(Self { path, text, components, others })
     }
 
-    /// The same file with these components approved, and without the ones of these names.
+    /// Returns the lock with these components approved, and without those in `gone`.
     pub fn with(
         &self,
         approved: impl IntoIterator<Item = (String, Approved)>,
@@ -176,17 +176,18 @@ impl Lock {
         Self { path: self.path.clone(), text: self.text.clone(), components, others }
     }
 
-    /// Its file, as it is shown.
+    /// Returns the path of the file for messages.
     pub fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// What its file says when it is written.
+    /// Returns the new text of the file.
     pub fn text(&self) -> String {
         to_text(self.components.iter().chain(&self.others))
     }
 
-    /// The new text, to be put into its place; none where it says that already.
+    /// Writes the new text to a file that can replace the lock. Returns `None` if the lock has that
+    /// text already.
     pub(crate) fn written(&self) -> Result<Option<Written>, Error> {
         let text = self.text();
         let now = files::lock(&self.path)?;
@@ -211,7 +212,7 @@ impl Lock {
     }
 }
 
-/// What the text says; `restore` is what to do about a file that should not have been touched.
+/// Parses the text. `restore` is the hint for a file that was modified.
 pub(crate) fn parsed(
     path: &Path,
     text: &str,
@@ -227,7 +228,7 @@ pub(crate) fn parsed(
     }
 }
 
-/// What the text says, with its problems beside it.
+/// Parses the text, and adds its problems.
 fn approved(
     problems: &mut Problems<'_>,
     text: &str,
@@ -240,7 +241,7 @@ fn approved(
             restore,
         );
     };
-    // The version first: of a later one nothing else can be told.
+    // The version is checked first: nothing else is known of a later format.
     let version =
         toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
     if version.value != VERSION {
@@ -254,7 +255,7 @@ fn approved(
     let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
     let mut components = BTreeMap::new();
     for (name, Entry { digest, kind, imports, publisher, tools }) in file.components {
-        // One damaged entry says what there is to say: nothing in the file is relied on.
+        // One damaged entry is enough to reject the file.
         let tools = tools
             .into_iter()
             .map(|(tool, said)| definition(problems, tool, &said, restore))
@@ -293,7 +294,7 @@ pub(crate) fn to_text<'a>(
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
     let components: BTreeMap<_, _> = components.into_iter().collect();
     for (name, Approved { digest, kind, imports, publisher, tools }) in components {
-        // Into a string nothing fails to be written.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n[components.{name}]\ndigest = {}\n", quoted(digest));
         if *kind != ComponentKind::Tools.to_string() {
             let _ = writeln!(text, "as = {}", quoted(kind));
@@ -317,7 +318,7 @@ pub(crate) fn to_text<'a>(
     text
 }
 
-/// Text as TOML in which nothing is hidden.
+/// Quotes text for TOML, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let shown = |c: char| {
         if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() }
@@ -325,8 +326,8 @@ fn quoted(text: &str) -> String {
     toml_text(text).chars().map(shown).collect()
 }
 
-/// The definition as JSON for a reviewer of a change of the file: a member a line, nothing hidden,
-/// nothing that would end the literal that it stands in.
+/// Formats the definition as JSON for reviewing a diff of the file: one member a line, invisible
+/// characters escaped, and without the delimiter of the literal that contains it.
 fn pretty(definition: &Definition) -> String {
     let json =
         serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
@@ -416,7 +417,7 @@ mod tests {
         }
     }
 
-    /// Each with its line, whatever is wrong.
+    /// Each error has its line.
     #[test]
     fn a_damaged_lock_approves_nothing() {
         let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));

@@ -1,10 +1,10 @@
-//! How the requests of tools leave: an operator's proxy, and certificate authorities that are
-//! trusted as well.
+//! The network settings of tools' requests: an operator's proxy, and additional certificate
+//! authorities.
 //!
 //! In: `[network]`, and the files that it names. Out: [`Network`], and from it an [`Egress`].
 //! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that
-//! is not approved has no network; a file that other users can write to is not read, since its
-//! writer could read what tools send.
+//! is not approved has no network settings; a file that other users can write to is not read, since
+//! its writer could read the requests of tools.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,26 +17,26 @@ use crate::problem::Problems;
 use crate::secrets::{self, Origin};
 use crate::{Configuration, ReadOptions, files};
 
-/// What stands in place of a password.
+/// The text that replaces a password.
 const HIDDEN: &str = "***";
-/// How a value from elsewhere is written.
+/// The hint for a value from another source.
 const FROM_FILE: &str = "write `proxy = { file = \"FILE\" }`";
 
-/// How the requests of tools leave.
+/// The network settings of tools' requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Network {
     pub(crate) proxy: Option<Proxy>,
-    /// Where the proxy's URL is, if it is not in the configuration itself.
+    /// The source of the proxy's URL, if it is not in the configuration itself.
     pub(crate) origin: Option<Origin>,
     pub(crate) roots: Roots,
     /// The files of the certificate authorities, also of a section that is not used.
     pub(crate) files: Vec<PathBuf>,
-    /// Files with the proxy's password, likewise.
+    /// Files with the proxy's password, also of a section that is not used.
     pub(crate) unread: Vec<PathBuf>,
 }
 
 impl Network {
-    /// The files that a section names, for the guard of grants.
+    /// Returns only the files that a section names, which tools must not be granted.
     pub(crate) fn unused(base: &Path, said: &file::Network) -> Self {
         let mut network = Self::default();
         network.files.extend(said.roots.iter().map(|root| base.join(&root.value)));
@@ -48,7 +48,7 @@ impl Network {
         network
     }
 
-    /// What a section says, as far as it can be used.
+    /// Returns the settings of a section. Invalid ones are left out and reported.
     pub(crate) fn of(
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
@@ -104,8 +104,8 @@ impl Network {
 }
 
 impl Configuration {
-    /// What sends the requests of tools: through the proxy of `[network]` if there is one, with its
-    /// certificate authorities in addition to those of the public internet.
+    /// Returns an egress with the proxy of `[network]`, if there is one, and its certificate
+    /// authorities in addition to those of the public internet.
     pub fn egress(&self) -> Egress {
         let egress = Egress::new();
         egress.replace(self.network.proxy.clone(), self.network.roots.clone());
@@ -113,8 +113,7 @@ impl Configuration {
     }
 }
 
-/// The text of a configuration as it is shown: without the proxy's password. Its lines stay as they
-/// are counted.
+/// Replaces the proxy's password in the text of a configuration. Line numbers stay the same.
 pub fn without_password(text: &str) -> String {
     match password(text).and_then(|range| {
         Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?))
@@ -126,12 +125,13 @@ pub fn without_password(text: &str) -> String {
     }
 }
 
-/// Whether the proxy's credentials stand in this text.
+/// Returns true if the text contains the proxy's credentials.
 pub(crate) fn has_password(text: &str) -> bool {
     password(text).is_some()
 }
 
-/// Where the proxy's credentials are written; the whole value, where that cannot be told.
+/// Returns the range of the proxy's credentials, or that of the whole value if their place cannot
+/// be determined.
 fn password(text: &str) -> Option<Range<usize>> {
     let (tree, _) = DeTable::parse_recoverable(text);
     let DeValue::Table(network) = tree.get_ref().get("network")?.get_ref() else { return None };
@@ -144,7 +144,7 @@ fn password(text: &str) -> Option<Range<usize>> {
     let inner = || {
         let start = written.find("://")? + 3;
         let end = written.rfind('@').filter(|end| *end >= start && !written.contains('\\'))?;
-        // A user's name alone can be a token.
+        // A user name alone can be a token.
         let colon = written.get(start..end)?.find(':').map_or(start, |colon| start + colon + 1);
         Some(span.start + colon..span.start + end)
     };

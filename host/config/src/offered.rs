@@ -1,8 +1,8 @@
 //! The tools that a tenant is offered.
 //!
 //! In: `[tenants.NAME] tools`. Out: [`OfferedTools`], which decides by a tool's name.
-//! Invariants: it only takes away; a tool that a reload adds follows the patterns; a name is
-//! matched as in a grant of `invoke`.
+//! Invariants: it only restricts; the patterns apply to tools that a reload adds; names match as in
+//! a grant of `invoke`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::{Configuration, Problem};
 #[derive(Debug, Clone, Default)]
 pub struct OfferedTools(Option<Vec<Pattern>>);
 
-/// A name, or how names begin.
+/// A name, or a prefix of names.
 #[derive(Debug, Clone)]
 struct Pattern {
     rule: InvokeRule,
-    /// What is wrong if no tool has this name.
+    /// The problem to report if no tool has this name.
     unknown: Problem,
 }
 
 impl OfferedTools {
-    /// What a tenant's section says.
+    /// Returns the tools that a tenant's section offers.
     pub(crate) fn of(problems: &mut Problems<'_>, said: Option<&At<Vec<At<String>>>>) -> Self {
         Self(
             said.map(|said| {
@@ -38,18 +38,18 @@ impl OfferedTools {
         )
     }
 
-    /// No tool.
+    /// Offers no tool.
     pub(crate) fn none() -> Self {
         Self(Some(Vec::new()))
     }
 
-    /// Whether every tool is offered.
+    /// Returns true if every tool is offered.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether the tool of this name is offered.
+    /// Returns true if the tool of this name is offered.
     #[must_use]
     pub fn has(&self, tool: &str) -> bool {
         self.0
@@ -57,13 +57,14 @@ impl OfferedTools {
             .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.rule.covers(tool, false)))
     }
 
-    /// The names and patterns as they are written. `None`: every tool is offered.
+    /// Returns the names and patterns as they are written. `None`: every tool is offered.
     #[must_use]
     pub fn patterns(&self) -> Option<Vec<String>> {
         Some(self.0.as_ref()?.iter().map(|pattern| pattern.rule.to_string()).collect())
     }
 
-    /// The names that none of these tools has. A pattern may be for tools to come.
+    /// Returns a problem for each name that is not among the known tools. A pattern may be for
+    /// future tools.
     pub fn unknown<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Vec<Problem> {
         let patterns =
             self.0.iter().flatten().map(|pattern| (pattern.rule.to_string(), &pattern.unknown));
@@ -102,13 +103,14 @@ impl Pattern {
 }
 
 impl Configuration {
-    /// Whether the tool of this name is offered to a tenant. Without a tenant every tool is.
+    /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool
+    /// is.
     pub fn offers(&self, tenant: Option<&str>, tool: &str) -> bool {
         tenant.and_then(|tenant| self.offered.get(tenant)).is_none_or(|offered| offered.has(tool))
     }
 }
 
-/// The tool, not visible in calls for tenants that are not offered it.
+/// Hides the tool in calls for tenants that are not offered it.
 pub(crate) fn hidden(offered: &Arc<BTreeMap<String, OfferedTools>>, tool: Tool) -> Tool {
     let name = tool.definition().name.clone();
     if offered.values().all(|offered| offered.has(&name)) {

@@ -1,6 +1,7 @@
-//! What a configuration is read with: directories, environment variables, which secrets are read.
+//! Options for reading a configuration: directories, environment variables, and the secrets to
+//! read.
 //!
-//! Invariants: the crate looks at no environment variable and no directory of the user but by these
+//! Invariants: the crate reads environment variables and directories of the user only through these
 //! options.
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{HintCommand, Wanted};
 
-/// What a configuration is read with.
+/// Options for reading a configuration.
 ///
 /// # Defaults
 /// [`from_environment`](Self::from_environment).
@@ -16,18 +17,18 @@ use crate::{HintCommand, Wanted};
 pub struct ReadOptions {
     pub(crate) variables: Variables,
     pub(crate) current_dir: Option<PathBuf>,
-    /// That directory was said, and may be another one than the process's.
+    /// True if `current_dir` was set, and so may differ from the process's.
     pub(crate) is_elsewhere: bool,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_dir: Option<PathBuf>,
     pub(crate) state_dir: Option<PathBuf>,
-    /// Directories that no tool is granted, besides the two above.
+    /// Directories that no tool is granted, in addition to the two above.
     pub(crate) own: Vec<PathBuf>,
     pub(crate) wanted: Wanted,
     pub(crate) hint: HintCommand,
 }
 
-/// Where the values of environment variables come from.
+/// The source of environment variables.
 #[derive(Debug, Clone)]
 pub(crate) enum Variables {
     Process,
@@ -41,7 +42,8 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// Nothing of the process's environment: no variable, no home, no cache and no state directory.
+    /// Uses nothing of the process's environment: no variables, and no home, cache or state
+    /// directory.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -57,8 +59,8 @@ impl ReadOptions {
         }
     }
 
-    /// As the command `toolcell` does it: variables of this process; `HOME`; `toolcell` in
-    /// `XDG_CACHE_HOME` or `~/.cache`, and in `XDG_STATE_HOME` or `~/.local/state`. Directories
+    /// Uses the defaults of the command `toolcell`: variables of this process; `HOME`; `toolcell`
+    /// in `XDG_CACHE_HOME` or `~/.cache`, and in `XDG_STATE_HOME` or `~/.local/state`. Directories
     /// that are not absolute are ignored.
     #[must_use]
     pub fn from_environment() -> Self {
@@ -83,66 +85,67 @@ impl ReadOptions {
         }
     }
 
-    /// Takes the values of secrets from these variables instead of the process's.
+    /// Reads the values of secrets from these variables instead of the process's.
     #[must_use]
     pub fn with_variables(self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { variables: Variables::Given(variables.into_iter().collect()), ..self }
     }
 
-    /// The directory that a search begins in, and that relative paths in options are seen from.
+    /// Sets the directory that a search starts in, and that relative paths in options are resolved
+    /// against.
     #[must_use]
     pub fn with_current_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { current_dir: Some(dir.into()), is_elsewhere: true, ..self }
     }
 
-    /// The user's home directory, which no tool is granted as a whole.
+    /// Sets the user's home directory, which no tool is granted as a whole.
     #[must_use]
     pub fn with_home(self, dir: impl Into<PathBuf>) -> Self {
         Self { home: Some(dir.into()), ..self }
     }
 
-    /// Keeps compiled components in this directory.
+    /// Stores compiled components in this directory.
     #[must_use]
     pub fn with_cache_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { cache_dir: Some(dir.into()), ..self }
     }
 
-    /// Keeps no compiled components.
+    /// Stores no compiled components.
     #[must_use]
     pub fn without_cache(self) -> Self {
         Self { cache_dir: None, ..self }
     }
 
-    /// Keeps approvals, approved components, tools' keys and the counts of granted directories in
+    /// Stores approvals, approved components, tools' keys and the counts of granted directories in
     /// this directory.
     #[must_use]
     pub fn with_state_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { state_dir: Some(dir.into()), ..self }
     }
 
-    /// Reads the values of these secrets alone.
+    /// Reads only the values of these secrets.
     #[must_use]
     pub fn with_wanted(self, wanted: Wanted) -> Self {
         Self { wanted, ..self }
     }
 
-    /// The command that hints show.
+    /// Sets the start of the commands that hints show.
     #[must_use]
     pub fn with_hint_command(self, hint: HintCommand) -> Self {
         Self { hint, ..self }
     }
 
-    /// The value of a variable that a configuration names, if it is text.
+    /// Returns the value of a variable that a configuration names, if it is valid UTF-8.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         match &self.variables {
-            // What is no name at all would make the standard library panic.
+            // The standard library would panic on an invalid name.
             Variables::Process if name.is_empty() || name.contains(['=', '\0']) => None,
             Variables::Process => std::env::var(name).ok(),
             Variables::Given(values) => values.get(name).cloned(),
         }
     }
 
-    /// A path that was named, as this process can open it.
+    /// Returns a path of the user as this process can open it.
     pub(crate) fn opened(&self, path: PathBuf) -> PathBuf {
         match &self.current_dir {
             Some(dir) if self.is_elsewhere => dir.join(path),
@@ -150,7 +153,7 @@ impl ReadOptions {
         }
     }
 
-    /// Directories of toolcell itself.
+    /// Returns the directories of toolcell itself.
     pub(crate) fn own_directories(&self) -> Vec<PathBuf> {
         self.own.iter().chain(&self.cache_dir).chain(&self.state_dir).cloned().collect()
     }

@@ -1,10 +1,10 @@
-//! Commands that a hint shows: they can be pasted as they stand.
+//! Formats the commands of hints, so that they can be pasted.
 //!
-//! In: what was typed. Out: text for a POSIX shell.
-//! Invariants: a word stays one word; what decides which configuration and whose approvals are
-//! meant is said again.
+//! In: the words of a command. Out: text for a POSIX shell.
+//! Invariants: each word stays one word; the options that select the configuration and the
+//! approvals are repeated.
 
-/// How the next command begins as this one did: its program, and the options that it needs too.
+/// The start of the next command: the program, and the options that it needs too.
 #[derive(Debug, Clone)]
 pub struct HintCommand {
     program: String,
@@ -20,28 +20,28 @@ impl Default for HintCommand {
 }
 
 impl HintCommand {
-    /// A program with options that each of its commands needs.
+    /// Returns a command with options that all of its subcommands need.
     pub fn new(program: impl Into<String>, options: impl IntoIterator<Item = String>) -> Self {
         Self { program: program.into(), options: options.into_iter().collect(), call: Vec::new() }
     }
 
-    /// With the tool and the arguments of the call that was typed, for hints that repeat it.
+    /// Sets the tool and the arguments of the current call, for hints that repeat it.
     #[must_use]
     pub fn with_call(self, words: impl IntoIterator<Item = String>) -> Self {
         Self { call: words.into_iter().collect(), ..self }
     }
 
-    /// The tool and the arguments of the call that was typed; empty if none was.
+    /// Returns the tool and the arguments of the current call. Empty if none was set.
     pub fn call(&self) -> &[String] {
         &self.call
     }
 
-    /// The options, word by word.
+    /// Returns the options, one word each.
     pub fn words(&self) -> impl Iterator<Item = String> {
         self.options.iter().cloned()
     }
 
-    /// A command of ours in backticks: its name, options of its own, and what it is about.
+    /// Formats a subcommand in backticks: its name, options of its own, and operands.
     pub fn command(&self, name: &str, options: &[&str], operands: &[&str]) -> String {
         let end = operands.iter().any(|word| word.starts_with('-')).then_some("--");
         let own = options.iter().chain(&end).chain(operands).copied();
@@ -53,7 +53,7 @@ impl HintCommand {
     }
 }
 
-/// One word of a POSIX shell.
+/// Quotes one word for a POSIX shell.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

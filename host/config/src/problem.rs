@@ -1,7 +1,7 @@
-//! What is wrong with a configuration, each thing with its place.
+//! Problems of a configuration, each with its place.
 //!
-//! In: byte offsets and words. Out: [`Problem`]s with line and column.
-//! Invariants: everything is collected, nothing stops at the first; columns count characters.
+//! In: byte offsets and messages. Out: [`Problem`]s with line and column.
+//! Invariants: all problems are collected, not only the first; columns count characters.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,22 +12,22 @@ use toolcell::{BadRule, PLACEHOLDER};
 
 use crate::file::At;
 
-/// One thing that is wrong.
+/// A problem at one place.
 ///
 /// # Shape
-/// As JSON: its fields by name; line and column count from 1. Both are 0 where the problem is in an
-/// option of a command, which then is the file.
+/// As JSON: its fields by name; line and column count from 1. Both are 0 if the problem is in an
+/// option of a command; `file` is then the option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub file: String,
     /// The line, from 1; 0 in an option.
     pub line: usize,
     /// The character of the line, from 1; 0 in an option.
     pub column: usize,
-    /// What is wrong.
+    /// The description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// A suggestion on how to resolve it.
     pub hint: String,
 }
 
@@ -41,14 +41,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A file and everything that is known to be wrong with it.
+/// A file and the problems that are known so far.
 #[derive(Debug)]
 pub(crate) struct Problems<'a> {
     file: &'a str,
     text: &'a str,
-    /// What keeps it from being used.
+    /// Problems that prevent the file from being used.
     pub(crate) errors: Vec<Problem>,
-    /// What it can be used with.
+    /// Problems that do not.
     pub(crate) warnings: Vec<Problem>,
 }
 
@@ -57,12 +57,12 @@ impl<'a> Problems<'a> {
         Self { file, text, errors: Vec::new(), warnings: Vec::new() }
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Notes an error.
+    /// Adds an error.
     pub(crate) fn error(
         &mut self,
         span: &Range<usize>,
@@ -73,7 +73,7 @@ impl<'a> Problems<'a> {
         self.errors.push(problem);
     }
 
-    /// Notes something that is probably not meant.
+    /// Adds a warning about a probable mistake.
     pub(crate) fn warning(
         &mut self,
         span: &Range<usize>,
@@ -84,7 +84,7 @@ impl<'a> Problems<'a> {
         self.warnings.push(problem);
     }
 
-    /// A problem at a place, for later.
+    /// Returns a problem at a place without adding it.
     pub(crate) fn at(
         &self,
         span: &Range<usize>,
@@ -102,7 +102,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// The line of a place.
+    /// Returns the line number of a place.
     pub(crate) fn line(&self, span: &Range<usize>) -> usize {
         self.before(span).matches('\n').count() + 1
     }
@@ -111,7 +111,7 @@ impl<'a> Problems<'a> {
         self.text.get(..span.start).unwrap_or(self.text)
     }
 
-    /// A rule in its notation, unless it cannot be read.
+    /// Parses a rule. If that fails, adds an error and returns `None`.
     pub(crate) fn rule<T: FromStr<Err = BadRule>>(&mut self, text: &At<String>) -> Option<T> {
         match text.value.parse() {
             Ok(rule) => Some(rule),
@@ -132,10 +132,10 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// The most problems that are shown. The rest is shown once these are corrected.
+/// Maximum number of problems that are shown. The rest is shown after these are corrected.
 const MAX_PROBLEMS: usize = 100;
 
-/// Sorts problems by their place in the file, and leaves out repeated ones.
+/// Sorts problems by their place in the file, and removes repeated ones.
 pub(crate) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| (problem.line, problem.column));
     problems.dedup();

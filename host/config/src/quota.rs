@@ -1,7 +1,7 @@
-//! How much each tenant of a server may use.
+//! The quota of each tenant of a server.
 //!
 //! In: `[defaults.quota]` and `[tenants.NAME.quota]`. Out: [`TenantQuota`]: for each limit the
-//! tenant's own value, else the default.
+//! tenant's own value, otherwise the default.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use crate::limits::amount;
 use crate::problem::Problems;
 use crate::units::{Count, Size};
 
-/// How much one tenant of a server may use. `None`: no limit is configured.
+/// The quota of one tenant of a server. `None`: no limit is configured.
 ///
 /// # Shape
 /// As JSON: its fields by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TenantQuota {
-    /// Calls that begin in a minute.
+    /// Calls that start in a minute.
     pub calls_per_minute: Option<u64>,
-    /// Instruction units in a minute.
+    /// Fuel units in a minute.
     pub fuel_per_minute: Option<u64>,
-    /// Calls that run at once.
+    /// Concurrent calls.
     pub concurrent_calls: Option<u64>,
     /// Bytes of all artifacts.
     pub artifact_bytes: Option<u64>,
 }
 
-/// The quota that a section says, over the default.
+/// Returns the quota of a section, with missing values from the default.
 pub(crate) fn over(
     problems: &mut Problems<'_>,
     said: &file::Quota,
@@ -49,7 +49,7 @@ pub(crate) fn over(
 }
 
 impl TenantQuota {
-    /// Whether nothing is limited.
+    /// Returns true if nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -1,9 +1,9 @@
-//! Reload: configuration, lock and components are read again, and what changed is served from then
-//! on.
+//! Reloads a configuration: reads the configuration, the lock and the components again, and serves
+//! the new versions.
 //!
-//! Invariants: a configuration or a lock that cannot be used changes nothing; calls that run end on
-//! what they began with; a component with the same code and grants is not loaded again; of two
-//! reloads at once, one waits for the other.
+//! Invariants: a configuration or a lock that cannot be used changes nothing; running calls finish
+//! on the version that they started with; a component with the same code and grants is not loaded
+//! again; concurrent reloads run one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,28 +18,28 @@ use parking_lot::{Mutex, RwLock};
 use crate::trust::{Approval, Found};
 use crate::{Configuration, Engines, Error, Loaded, Unapproved};
 
-/// Serves a configuration, and reads it again when it is told to or when a file changes.
+/// Serves a configuration, and reloads it on request or when a file changes.
 #[derive(Debug)]
 pub struct Reloader {
     engines: Engines,
     current: RwLock<Arc<Loaded>>,
-    /// What was read last. It is locked while it is read again.
+    /// The configuration that was read last. Locked during a reload.
     configuration: tokio::sync::Mutex<Configuration>,
-    /// The files as they were before they were read last.
+    /// The state of the files before they were last read.
     seen: Mutex<Files>,
 }
 
-/// What a reload changed.
+/// The changes that a reload made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// Components that are served since.
+    /// Components that are newly served.
     pub added: BTreeSet<String>,
     /// Components that are no longer served.
     pub removed: BTreeSet<String>,
-    /// Components that were loaded anew: other code or other grants.
+    /// Components that were loaded again, with other code or other grants.
     pub replaced: BTreeSet<String>,
-    /// Whether the list of tools is another one for its clients: a name or a definition changed.
+    /// True if the list of tools changed for clients: a name or a definition.
     pub definitions_changed: bool,
 }
 
@@ -56,25 +56,26 @@ impl Reloader {
         Ok(Self { engines, current, configuration, seen: Mutex::new(seen) })
     }
 
-    /// What is served now. A caller that keeps it goes on with it after a reload.
+    /// Returns the version that is served now. A caller that keeps it still has that version after
+    /// a reload.
     #[must_use]
     pub fn loaded(&self) -> Arc<Loaded> {
         Arc::clone(&self.current.read())
     }
 
-    /// Reads everything again and serves it. Problems of single components are in
+    /// Reads everything again and serves it. The problems of single components are in
     /// [`Loaded::problems`].
     ///
     /// # Errors
-    /// The configuration or the lock cannot be used, or the configuration was found and its user
-    /// has not approved it in its present form. Then nothing changes.
+    /// Fails if the configuration or the lock cannot be used, or if the configuration was found and
+    /// its user has not approved it in its present form. Then nothing changes.
     ///
     /// # Cancel safety
-    /// May be dropped: nothing changes then.
+    /// May be dropped. Then nothing changes.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
         let mut current = self.configuration.lock().await;
-        // Looked at before they are read: what changes in between is read by the next reload. Of a
-        // configuration that cannot be read the files are those of the last one.
+        // Taken before the files are read, so that the next reload sees later changes. If a
+        // configuration cannot be read, its files are those of the last one.
         let seen = Files::of(&current);
         *self.seen.lock() = seen.clone();
         let next = current.read_again()?;
@@ -100,15 +101,15 @@ impl Reloader {
         Ok(reloaded)
     }
 
-    /// Looks at the files `every` so often, and reloads when one of them has changed and is still
-    /// the same at the next look. The stream has an item for each reload, also for one that loaded
-    /// nothing anew: limits, tenants and problems can have changed. It never ends; it does nothing
+    /// Checks the files at the interval `every`, and reloads if one of them has changed and is
+    /// unchanged at the next check. The stream has an item for each reload, even if no component
+    /// was loaded: limits, tenants and problems can have changed. It never ends, and does nothing
     /// unless it is polled.
     ///
     /// The files are the configuration, its lock, the components and their signatures, and the
-    /// files of secrets, of an issuer's keys and of certificate authorities. They are looked at by
-    /// their times, sizes and numbers: that works for links, mounted volumes and network file
-    /// systems too.
+    /// files of secrets, of an issuer's keys and of certificate authorities. Changes are detected
+    /// by times, size and inode, which also works for links, mounted volumes and network file
+    /// systems.
     pub fn changes(
         &self,
         every: Duration,
@@ -118,19 +119,19 @@ impl Reloader {
         })
     }
 
-    /// The next item of [`changes`](Self::changes).
+    /// Returns the next item of [`changes`](Self::changes).
     ///
     /// # Errors
     /// As [`reload`](Self::reload).
     ///
     /// # Cancel safety
-    /// May be dropped: the next one sees the change.
+    /// May be dropped: the next call sees the change.
     pub async fn next_change(&self, every: Duration) -> Result<Reloaded, Error> {
         self.settled_change(every).await;
         self.reload().await
     }
 
-    /// Waits until a file has changed and stays as it is for one look.
+    /// Waits until a file has changed and is unchanged at the following check.
     async fn settled_change(&self, every: Duration) {
         let mut last = None;
         loop {
@@ -148,8 +149,8 @@ impl Reloader {
 }
 
 impl Reloaded {
-    /// Whether the same components are served as before. Limits, tenants and problems can still
-    /// have changed.
+    /// Returns true if the same components are served as before. Limits, tenants and problems can
+    /// still have changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -174,22 +175,22 @@ impl Reloaded {
     }
 }
 
-/// How files look from outside.
+/// The metadata of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Files(BTreeMap<PathBuf, Option<Stamp>>);
 
-/// Changes when a file is written or replaced: device, number, size, and both times to the
-/// nanosecond.
+/// The part of a file's metadata that changes when it is written or replaced: device, inode, size,
+/// and both times in nanoseconds.
 type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
 impl Files {
-    /// All files that a configuration is read from.
+    /// Returns the state of all files that a configuration is read from.
     fn of(configuration: &Configuration) -> Self {
         let paths = configuration.files();
         Self(paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect())
     }
 
-    /// The same, with each file as it was before where it was looked at.
+    /// Returns the same files, with the earlier state where there is one.
     fn or_before(mut self, before: Self) -> Self {
         for (path, stamp) in before.0 {
             self.0.entry(path).and_modify(|now| *now = stamp);
@@ -206,8 +207,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Configuration {
-    /// The files that it is read from: itself, its lock, its approvals, components, signatures,
-    /// secrets.
+    /// Returns the files that it is read from: itself, its lock, its approvals, components,
+    /// signatures, secrets.
     fn files(&self) -> BTreeSet<PathBuf> {
         let own = self.source.iter().cloned().chain(self.path.is_some().then(|| self.lock.clone()));
         let components = self.all().flat_map(|chosen| {

@@ -1,34 +1,35 @@
-//! Why a component is not served, or not wholly.
+//! Problems that prevent a component from being served in whole or in part.
 
 use std::fmt;
 
 use crate::error::{Error, Unapproved};
 use crate::{Configuration, Problem};
 
-/// Why a component, one of its tools, or a tenant is not served, or not wholly.
+/// A problem that prevents a component, one of its tools, or a tenant from being served in whole or
+/// in part.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ComponentProblem {
-    /// The component's name in the configuration; empty if the problem is a tenant's, or that of
-    /// the whole file.
+    /// The component's name in the configuration. Empty if the problem concerns a tenant or the
+    /// whole file.
     pub component: String,
-    /// The tool that it concerns, if not all of them.
+    /// The tool that it concerns, if not all.
     pub tool: Option<String>,
-    /// The tenant that it concerns, if not all of them.
+    /// The tenant that it concerns, if not all.
     pub tenant: Option<String>,
-    /// Why, as a program tells it apart.
+    /// The reason, for programs.
     pub reason: Reason,
-    /// What is served all the same.
+    /// The version that is still served.
     pub serving: Serving,
-    /// The configuration, as it was named.
+    /// The configuration, as the user named it.
     pub file: String,
-    /// The line of the configuration that it is about, from 1.
+    /// The line of the configuration, from 1.
     pub line: usize,
-    /// Why, with a hint.
+    /// The error, with a hint.
     pub error: Error,
 }
 
-/// Why a component is not served, or not wholly.
+/// The reason of a [`ComponentProblem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -39,49 +40,50 @@ pub enum Reason {
     NotApproved,
     /// The component changed since it was approved.
     Changed,
-    /// Its code is other than was approved, with the same tools and imports. It has no grant, and
-    /// is served.
+    /// Its code differs from what was approved, with the same tools and imports. It has no grants,
+    /// and is served.
     Rebuilt,
-    /// A secret that a tool may use has no value: calls of the tool are refused.
+    /// A secret that a tool may use has no value. Calls of the tool are refused.
     UnsetSecret,
     /// The component's file does not exist.
     MissingFile,
     /// A file cannot be read.
     UnreadableFile,
-    /// The configuration demands a signature that it does not have.
+    /// The configuration demands a signature that the component does not have.
     Unsigned,
     /// The configuration demands another digest.
     OtherDigest,
-    /// It imports what it is not granted.
+    /// It imports an interface that it is not granted.
     NotGranted,
-    /// It offers a tool of the same name as another component, or of a name that looks alike.
+    /// It offers a tool with the same name as another component's, or with a name that looks alike.
     SameName,
-    /// The configuration demands a process of its own for its calls, or for a tenant's, which this
-    /// crate does not start.
+    /// The configuration demands a process of its own for the component's or a tenant's calls. This
+    /// crate does not start one.
     NeedsProcess,
     /// The configuration has a section for a tool that the component does not have, or offers a
     /// tenant a tool that no component has.
     UnknownTool,
-    /// The bytes are no component that can be loaded.
+    /// The bytes are not a component that can be loaded.
     NotLoadable,
-    /// The host could not load it now: its directories, its memory, its cache.
+    /// The host could not load it at this time, because of its directories, its memory or its
+    /// cache.
     Host,
 }
 
-/// What is served of a component with a problem.
+/// The version that is served of a component with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Serving {
     /// Nothing.
     Nothing,
-    /// The version that was approved, instead of its file.
+    /// The approved version, instead of the file.
     Approved,
-    /// Its file as it is now.
+    /// The current file.
     Current,
 }
 
 impl Reason {
-    /// The reason as a word for programs.
+    /// Returns the reason as an identifier for programs.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -149,7 +151,7 @@ impl fmt::Display for ComponentProblem {
 }
 
 impl ComponentProblem {
-    /// What to do about it.
+    /// Returns a suggestion on how to resolve it.
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = self.error.hint();
@@ -164,8 +166,8 @@ impl ComponentProblem {
         Self { component, tool: None, tenant: None, reason, serving, file, line: 1, error }
     }
 
-    /// With its place in a configuration, where the error does not say it: that of the component's
-    /// grants, or of the component.
+    /// Sets the place in a configuration, if the error has none: that of the component's grants, or
+    /// of the component.
     pub(crate) fn placed(self, configuration: &Configuration) -> Self {
         let (file, line) = match self.error.problems().first() {
             Some(Problem { file, line, .. }) => (file.clone(), *line),
@@ -204,7 +206,7 @@ impl ComponentProblem {
         Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
     }
 
-    /// A name that a tenant is offered, and that no tool has.
+    /// The problem for a name that a tenant is offered and that no tool has.
     pub(crate) fn no_such_tool(tenant: &str, problem: Problem) -> Self {
         let error = Error::invalid(&problem.file.clone(), vec![problem]);
         let tenant = Some(tenant.to_owned());

@@ -1,6 +1,7 @@
-//! A component that was asked for, and what the configuration says of it.
+//! A component that was requested, with its settings in the configuration.
 //!
-//! Invariants: what is said of a tool that is not there is an error, with the nearest that is.
+//! Invariants: settings for a tool that does not exist are an error, which suggests the nearest
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,69 +14,69 @@ use crate::isolation::Isolation;
 use crate::problem::Problem;
 use crate::signed::Demand;
 
-/// A component that the file names.
+/// A component in the file.
 #[derive(Debug, Clone)]
 pub struct ComponentConfig {
     /// Its file.
     pub path: PathBuf,
-    /// What it is used as.
+    /// The use of the component.
     pub kind: ComponentKind,
-    /// What it is granted.
+    /// The grants.
     pub grants: Grants,
-    /// How much one call may use.
+    /// The limits of one call.
     pub limits: Limits,
-    /// How far its calls are isolated.
+    /// The isolation of its calls.
     pub isolation: Isolation,
     /// Set if it needs no approval.
     pub development: Option<Development>,
-    /// The digest that it must have, and the error if it has another one.
+    /// The required digest, and the error for another one.
     pub digest: Option<(String, Problem)>,
-    /// That it must be signed, if it has to.
+    /// The requirement of a signature, if there is one.
     pub(crate) demand: Option<Demand>,
-    /// Where the file says so.
+    /// The place of the component's section.
     pub section: Section,
-    /// What is said of single tools; what they are left is in the grants.
+    /// Settings of single tools. The rights that they are left are in the grants.
     pub tools: BTreeMap<String, ToolConfig>,
 }
 
-/// What is said of one tool.
+/// The settings of one tool.
 #[derive(Debug, Clone)]
 pub struct ToolConfig {
-    /// On top of whatever else limits it.
+    /// Limits in addition to all others.
     pub limits: Limits,
-    /// What is wrong where there is no such tool.
+    /// The problem to report if there is no such tool.
     pub(crate) unknown: Problem,
 }
 
-/// Where a component stands.
+/// The place of a component in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
     /// The line of its grants, or of the component.
     pub line: usize,
-    /// Whether it has a section of grants.
+    /// True if it has a section of grants.
     pub has_grants: bool,
 }
 
-/// A component that was asked for, by name or by path.
+/// A component that was requested, by name or by path.
 #[derive(Debug, Clone)]
 pub struct ResolvedComponent<'a> {
     /// Its file.
     pub path: PathBuf,
-    /// Its name and what the file says of it.
+    /// Its name, and its settings in the file.
     pub configured: Option<(&'a str, &'a ComponentConfig)>,
-    /// What counts for it now; what the file says of it may be more.
+    /// The limits that apply now. The file may have looser ones.
     pub limits: Limits,
-    /// That it must be signed, if it has to.
+    /// The requirement of a signature, if there is one.
     pub demand: Option<&'a Demand>,
-    /// How far its calls are kept from others; a tenant's may be further.
+    /// The minimum isolation of its calls. A tenant's may be stricter.
     pub isolation: Isolation,
-    /// The component was named by its path, and its grants come from a file that was found: a note
-    /// says so.
+    /// True if the component was named by its path, and its grants come from a file that was found.
+    /// A note is printed then.
     pub is_surprise: bool,
 }
 
-/// The name of a file as a tool can have it: of its stem, the characters that are allowed there.
-/// `command` if none is.
+/// Derives a tool's name from the name of a file: the allowed characters of its stem, or `command`
+/// if there are none.
 pub fn name_of_file(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String = stem
@@ -87,28 +88,29 @@ pub fn name_of_file(path: &Path) -> String {
 }
 
 impl ResolvedComponent<'_> {
-    /// What it is used as. A component that no configuration names describes its tools itself.
+    /// Returns the use of the component. A component that no configuration names describes its own
+    /// tools.
     pub fn kind(&self) -> ComponentKind {
         self.configured.map(|(_, configured)| configured.kind.clone()).unwrap_or_default()
     }
 
-    /// Why it needs no approval, if it is in development.
+    /// Returns the reason why it needs no approval, if it is in development.
     pub fn development(&self) -> Option<&Development> {
         self.configured.and_then(|(_, configured)| configured.development.as_ref())
     }
 
-    /// A name for it that a tool can have: its own, or what is left of that of its file.
+    /// Returns a name for it that a tool can have: its own, or one derived from its file's name.
     pub fn tool_name(&self) -> String {
         self.configured.map_or_else(|| name_of_file(&self.path), |(name, _)| name.to_owned())
     }
 
-    /// What it is granted.
+    /// Returns its grants.
     pub fn grants(&self) -> Grants {
         self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
     }
 
-    /// Whether it may reach anything at all. What is said of single tools only takes away, and a
-    /// store is nothing without keys.
+    /// Returns true if it has any right. Settings of single tools only restrict, and a store
+    /// without keys has no effect.
     pub fn is_granted_anything(&self) -> bool {
         let mut grants = self.grants();
         grants.tools.clear();
@@ -116,32 +118,32 @@ impl ResolvedComponent<'_> {
         grants != Grants::default()
     }
 
-    /// Whether the configuration allows this digest.
+    /// Returns true if the configuration allows this digest.
     pub(crate) fn is_digest_allowed(&self, digest: &str) -> bool {
         let wanted = self.configured.and_then(|(_, configured)| configured.digest.as_ref());
         wanted.is_none_or(|(wanted, _)| wanted == digest)
     }
 
-    /// The same with calls kept apart as far as this, if that is more.
+    /// Tightens the isolation to at least this.
     #[must_use]
     pub fn isolated(self, isolation: Isolation) -> Self {
         Self { isolation: self.isolation.max(isolation), ..self }
     }
 
-    /// What is left of a tool's limits by its own section.
+    /// Returns the limits in the tool's own section.
     pub fn limits_of(&self, tool: &str) -> Limits {
         let said = self.configured.and_then(|(_, configured)| configured.tools.get(tool));
         said.map_or_else(Limits::unlimited, |said| said.limits)
     }
 
-    /// The name of that section, if there is one.
+    /// Returns the name of the tool's section, if there is one.
     pub fn section_of(&self, tool: &str) -> Option<String> {
         let (name, configured) = self.configured?;
         configured.tools.contains_key(tool).then(|| format!("components.{name}.tools.{tool}"))
     }
 
-    /// Refuses a section for a tool that the component does not have: with a misspelt name nothing
-    /// would be narrowed.
+    /// Refuses a section for a tool that the component does not have: with a misspelt name it would
+    /// restrict nothing.
     pub fn check_tools<'b>(
         &self,
         known: impl Iterator<Item = &'b str> + Clone,
@@ -163,7 +165,7 @@ impl ResolvedComponent<'_> {
         }
     }
 
-    /// What it can be asked for by.
+    /// Returns the word that selects it on the command line.
     pub fn word(&self) -> String {
         let named = self
             .configured
@@ -171,7 +173,7 @@ impl ResolvedComponent<'_> {
         named.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
     }
 
-    /// How it is called.
+    /// Returns its path for messages.
     pub fn shown(&self) -> String {
         self.path.display().to_string()
     }

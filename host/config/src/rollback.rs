@@ -1,9 +1,9 @@
-//! Makes the version of a component current again that was approved before the current one, or puts
-//! the current one back where another file has taken its place.
+//! Rolls a component back to the version that was approved before the current one, or restores the
+//! current one if another file has replaced it.
 //!
-//! Invariants: what becomes current was approved by this user and has the digest of that time; the
-//! configuration's demands, a signature or a digest, count for it as for any other; a file that was
-//! never approved is kept beside the component.
+//! Invariants: the restored version was approved by this user and has the digest of that time; it
+//! must meet the configuration's demands for a signature or a digest, as any other version; a file
+//! that was never approved is kept beside the component.
 
 use std::path::{Path, PathBuf};
 
@@ -14,39 +14,39 @@ use crate::versions::{Kept, digest};
 use crate::written::Written;
 use crate::{Approved, Configuration, Lock, files};
 
-/// The permissions of a component that is put back.
+/// The permissions of a restored component.
 const MODE: u32 = 0o644;
 
-/// What a rollback did.
+/// The result of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RolledBack {
     /// The component's name.
     pub component: String,
-    /// The digest of the version before: the one that was current, or the file that had taken its
-    /// place.
+    /// The digest of the version before: the current one, or that of the file that had replaced it.
     pub from: String,
-    /// The digest of the version that is current now.
+    /// The digest of the version that is current after the rollback.
     pub to: String,
-    /// Whether the component's file was replaced. It was not if it is the version that is current
-    /// now.
+    /// True if the component's file was replaced. False if it already was the version that is
+    /// current now.
     pub replaced_file: bool,
-    /// A copy of the file that was replaced, if that was never approved.
+    /// A copy of the replaced file, if that was never approved.
     pub kept: Option<PathBuf>,
 }
 
 impl Configuration {
-    /// Makes the previously approved version of a component current again: in the lock, and as the
-    /// component's file. What was current stays kept. If the file is missing, or was overwritten
-    /// with a version that is not approved, the version that is current in the lock is put back in
-    /// its place, and the lock stays as it is.
+    /// Makes the previously approved version of a component current again, in the lock and as the
+    /// component's file. The version that was current is still kept. If the file is missing, or was
+    /// overwritten with a version that is not approved, the version that is current in the lock is
+    /// restored instead, and the lock stays as it is.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no component's or that needs no approval,
+    /// [`Error::Usage`] for an unknown component name or a component that needs no approval,
     /// [`Error::NotApproved`] if the configuration is not approved, [`Error::File`] if no earlier
     /// version is kept or a file cannot be written, [`Error::Unsigned`] and [`Error::OtherDigest`]
-    /// if the configuration refuses the earlier version. Nothing is changed then, but for one case:
-    /// the lock is changed if the system does not let the component's new file take its place.
+    /// if the configuration refuses the earlier version. Then nothing is changed, with one
+    /// exception: the lock is changed if the system refuses to rename the component's new file into
+    /// place.
     pub fn rollback(&self, name: &str) -> Result<RolledBack, Error> {
         if !self.components.contains_key(name) {
             let near = names::nearest(name, self.components.keys().map(String::as_str));
@@ -88,8 +88,8 @@ impl Configuration {
         };
         chosen.judged(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
         let replaced_file = !is_there(&to);
-        // On the disk before the lock is written, in its place after: a lock that cannot be written
-        // changes nothing.
+        // The component is written to disk before the lock, and renamed into place after it, so
+        // that a lock that cannot be written changes nothing.
         let failed = |error| {
             let message = format!("cannot write `{}`", chosen.shown());
             Error::caused(
@@ -100,7 +100,7 @@ impl Configuration {
         };
         let (mut writes, mut kept) = (Vec::new(), None);
         if replaced_file {
-            // Where the path is a link, its target is replaced.
+            // If the path is a link, its target is replaced.
             let path = std::fs::canonicalize(&chosen.path)
                 .or_else(|_| std::path::absolute(&chosen.path))
                 .map_err(failed)?;
@@ -128,7 +128,7 @@ impl Configuration {
         Ok(RolledBack { component: name.to_owned(), from, to: digest, replaced_file, kept })
     }
 
-    /// The version that was approved before this one, with its bytes.
+    /// Returns the previously approved version, with its bytes.
     fn before(&self, name: &str, current: &Approved) -> Result<(Approved, Kept), Error> {
         let hint = "restore the component and the lock from version control, then approve";
         let none = || {
@@ -139,7 +139,7 @@ impl Configuration {
         };
         let versions = self.versions(name).ok_or_else(none)?;
         let mut history = versions.history()?;
-        // What follows the current one was rolled back.
+        // Versions after the current one were rolled back.
         if let Some(place) = history.iter().position(|version| version == current) {
             history.truncate(place);
         }
@@ -148,13 +148,13 @@ impl Configuration {
         Ok((previous, kept))
     }
 
-    /// Whether this version of a component was approved and is kept.
+    /// Returns true if this version of a component was approved and is kept.
     fn was_approved(&self, name: &str, digest: &str) -> bool {
         self.versions(name).is_some_and(|versions| versions.kept(digest).is_some())
     }
 }
 
-/// Where the copy of a file is kept that was never approved: its name ends with the beginning of
+/// Returns the path for the copy of a file that was never approved. Its name ends with the start of
 /// its digest.
 fn beside(path: &Path, digest: &str) -> PathBuf {
     const SHOWN: usize = 8;

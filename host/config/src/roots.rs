@@ -1,9 +1,9 @@
-//! Which directories of the host may be granted at all.
+//! Decides which directories of the host may be granted.
 //!
-//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it
-//! cannot be granted.
-//! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was
-//! judged.
+//! In: a path as the user wrote it. Out: the directory that it leads to, with links resolved, or
+//! the reason why it cannot be granted.
+//! Invariants: the decision is about the resolved path, not its spelling; the resolved path is the
+//! one that is granted.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,25 +12,24 @@ use std::path::{Path, PathBuf};
 use toolcell::Access;
 use toolcell::defence::{Defence, stands};
 
-/// Directories of a home from which programs start: a write there decides what runs next.
+/// Directories in a home from which programs start. Write access there would allow code execution.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
 
-/// What must not be reached, beyond what no machine's tools may.
+/// Paths that must not be granted, in addition to those that are forbidden on every machine.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded {
-    /// The user's own directory: what is in it may be granted, all of it may not.
+    /// The user's home directory. Parts of it may be granted, but not the whole.
     pub(crate) home: Option<PathBuf>,
     /// Directories of toolcell itself.
     pub(crate) own: Vec<PathBuf>,
     /// Files that hold secrets.
     pub(crate) unread: Vec<PathBuf>,
-    /// Files that decide what a tool is and may.
+    /// Files that decide about a tool's code and rights.
     pub(crate) unwritten: Vec<PathBuf>,
 }
 
 impl Guarded {
-    /// The same with every link resolved. A path of which the end does not exist yet is resolved as
-    /// far as it exists.
+    /// Resolves all links. A path that does not exist yet is resolved as far as it exists.
     pub(crate) fn resolved(self) -> Self {
         let resolved =
             |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
@@ -42,7 +41,7 @@ impl Guarded {
         }
     }
 
-    /// Why this directory, its links resolved, cannot be granted.
+    /// Returns the reason why this resolved directory cannot be granted.
     fn forbids(&self, path: &Path, access: Access) -> Option<String> {
         if let Some(why) = toolcell::forbidden_root(path) {
             return Some(why);
@@ -70,7 +69,7 @@ impl Guarded {
         Some(format!("contains `{}`, which tools must not change", file.display()))
     }
 
-    /// The directory that a path leads to, or what is wrong with it and what to do.
+    /// Returns the directory that a path leads to. The error is the problem and a hint.
     pub(crate) fn judge(
         &self,
         base: &Path,
@@ -92,7 +91,8 @@ impl Guarded {
                 "name one directory: everything in it is granted with it",
             );
         }
-        // Collected anew it has no last `/` or `/.`, which would hide that it is a link.
+        // Collecting the components removes a trailing `/` or `/.`, which would hide that it is a
+        // link.
         let path: PathBuf = base.join(written).components().collect();
         let is_link = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata.is_symlink(),
@@ -124,7 +124,7 @@ impl Guarded {
     }
 }
 
-/// The path without links, as far as it exists.
+/// Resolves the links in the path, as far as it exists.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     path.ancestors().find_map(|there| {

@@ -1,6 +1,7 @@
-//! Every rule of a configuration with its place, so that one that allows nothing can be pointed at.
+//! All rules of a configuration with their places, so that a message can point at a rule without
+//! effect.
 //!
-//! Not here: whether it does (`gaps`); what a rule grants or narrows (`grants`).
+//! Not here: finding such rules (`gaps`); their meaning as grants or restrictions (`grants`).
 
 use std::ops::Range;
 
@@ -27,13 +28,13 @@ pub struct WrittenRule {
     pub of: RuleOf,
     /// The key of its list in the configuration.
     pub kind: &'static str,
-    /// What leaves this rule, and nothing else of its kind.
+    /// An overlay that leaves only this rule of its kind.
     pub only: Overlay,
-    /// Its place, with the rule as the message.
+    /// The place, with the rule as the message.
     pub place: Problem,
 }
 
-/// All rules that can be read; what cannot is an error elsewhere.
+/// Returns all rules that can be parsed. Others are reported elsewhere.
 pub(crate) fn written(problems: &Problems<'_>, file: &file::File) -> Vec<WrittenRule> {
     let mut rules = Rules { problems, found: Vec::new() };
     for (name, component) in &file.components {
@@ -91,7 +92,7 @@ impl Rules<'_, '_> {
         for (name, value) in &said.environment {
             self.name(of, "environment", name, &value.span);
         }
-        // Without `for` it is there to be revealed.
+        // A secret without `for` can only be revealed.
         for (name, said) in said.secrets.iter().filter(|(_, said)| said.value.bound_to.is_some()) {
             self.name(of, "secrets", name, &said.span);
         }

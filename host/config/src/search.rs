@@ -1,5 +1,5 @@
-//! Finds the configuration when the command line names none: the nearest `toolcell.toml`, from the
-//! working directory up.
+//! Finds the configuration if the command line names none: the nearest `toolcell.toml`, from the
+//! working directory upwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use crate::error::Error;
 use crate::files::Foreign;
 use crate::{ReadOptions, files};
 
-/// What was found.
+/// The result of the search.
 #[derive(Default)]
 pub(crate) struct Nearest {
-    /// The nearest file that is not another user's.
+    /// The nearest file that does not belong to another user.
     pub(crate) own: Option<PathBuf>,
-    /// A nearer file that is another user's.
+    /// A nearer file that belongs to another user.
     pub(crate) foreign: Option<Ignored>,
 }
 
-/// A file that is not read, because another user decides what it says.
+/// A file that is not read, because another user controls its content.
 #[derive(Debug)]
 pub(crate) struct Ignored {
     file: PathBuf,
     why: Foreign,
 }
 
-/// Searches from here upwards. A file of another user is skipped, so that it hides no file above
-/// it.
+/// Searches upwards from the current directory. A file of another user is skipped, so that it does
+/// not hide a file above it.
 pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
     let Some(here) = options.current_dir.clone() else { return Nearest::default() };
     let is_here = !options.is_elsewhere;
@@ -46,9 +46,9 @@ pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
     Nearest { own: None, foreign }
 }
 
-/// The error of a command that would need it.
+/// Returns the error of a command that needs the ignored file.
 pub(crate) fn not_used(Ignored { file, why }: &Ignored) -> Error {
-    // Named once, unless it is a link's target or the directory.
+    // The file is named once, unless the owner is that of a link's target or of the directory.
     let message = match why.path.ends_with(file) {
         true => format!("`{}` is ignored: {}", file.display(), why.of("it")),
         false => format!("`{}` is ignored: {why}", file.display()),
@@ -56,7 +56,7 @@ pub(crate) fn not_used(Ignored { file, why }: &Ignored) -> Error {
     Error::file(message, "name a configuration of your own with `--config FILE`")
 }
 
-/// Whether both are paths of one file.
+/// Returns true if both paths lead to the same file.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::canonicalize(one), fs::canonicalize(other)) {
         (Ok(one), Ok(other)) => one == other,

@@ -1,8 +1,8 @@
-//! The values of secrets, from where the file says that they are.
+//! Reads the values of secrets from the sources that the file names.
 //!
-//! Invariants: a value is in no message; a name means one value in the whole file, and for a tenant
-//! with a value of its own that one, also if it cannot be read; a value that cannot be read stops
-//! the tools that may use it (`unset`), not the configuration.
+//! Invariants: a value is in no message; a name has one value in the whole file, except for a
+//! tenant with its own value, which applies even if it cannot be read; a value that cannot be read
+//! disables the tools that may use it (`unset`), not the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::problem::{Problem, Problems};
 use crate::trust::Approval;
 use crate::{ReadOptions, files};
 
-/// Where a value is stored.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// In this environment variable.
+    /// An environment variable.
     Variable(String),
-    /// In this file.
+    /// A file.
     File(PathBuf),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The file that the value is in.
+    /// Returns the file, if the value is in one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Variable(_) => None,
@@ -43,7 +43,7 @@ impl Origin {
         }
     }
 
-    /// The value. `secret` names it in the error, `file` shows how it is read from a file.
+    /// Reads the value. `secret` names it in the error, `file` shows how to read it from a file.
     pub(crate) fn value(
         &self,
         options: &ReadOptions,
@@ -68,12 +68,12 @@ impl Origin {
     }
 }
 
-/// The secrets of which a tenant has a value of its own.
+/// The secrets that have a value of a tenant's own.
 #[derive(Debug, Clone, Default)]
 pub struct OwnSecrets {
-    /// Where the values are stored, by name.
+    /// The sources of the values, by name.
     pub origins: BTreeMap<String, Origin>,
-    /// Those whose value cannot be read, and why.
+    /// Secrets whose value cannot be read, with the reason.
     pub unset: BTreeMap<String, Problem>,
 }
 
@@ -82,15 +82,14 @@ pub struct OwnSecrets {
 pub(crate) struct Secrets {
     pub(crate) origins: BTreeMap<String, Origin>,
     pub(crate) stored: StoredSecrets,
-    /// What is wrong with a value, by name: tools that may use such a secret do not run, all others
-    /// do.
+    /// Problems with values, by name. Tools that may use such a secret do not run; all others do.
     pub(crate) unset: BTreeMap<String, Problem>,
-    /// Of the tenants that have values of their own.
+    /// The values of tenants' own.
     pub(crate) own: BTreeMap<String, OwnSecrets>,
 }
 
 impl Secrets {
-    /// Reads the values of a file's secrets that may be read and are wanted.
+    /// Reads the values of the file's secrets that are approved and wanted.
     pub(crate) fn fetch_all(
         &mut self,
         problems: &mut Problems<'_>,
@@ -98,8 +97,8 @@ impl Secrets {
         file: &File,
         approval: Approval,
     ) {
-        // What a tenant's process is not to know is not looked at there, as if it were not
-        // approved.
+        // A secret that is not wanted is treated as not approved, so that a tenant's process does
+        // not read it.
         let look = |is_wanted: bool| if is_wanted { approval } else { Approval::Missing };
         let own = |tenant: &str, name: &str| {
             file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
@@ -118,7 +117,7 @@ impl Secrets {
         }
     }
 
-    /// Reads the value of a secret, if it may be read.
+    /// Reads the value of a secret, if `approval` allows it.
     fn fetch(
         &mut self,
         problems: &mut Problems<'_>,
@@ -168,8 +167,8 @@ impl Secrets {
         }
     }
 
-    /// Reads the value that a tenant has of its own, if it may be read. It changes the value alone:
-    /// into which requests it is put is what the grants of the secret say.
+    /// Reads a tenant's own value, if `approval` allows it. It replaces only the value: the grants
+    /// of the secret decide about the requests that get it.
     fn fetch_own(
         &mut self,
         problems: &mut Problems<'_>,
@@ -178,7 +177,7 @@ impl Secrets {
         from: &At<From>,
         approval: Approval,
     ) {
-        // With a misspelt name the tenant's calls would use the value that all share.
+        // With a misspelt name the tenant's calls would use the shared value.
         if !self.origins.contains_key(name) {
             let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
             let hint = match names::nearest(name, known.iter().copied()) {
@@ -216,14 +215,14 @@ impl Secrets {
         }
     }
 
-    /// The files that values are in.
+    /// Returns the files that contain values.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let own = self.own.values().flat_map(|own| own.origins.values());
         self.origins.values().chain(own).filter_map(Origin::file)
     }
 }
 
-/// Where a value is stored. `what` names it in the error.
+/// Returns the source of a value. `what` names it in the error.
 pub(crate) fn origin<'a>(
     problems: &mut Problems<'_>,
     base: &Path,

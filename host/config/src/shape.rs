@@ -1,11 +1,10 @@
-//! Whether a file has the form that its schema says: everything that has not, at once.
+//! Validates a file against its schema, and reports all violations at once.
 //!
-//! In: the file as a tree with places, and the JSON Schema of [`File`](crate::file::File). Out:
+//! In: the file as a tree with spans, and the JSON Schema of [`File`](crate::file::File). Out:
 //! problems.
-//! Invariants: knows no key by itself; a key that is not known is answered with the nearest one
-//! that is.
-//! Not here: schemas in general. This reads what is generated from our types, and lets through what
-//! it does not know.
+//! Invariants: no key is hard-coded; an unknown key is reported with the nearest known one.
+//! Not here: JSON Schema in general. It supports only what is generated from our types, and ignores
+//! the rest.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,13 +15,13 @@ use toolcell::names;
 
 use crate::problem::Problems;
 
-/// Compares a file with its schema, and removes what has not its form, so that the rest can be
-/// read.
+/// Validates a file against its schema, and removes invalid parts, so that the rest can be
+/// deserialized.
 pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &mut DeTable<'_>) {
     Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
 }
 
-/// Where a value is written.
+/// The position of a value.
 #[derive(Clone, Copy)]
 enum Place {
     /// After the key and `=`.
@@ -37,7 +36,7 @@ struct Shape<'a, 'b, 'c> {
 }
 
 impl<'a> Shape<'a, '_, '_> {
-    /// Whether a value has its form. What it holds that has not is removed.
+    /// Returns true if a value is valid. Invalid parts of it are removed.
     fn value(
         &mut self,
         schema: &'a Value,
@@ -102,8 +101,7 @@ impl<'a> Shape<'a, '_, '_> {
         true
     }
 
-    /// Whether a table has every member that it must have. A member that has not its form is
-    /// removed.
+    /// Returns true if a table has all required members. Invalid members are removed.
     fn table(
         &mut self,
         forms: &[&'a Value],
@@ -166,7 +164,8 @@ impl<'a> Shape<'a, '_, '_> {
         required.iter().all(|name| table.get(*name).is_some())
     }
 
-    /// A schema's alternatives, references followed. Ours do not go round.
+    /// Returns a schema's alternatives, with references followed. The generated schema has no
+    /// cycles.
     fn forms(&self, schema: &'a Value, forms: &mut Vec<&'a Value>) {
         let target = schema
             .get("$ref")
@@ -182,7 +181,8 @@ impl<'a> Shape<'a, '_, '_> {
     }
 }
 
-/// How a key is written: with one of its words if it has some, else in a form that it can have.
+/// Shows how to write a key: with one of its words if it has some, otherwise with a value of an
+/// allowed type.
 fn written(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
     let words: Vec<_> =
@@ -201,7 +201,7 @@ fn written(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     format!("write {}", lines.join(" or "))
 }
 
-/// How a value of a type looks.
+/// Returns an example of a type.
 fn form_of(name: &str) -> &'static str {
     match name {
         "array" => "[…]",
@@ -240,7 +240,7 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// What a value is: text on a command line has no quotes.
+/// Names the type of a value. Text on a command line has no quotes.
 fn got(name: &str) -> &str {
     if name == "string" { "text" } else { in_words(name) }
 }

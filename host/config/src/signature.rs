@@ -1,13 +1,13 @@
-//! Who signed a component: publishers by their keys, and what a signature is worth.
+//! Verifies the signatures of components by the keys of their publishers.
 //!
-//! In: keys as a `.pub` file has them; a signature as `ssh-keygen -Y sign` makes it, and the bytes
-//! that it should be over.
+//! In: keys in the format of a `.pub` file; a signature of `ssh-keygen -Y sign`, and the signed
+//! bytes.
 //! Out: the [`Signer`], or the [`Fault`].
-//! Invariants: no I/O; a signature counts when it is over these bytes, for this purpose, by an
-//! Ed25519 key of a publisher's; a key is one publisher's; one that was revoked is good nowhere; a
-//! stranger's text is cut and shown harmless.
-//! Not here: that an older version is put back, whose signature is as good as ever. A digest or the
-//! lock tells it.
+//! Invariants: no I/O; a signature is valid if it is over these bytes, for this purpose, by a
+//! publisher's Ed25519 key; a key belongs to one publisher; a revoked key is never valid; untrusted
+//! text is truncated and escaped.
+//! Not here: detecting that an older version was put back, whose signature is still valid. A digest
+//! or the lock detects it.
 //! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
 
 use std::collections::BTreeMap;
@@ -20,20 +20,20 @@ use toolcell::defence::{Defence, stands};
 use crate::clean;
 use crate::units::Size;
 
-/// What a signature has to be made for (`ssh-keygen -n`), so that none over a mail or a commit
-/// passes for one.
+/// The required namespace of a signature (`ssh-keygen -n`), so that a signature of a mail or a
+/// commit is not accepted.
 const NAMESPACE: &str = "toolcell";
-/// Bytes of a signature's file; one has about 300.
+/// Maximum bytes of a signature's file. A usual one has about 300.
 pub(crate) const MAX_SIGNATURE: u64 = 4 << 10;
-/// Characters that are shown of what a signature says it is for.
+/// Maximum characters shown of a signature's namespace.
 const MAX_PURPOSE: usize = 40;
 
-/// What a publisher's key is good for.
+/// The state of a publisher's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// It signs.
+    /// Valid.
     Good,
-    /// It signs no more: others may have it.
+    /// Revoked: others may have it.
     Revoked,
 }
 
@@ -47,10 +47,10 @@ struct Owner {
     trust: Trust,
 }
 
-/// Who signed a component.
+/// The signer of a component.
 ///
 /// # Shape
-/// As JSON: `{"publisher", "key"}`, the key by its fingerprint as `ssh-keygen -l` shows it.
+/// As JSON: `{"publisher", "key"}`, with the fingerprint of the key as `ssh-keygen -l` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signer {
     /// The publisher's name in the configuration.
@@ -65,13 +65,13 @@ impl fmt::Display for Signer {
     }
 }
 
-/// Why text is no key of a publisher's. The text is in no message: it may be a private key that was
-/// mistaken for one.
+/// The reason why a text is not a publisher's key. The text is in no message, since it may be a
+/// private key by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadKey {
-    /// It is no public key, or none of Ed25519.
+    /// It is not an Ed25519 public key.
     NotEd25519,
-    /// It is this publisher's.
+    /// It belongs to this publisher.
     Taken(String),
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for BadKey {
 }
 
 impl BadKey {
-    /// What to do about it.
+    /// Returns a suggestion on how to resolve it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::NotEd25519 => {
@@ -96,30 +96,30 @@ impl BadKey {
     }
 }
 
-/// What is wrong with a signature.
+/// The reason why a signature is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// There is none.
+    /// The file does not exist.
     Missing,
-    /// It is larger than any signature.
+    /// The file is larger than any signature.
     TooLarge,
-    /// It is no signature, or more than one, or one with something around it.
+    /// The file is not a signature, or it has other content too.
     NoSignature,
-    /// It is made with a key of another kind.
+    /// The key is of another type.
     OtherAlgorithm,
-    /// It is made for something else: its own words, cut and harmless.
+    /// The namespace is another one: its text, truncated and escaped.
     OtherPurpose(String),
-    /// It is not a signature of these bytes.
+    /// The signature is not over these bytes.
     OtherBytes,
-    /// It is good, by a key that no publisher has.
+    /// The signature is valid, but by a key that no publisher has.
     UnknownKey(String),
-    /// It is good, by a key that was revoked.
+    /// The signature is valid, but by a revoked key.
     Revoked(Signer),
-    /// It is good, by another publisher.
+    /// The signature is valid, but by another publisher.
     OtherPublisher(Signer),
 }
 
-/// What is said of the file: "… is not an SSH signature".
+/// The predicate of a sentence about the file: "… is not an SSH signature".
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,7 +143,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What to do about it.
+    /// Returns a suggestion on how to resolve it.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Missing => format!(
@@ -180,7 +180,7 @@ impl Fault {
 }
 
 impl Publishers {
-    /// Adds a key of a publisher's. Revoked once, it stays revoked.
+    /// Adds a publisher's key. A revoked key stays revoked.
     pub(crate) fn add(&mut self, publisher: &str, key: &str, trust: Trust) -> Result<(), BadKey> {
         let key = PublicKey::from_openssh(key).map_err(|_| BadKey::NotEd25519)?;
         let key = key.key_data().ed25519().ok_or(BadKey::NotEd25519)?.0;
@@ -195,7 +195,7 @@ impl Publishers {
         Ok(())
     }
 
-    /// Who signed these bytes: this publisher, or any where none is named.
+    /// Returns the signer of these bytes: the publisher `by`, or any if it is `None`.
     pub(crate) fn judge(
         &self,
         signature: Option<&[u8]>,
@@ -207,7 +207,8 @@ impl Publishers {
             return Err(Fault::TooLarge);
         }
         let signature = decoded(signature)?;
-        // Of the key that it names by itself: whose that is comes after.
+        // Verified with the key in the signature itself. The owner of the key is checked
+        // afterwards.
         let key = PublicKey::from(signature.public_key().clone());
         let raw = key.key_data().ed25519().ok_or(Fault::OtherAlgorithm)?.0;
         if signature.namespace() != NAMESPACE && stands(Defence::SignatureNamespace) {
@@ -232,8 +233,8 @@ impl Publishers {
     }
 }
 
-/// A signature that is written in the one way in which `ssh-keygen` writes it. The decoder alone
-/// would let text stand before it, and lengths within it be wrong.
+/// Decodes a signature, and accepts only the exact encoding of `ssh-keygen`. The decoder alone
+/// would accept text before it and wrong lengths within it.
 fn decoded(text: &[u8]) -> Result<SshSig, Fault> {
     let signature = SshSig::from_pem(text).map_err(|error| {
         if error == ssh_key::Error::AlgorithmUnknown {

@@ -1,10 +1,10 @@
-//! Which components have to be signed, and by whom.
+//! Decides which components must be signed, and by which publisher.
 //!
-//! In: the publishers of a file, and what it says of its components. Out: a [`Demand`] for each
-//! that needs one.
-//! Invariants: a signature that is not demanded is not looked at; one that is said to be somewhere
+//! In: the publishers and components of a file. Out: a [`Demand`] for each component that must be
+//! signed.
+//! Invariants: a signature that is not demanded is not read; a signature whose path is configured
 //! is demanded.
-//! Not here: what a signature is worth (`signature`).
+//! Not here: verifying a signature (`signature`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,28 +18,29 @@ use crate::files;
 use crate::problem::{Problem, Problems};
 use crate::signature::{Publishers, Signer, Trust};
 
-/// The ending of a signature's file, after the component's own: as `ssh-keygen -Y sign` makes it.
+/// The suffix of a signature's file, after the component's own name, as `ssh-keygen -Y sign` writes
+/// it.
 const ENDING: &str = ".sig";
 
-/// That a component must be signed.
+/// The requirement that a component is signed.
 #[derive(Debug, Clone)]
 pub struct Demand {
     publishers: Arc<Publishers>,
-    /// By whom, if not by anyone of them.
+    /// The required publisher. `None` allows all of them.
     publisher: Option<String>,
-    /// Where the signature is, if not beside the component.
+    /// The path of the signature, if not beside the component.
     signature: Option<PathBuf>,
-    /// Where the file demands it.
+    /// The place of the demand in the file.
     problem: Problem,
 }
 
 impl Demand {
-    /// Where the signature of this component is.
+    /// Returns the path of this component's signature.
     pub(crate) fn signature(&self, component: &Path) -> PathBuf {
         self.signature.clone().unwrap_or_else(|| beside(component))
     }
 
-    /// Who signed these bytes, by the signature in this file.
+    /// Verifies these bytes with the signature in this file, and returns the signer.
     pub(crate) fn signer(
         &self,
         component: &Path,
@@ -71,11 +72,11 @@ fn beside(component: &Path) -> PathBuf {
     path.into()
 }
 
-/// What a file says of signatures.
+/// The settings of signatures in a file.
 pub(crate) struct Signatures<'a> {
     file: &'a file::File,
     publishers: Arc<Publishers>,
-    /// What every component has to be, if any has to be anything.
+    /// The demand on every component, if there is one.
     pub(crate) of_all: Option<Demand>,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Signatures<'a> {
         signatures
     }
 
-    /// What a component of the file has to be.
+    /// Returns the demand on a component of the file.
     pub(crate) fn of_component(
         &self,
         problems: &mut Problems<'_>,

@@ -1,10 +1,10 @@
-//! Whether a configuration that was found, and not named, may be used: another person may have made
-//! its folder.
+//! Decides if a configuration that was found, not named, may be used. Another person may have
+//! created its folder.
 //!
 //! In: its path, its text, the text of its lock, the state directory. Out: an [`Approval`].
-//! Invariants: an approval is for the parsed content of one path, and for its lock to the byte; the
-//! record is the user's own, never in the folder itself; a record that cannot be read approves
-//! nothing; a record is written as a whole or not at all. Layout: `approvals/store.db` below the
+//! Invariants: an approval is for the parsed content of one path, and for the exact bytes of its
+//! lock; the record belongs to the user and is never in the folder itself; a record that cannot be
+//! read approves nothing; a record is written atomically. Layout: `approvals/store.db` below the
 //! state directory, with a record for each configuration by the hash of its path.
 
 use std::collections::BTreeSet;
@@ -19,61 +19,62 @@ use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
 use crate::error::Error;
 use crate::files;
 
-/// The file of the records in their directory.
+/// The database of the records.
 const STORE: &str = "store.db";
 /// The directory below the state directory.
 const DIRECTORY: &str = "approvals";
-/// Where earlier versions had a file for each record, and what that is called when they were
-/// carried over.
+/// The directory in which earlier versions had a file for each record, and its new name after the
+/// migration.
 const OLD_DIRECTORY: &str = "approved";
 const CARRIED_OVER: &str = "approved.old";
-/// What is between the lock's hash and the names of components in a record.
+/// The separator of the lock's hash and the names of components in a record.
 const ONLY: &str = " only ";
-/// What to do where it cannot be kept.
+/// The hint if an approval cannot be recorded.
 const ELSEWHERE: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
 
-/// Whether a configuration may be used.
+/// The permission to use a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approval {
-    /// It was named, or approved.
+    /// The configuration was named, or approved.
     #[default]
     Given,
-    /// This user has not approved what it says now.
+    /// This user has not approved the current content.
     Missing,
 }
 
 /// A configuration that was found.
 pub struct Found {
-    /// Without links.
+    /// Its path with links resolved.
     path: PathBuf,
-    /// What it says now.
+    /// Its current text.
     pub text: String,
-    /// What was approved of its components: the text that is judged is the one that is used.
+    /// The text of its lock. It is read once, so that the text that is checked is the one that is
+    /// used.
     pub(crate) lock: Option<String>,
     /// The user's state directory, if there is one.
     state: Option<PathBuf>,
-    /// The record of the last approval, or why it cannot be read.
+    /// The record of the last approval, or the reason why it cannot be read.
     kept: Result<Option<Kept>, String>,
 }
 
 impl fmt::Debug for Found {
-    /// Without the texts, which can have a password in them.
+    /// Omits the texts, which can contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-/// What this user approved last.
+/// The last approval by this user.
 struct Kept {
     /// The hash of the lock.
     lock: String,
-    /// The components of the lock that were shown and approved; absent: all of them.
+    /// The components of the lock that were shown and approved. `None`: all of them.
     only: Option<BTreeSet<String>>,
     /// The configuration's text.
     text: String,
 }
 
-/// A record that is to be kept.
+/// A record to be stored.
 pub struct Record {
     store: SqliteStore,
     name: String,
@@ -81,7 +82,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Keeps it, in place of the one before.
+    /// Stores it, replacing the one before.
     pub fn put(self) -> Result<(), Error> {
         let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
         kept.map(drop).map_err(unkept)
@@ -103,8 +104,8 @@ impl Found {
         found
     }
 
-    /// Whether this user approved what it says now. Comments, white space and the order of keys say
-    /// nothing.
+    /// Returns `Given` if this user approved the current content. Comments, whitespace and the
+    /// order of keys do not count.
     pub(crate) fn approval(&self) -> Approval {
         let lock = hash(self.lock.as_deref().unwrap_or_default());
         let is_given = self
@@ -113,23 +114,23 @@ impl Found {
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
-    /// Whether this user approved the lock as it is, with this or another text of the
+    /// Returns true if this user approved the lock as it is, with this or another text of the
     /// configuration.
     pub fn is_lock_known(&self) -> bool {
         self.kept().is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
     }
 
-    /// The components of the lock that this user approved; absent: all of them.
+    /// Returns the components of the lock that this user approved. `None`: all of them.
     pub fn only(&self) -> Option<&BTreeSet<String>> {
         self.kept().and_then(|kept| kept.only.as_ref())
     }
 
-    /// What it said when this user approved it last.
+    /// Returns the text at this user's last approval.
     pub fn before(&self) -> Option<String> {
         self.kept().map(|kept| kept.text.clone()).filter(|text| !text.is_empty())
     }
 
-    /// Why the record of the last approval cannot be read, if there may be one.
+    /// Returns the reason why the record of the last approval cannot be read, if there may be one.
     pub(crate) fn unread(&self) -> Option<&str> {
         self.kept.as_ref().err().map(String::as_str)
     }
@@ -162,8 +163,8 @@ impl Found {
         Some(Kept { lock: lock.to_owned(), only, text: text.to_owned() })
     }
 
-    /// The record that this user approves it with this lock: all components of the lock, or only
-    /// these.
+    /// Creates a record that this user approves it with this lock: all components of the lock, or
+    /// only these.
     pub fn approved(&self, lock: &str, only: Option<&BTreeSet<String>>) -> Result<Record, Error> {
         let Some(state) = &self.state else {
             let message =
@@ -178,18 +179,18 @@ impl Found {
         })
     }
 
-    /// The file that changes with each approval.
+    /// Returns the file that changes with each approval.
     pub(crate) fn records(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|state| state.join(DIRECTORY).join(STORE))
     }
 
-    /// The name of its record: each configuration has its own.
+    /// Returns the name of its record, unique to this configuration.
     fn name(&self) -> String {
         hex(self.path.as_os_str().as_bytes())
     }
 
-    /// A record: a line with the lock's hash and what was approved of it, and the configuration's
-    /// text, so that a later change can be shown.
+    /// Formats a record: a line with the lock's hash and the approved components, and the
+    /// configuration's text, so that a later change can be shown.
     fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
         let only = only.map(|names| {
             format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
@@ -202,8 +203,8 @@ impl Found {
     }
 }
 
-/// Whether two texts of a configuration have the same content: the same keys with the same values,
-/// lists in the same order.
+/// Returns true if two texts of a configuration have the same content: the same keys with the same
+/// values, lists in the same order.
 pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
     one == other
         || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
@@ -217,7 +218,7 @@ fn hash(lock: &str) -> String {
     hex(lock.as_bytes())
 }
 
-/// The records of a state directory, with those of earlier versions.
+/// Opens the records of a state directory, and migrates those of earlier versions.
 fn records(state: &Path) -> Result<SqliteStore, Error> {
     let failed = |problem: &dyn std::fmt::Display, hint: String| {
         Error::file(
@@ -236,8 +237,8 @@ fn records(state: &Path) -> Result<SqliteStore, Error> {
     Ok(store)
 }
 
-/// Takes over records that are files, and leaves the files as a copy. Those that others could have
-/// written are none.
+/// Migrates records that are files, and leaves the files as a copy. Files that others could have
+/// written are skipped.
 fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
     files::own_directory(old, ELSEWHERE)?;
     for entry in fs::read_dir(old).into_iter().flatten().flatten() {
@@ -257,7 +258,7 @@ fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
             ),
         }
     }
-    // Another command may have done it meanwhile.
+    // Another command may have renamed it meanwhile.
     let _ = fs::rename(old, old.with_file_name(CARRIED_OVER));
     Ok(())
 }
@@ -280,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// Every comment and every way to write the same is the same; every other value, name or order
+    /// Comments and other spellings of the same content are equal; every other value, name or order
     /// of a list is not.
     #[test]
     fn a_comment_changes_nothing_and_a_value_everything() {
@@ -322,7 +323,7 @@ mod tests {
             let other = text.replacen(from, to, 1);
             assert!(other != text && !says_the_same(text, &other), "{other}");
         }
-        // Any single line: a comment beside it says nothing, without it something is gone, unless
+        // For any single line: adding a comment changes nothing, and removing the line does unless
         // it was empty.
         for (at, line) in text.lines().enumerate() {
             let with = |line: &str| {
@@ -420,7 +421,8 @@ mod tests {
         let nowhere = Found::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
     }
-    /// Once, and none that others could have written. The files stay as a copy.
+    /// They are migrated once, except those that others could have written. The files stay as a
+    /// copy.
     #[test]
     fn records_of_earlier_versions_are_carried_over() {
         let state = tempfile::tempdir().unwrap();

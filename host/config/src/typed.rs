@@ -1,11 +1,11 @@
 //! Grants on the command line, for development: `--grant KIND=RULE`.
 //!
-//! In: what was typed. Out: the configuration with one more component, the file that was named,
-//! under these grants.
-//! Invariants: what is typed is written as a configuration and read by its parser, so that a rule
-//! means the same in both, and is refused with the same words; a component that the configuration
-//! names has the grants of the configuration alone; what such a component keeps is kept apart from
-//! what every component of a configuration keeps.
+//! In: the options. Out: the configuration with one more component, the file that was named, with
+//! these grants.
+//! Invariants: the options are converted to the text of a configuration and read by its parser, so
+//! that a rule means the same in both and is refused with the same message; a component that the
+//! configuration names has only the grants of the configuration; the key-value store of such a
+//! component is separate from the stores of a configuration's components.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ use crate::resolved::name_of_file;
 use crate::secrets::Secrets;
 use crate::{Approval, ComponentConfig, Configuration, Development, Places};
 
-/// What a problem of the text is said to be in. Its line is that of what was typed.
+/// The file name in problems of the generated text. The line is mapped to the option.
 const FILE: &str = "--grant";
-/// What a component is used as, which stands in its own section.
+/// The key for the use of a component, which is in the component's own section.
 const AS: &str = "as";
 /// One value of a configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,10 +35,10 @@ struct Item {
 }
 
 impl Configuration {
-    /// The configuration with this component too, under the grants that were typed.
+    /// Adds this component, with the grants from the command line.
     ///
     /// # Errors
-    /// A rule that cannot be used, and a component that the file configures.
+    /// Fails for a rule that cannot be used, and for a component that the file configures.
     pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
         if typed.is_empty() {
             return Ok(self);
@@ -64,7 +64,7 @@ impl Configuration {
         unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
         unwritten.extend(self.network.files.iter().cloned());
         unwritten.retain(|path| !path.as_os_str().is_empty());
-        // Of a configuration that is not approved no secret was read.
+        // If the configuration is not approved, no secret was read.
         let secrets = match self.approval {
             Approval::Given => {
                 let (origins, stored) = (self.origins.clone(), self.secrets.clone());
@@ -87,7 +87,7 @@ impl Configuration {
         };
         let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
         if let Some((last, others)) = problems.errors.split_last() {
-            // A key is typed without the section that it is in.
+            // The option has the key without its section.
             let section = format!("components.{name}.grants.");
             let said = |problem: &Problem| {
                 format!(
@@ -116,7 +116,7 @@ impl Configuration {
                 ..configured
             };
             self.components.insert(name, configured);
-            // A secret without a value is refused with the call, as one of a file is.
+            // A secret without a value is refused at the call, as with a file.
             for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
                 (unset.file, unset.line, unset.column) =
                     (format!("`{FILE} {}`", about(unset.line)), 0, 0);
@@ -129,7 +129,7 @@ impl Configuration {
         Ok(self)
     }
 
-    /// A name for a file that the configuration does not use.
+    /// Returns a name for the component that the configuration does not use.
     fn unused_name(&self, component: &Path) -> String {
         let mut name = name_of_file(component);
         while self.components.contains_key(&name) {
@@ -139,15 +139,15 @@ impl Configuration {
     }
 }
 
-/// The store of keys of a file: a name that no component of a configuration can have.
+/// Returns the name of a file's key-value store, which no component of a configuration can have.
 fn store(component: &Path) -> String {
     let path = std::fs::canonicalize(component).unwrap_or_else(|_| component.to_owned());
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
     digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// The configuration that says so, and for each of its lines the place in `typed` of what it comes
-/// from.
+/// Returns the text of the configuration, and for each of its lines the index in `typed` of its
+/// option.
 fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Vec<Option<usize>>) {
     let mut lines = vec![
         (None, format!("[components.{name}]")),
@@ -182,7 +182,7 @@ fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Ve
     (text, lines.into_iter().map(|(typed, _)| typed).collect())
 }
 
-/// A value in one line.
+/// Formats a value on one line.
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) => toml_text(text),
@@ -201,7 +201,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// What was typed as values of a configuration, each with its place in `typed`.
+/// Parses the options to values of a configuration, each with its index in `typed`.
 fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
     let mut items = Vec::new();
     for (place, typed) in typed.iter().enumerate() {
@@ -211,7 +211,7 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
         });
         items.extend(read?.into_iter().map(|item| (place, item)));
     }
-    // A value that is revealed is in the variable of its name, unless something else is said.
+    // A revealed value is read from the variable of its name by default.
     let is_said = |items: &[(usize, Item)], name: &str| {
         items.iter().any(|(_, item)| item.kind == "secrets" && item.name.as_deref() == Some(name))
     };
@@ -230,7 +230,7 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
     Ok(items)
 }
 
-/// One `KIND=RULE`, or why it is none and what to write.
+/// Parses one `KIND=RULE`. The error is the problem and a hint.
 fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     let (kind, rule) =
         typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
@@ -298,7 +298,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     }
 }
 
-/// A list or a table as a configuration has it; absent: it is neither.
+/// Parses a list or a table in TOML. Returns `None` for other text.
 fn value(rule: &str) -> Result<Option<Value>, (String, String)> {
     if !rule.starts_with(['[', '{']) {
         return Ok(None);
@@ -332,7 +332,7 @@ fn without(kind: &str) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// Each as a configuration says it.
+    /// Each option with the equivalent text of a configuration.
     #[test]
     fn what_is_typed_is_what_a_configuration_says() {
         for (typed, expected) in [
@@ -369,7 +369,7 @@ mod tests {
                 "directory=read /data=./a b",
                 "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./a b\" },\n]\n",
             ),
-            // It ends nothing that it stands in.
+            // It cannot end the list or string that contains it.
             (
                 "kv=read \"]\nhttp = [\"https://evil.example",
                 "kv = [\n\"read \\\"]\\nhttp = [\\\"https://evil.example\",\n]\n",

@@ -1,21 +1,21 @@
-//! Time, sizes and counts as a person writes them.
+//! Durations, sizes and counts in the notation for people.
 //!
-//! In: `1.5s`, `64MiB`, `500M`. Out: typed values, or the forms that would be understood.
+//! In: `1.5s`, `64MiB`, `500M`. Out: typed values, or the accepted forms.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A text that is none of the accepted forms.
+/// The error for a text in none of the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadUnit {
-    /// What is expected, with an article.
+    /// The expected value, with an article.
     expected: &'static str,
     forms: &'static str,
 }
 
 impl BadUnit {
-    /// What is expected, with an article: `a size above zero`.
+    /// Returns the expected value, with an article: `a size above zero`.
     #[must_use]
     pub fn expected(&self) -> &'static str {
         self.expected
@@ -30,19 +30,19 @@ impl fmt::Display for BadUnit {
 
 impl std::error::Error for BadUnit {}
 
-/// Splits before the first character that belongs to no number.
+/// Splits before the first character that is not part of a number.
 fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()))
 }
 
-/// A whole number with a unit, more than zero.
+/// Parses a positive whole number with a unit.
 fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = split(text);
     let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.parse::<u64>().ok()?.checked_mul(*factor).filter(|value| *value > 0)
 }
 
-/// The largest unit that leaves a whole number.
+/// Formats with the largest unit that gives a whole number.
 fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let fits = units
         .iter()
@@ -52,11 +52,11 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
     write!(f, "{}{name}", value / factor)
 }
 
-/// What is shorter is no time that anybody waits for, and is printed with a unit that is not
-/// understood.
+/// The shortest duration that is accepted. Shorter ones are not useful, and would be printed in a
+/// unit that cannot be parsed.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// A span of time, from a millisecond on: `500ms`, `2s`, `1.5s`, `1m`.
+/// A duration of at least a millisecond: `500ms`, `2s`, `1.5s`, `1m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Time(pub Duration);
 
@@ -113,7 +113,7 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// For reading: rounded, with one decimal.
+    /// Formats the size for display, rounded to one decimal.
     pub fn rounded(self) -> String {
         let unit = SIZES.iter().rev().find(|(_, factor)| self.0 >= *factor && *factor > 1);
         unit.map_or_else(
@@ -128,7 +128,7 @@ impl Size {
 
 const COUNTS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// A number of something: `1000000`, `500M`, `10G`.
+/// A count: `1000000`, `500M`, `10G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Count(pub u64);
 

@@ -1,10 +1,10 @@
-//! Secrets without a value: the tools that may use one do not run, all others do.
+//! Disables the tools that may use a secret without a value; all others run.
 //!
 //! In: the problems of reading values, a tool's rights. Out: the problems that concern a tool, or a
 //! tool whose calls are refused.
-//! Invariants: whether a tool may use a secret is decided by its rights, as at the use itself; a
-//! model is told the secret's name, never where its value is stored; a tenant whose own value
-//! cannot be read does not get the value that all share.
+//! Invariants: the tool's rights decide if it may use a secret, as at the use itself; a model gets
+//! the secret's name, never the source of its value; a tenant whose own value cannot be read does
+//! not get the shared value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::{Configuration, Origin, Problem};
 pub struct Unset<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The tenant whose own value it is. `None`: the value that all share.
+    /// The tenant whose own value it is. `None`: the shared value.
     pub tenant: Option<&'a str>,
-    /// Why it has no value.
+    /// The reason why it has no value.
     pub problem: &'a Problem,
 }
 
 /// Refuses the calls of a tool that may use a secret without a value.
 struct Stopped {
     rights: Rights,
-    /// In calls without a tenant.
+    /// Secrets without a value in calls without a tenant.
     unset: Vec<String>,
     tenants: BTreeMap<String, OfTenant>,
 }
 
-/// What counts in a tenant's calls.
+/// The overlay and the secrets without a value of a tenant.
 struct OfTenant {
     overlay: Option<Arc<Overlay>>,
     unset: Vec<String>,
@@ -47,13 +47,13 @@ fn may_use(rights: &Rights, name: &str) -> bool {
 }
 
 impl Configuration {
-    /// Where the value of a secret is stored that a call for this tenant uses.
+    /// Returns the source of the secret's value in calls for this tenant.
     pub fn origin(&self, tenant: Option<&str>, name: &str) -> Option<&Origin> {
         let own = tenant.and_then(|tenant| self.own_secrets.get(tenant)?.origins.get(name));
         own.or_else(|| self.origins.get(name))
     }
 
-    /// The secrets without a value in calls for this tenant.
+    /// Returns the secrets without a value in calls for this tenant.
     pub fn unset_for<'a>(
         &'a self,
         tenant: Option<&str>,
@@ -66,7 +66,7 @@ impl Configuration {
         shared.chain(own.into_iter().flat_map(|own| &own.unset))
     }
 
-    /// Those of them that a tool with these rights may use.
+    /// Returns those secrets that a tool with these rights may use.
     pub fn unset_of<'a>(
         &'a self,
         rights: &'a Rights,
@@ -75,9 +75,9 @@ impl Configuration {
         self.unset_for(tenant).filter(|(name, _)| may_use(rights, name))
     }
 
-    /// The secrets without a value that calls may need: values of tenants, and those that all
-    /// share. If tenants have values of their own, that is unless every other tenant is left
-    /// neither the use nor the value of the secret.
+    /// Returns the secrets without a value that calls may need, both tenants' own and shared ones.
+    /// If some tenants have their own value of a secret, the shared one is included only if another
+    /// tenant may still use or read it.
     pub fn unset_values(&self) -> Vec<Unset<'_>> {
         let shared = self.unset.iter().filter(|(name, _)| {
             let (with, without): (Vec<_>, Vec<_>) =
@@ -95,7 +95,8 @@ impl Configuration {
         shared.chain(own).collect()
     }
 
-    /// Whether a tool with these rights may use the secret, for the tenant whose value it is.
+    /// Returns true if a tool with these rights may use the secret, for the tenant whose value it
+    /// is.
     pub fn may_need(&self, unset: Unset<'_>, rights: &Rights) -> bool {
         let Unset { name, tenant, .. } = unset;
         let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
@@ -106,7 +107,7 @@ impl Configuration {
         self.own_secrets.get(tenant)?.origins.get(name)
     }
 
-    /// The tool, whose calls are refused if they may use a secret without a value.
+    /// Wraps the tool: its calls are refused if they may use a secret without a value.
     pub fn stopped(&self, tool: Tool) -> Tool {
         let Some(rights) = tool.rights().cloned() else { return tool };
         let names = |tenant: Option<&str>| {

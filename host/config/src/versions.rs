@@ -1,12 +1,12 @@
-//! Approved versions of components, kept so that one can go on when its file has changed, and be
-//! made current again.
+//! Keeps approved versions of components, so that one is still served when its file has changed,
+//! and can be restored.
 //!
-//! In: what was approved, and its bytes. Out: the bytes by their digest, and what was approved
-//! before.
-//! Invariants: bytes count only if they have the digest that was asked for; a directory or a list
-//! that others can write to is not used. Layout: `versions/PROJECT/NAME/` below the state
-//! directory, with `HEX.wasm`, its signature as `HEX.wasm.sig`, and `history.lock`: the approvals
-//! in the form of a lock, the latest last.
+//! In: approvals, and the bytes of components. Out: the bytes by their digest, and earlier
+//! approvals.
+//! Invariants: bytes are used only if they have the requested digest; a directory or a list that
+//! others can write to is not used. Layout: `versions/PROJECT/NAME/` below the state directory,
+//! with `HEX.wasm`, its signature as `HEX.wasm.sig`, and `history.lock`: the approvals in the
+//! format of a lock, the latest last.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -22,15 +22,15 @@ use crate::{Approved, Configuration, Keys, ResolvedComponent, files, lock};
 
 /// The directory below the state directory.
 const DIRECTORY: &str = "versions";
-/// The list of approvals.
+/// The file with the list of approvals.
 const HISTORY: &str = "history.lock";
-/// Versions of a component that are kept.
+/// Maximum number of versions kept of a component.
 const MOST: usize = 8;
-/// Characters of a digest.
+/// Characters of a hex digest.
 const HEX: usize = 64;
-/// What to do about a list that cannot be used.
+/// The hint for a list that cannot be used.
 const RESTORE: &str = "remove the directory of the kept versions: later approvals make it again";
-/// What to do where nothing can be kept.
+/// The hint if nothing can be kept.
 const ELSEWHERE: &str = "name a state directory that you can write to: `--state-dir DIR`";
 
 /// The approved versions of one component.
@@ -39,7 +39,7 @@ pub(crate) struct Versions {
     dir: PathBuf,
 }
 
-/// Bytes of an approved version, and the file of their signature.
+/// The bytes of an approved version, and the file of its signature.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) bytes: Vec<u8>,
@@ -47,13 +47,13 @@ pub(crate) struct Kept {
 }
 
 impl Configuration {
-    /// Where versions of a component are kept; none without a state directory.
+    /// Returns the kept versions of a component. `None` without a state directory.
     pub(crate) fn versions(&self, name: &str) -> Option<Versions> {
         Some(Versions { dir: self.state_directory(DIRECTORY)?.join(name) })
     }
 
-    /// The directory below the state directory where this configuration keeps files of this kind,
-    /// for example `api-keys`. No other configuration has the same one. None without a state
+    /// Returns the directory below the state directory for this configuration's files of a kind,
+    /// for example `api-keys`. No other configuration has the same one. `None` without a state
     /// directory or a file.
     #[must_use]
     pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
@@ -61,8 +61,8 @@ impl Configuration {
         Some(self.options.state_dir()?.join(kind).join(project))
     }
 
-    /// Keeps the file of a component, if it is the version that was approved now, `before` being
-    /// approved until then. What cannot be kept is logged: the approval counts all the same.
+    /// Keeps the file of a component, if it is the version that was just approved. `before` is the
+    /// version that was approved until then. A failure is logged: the approval is still valid.
     pub(crate) fn keep(
         &self,
         chosen: &ResolvedComponent<'_>,
@@ -82,7 +82,7 @@ impl Configuration {
         }
     }
 
-    /// The same for a component that is used, unless that version is kept already.
+    /// As `keep`, for a component that is used, unless that version is kept already.
     pub(crate) fn keep_used(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
         let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
         if versions.is_some_and(|versions| !versions.has(approved)) {
@@ -92,14 +92,13 @@ impl Configuration {
 }
 
 impl Versions {
-    /// Whether this version is in the list, and its bytes are there.
+    /// Returns true if this version is in the list and its bytes exist.
     fn has(&self, approved: &Approved) -> bool {
         self.history().is_ok_and(|history| history.contains(approved))
             && self.file(&approved.digest).is_some_and(|file| file.is_file())
     }
 
-    /// Keeps a version as the latest, right after the one before it. Bytes of another digest are
-    /// not it.
+    /// Keeps a version as the latest, directly after `before`. Bytes of another digest are ignored.
     fn keep(
         &self,
         approved: &Approved,
@@ -124,9 +123,9 @@ impl Versions {
         if let Some(signature) = signature {
             put(&signed(&file), signature).map_err(failed)?;
         }
-        // A list that cannot be read is begun anew.
+        // A list that cannot be read is replaced.
         let mut history = self.history().unwrap_or_default();
-        // One that was rolled back is no longer the one before.
+        // A version that was rolled back is not the one before.
         let before =
             before.filter(|before| *before != approved && history.contains(before)).cloned();
         history.retain(|old| old != approved && Some(old) != before.as_ref());
@@ -148,13 +147,13 @@ impl Versions {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if !is_kept(&name) && !name.starts_with('.') {
-                // What stays costs room, nothing else.
+                // A file that stays only takes up disk space.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// The bytes of this digest, if they are kept.
+    /// Returns the bytes of this digest, if they are kept.
     pub(crate) fn kept(&self, wanted: &str) -> Option<Kept> {
         let file = self.file(wanted)?;
         let bytes = files::component(&file).ok()?;
@@ -162,7 +161,7 @@ impl Versions {
             .then(|| Kept { bytes, signature: signed(&file) })
     }
 
-    /// What was approved, the latest last.
+    /// Returns the approvals, the latest last.
     pub(crate) fn history(&self) -> Result<Vec<Approved>, Error> {
         let path = self.dir.join(HISTORY);
         if self.dir.is_dir() {
@@ -181,7 +180,7 @@ impl Versions {
     }
 }
 
-/// The approvals as the text of a lock, numbered in their order.
+/// Formats the approvals as a lock, numbered in their order.
 fn list(history: &[Approved]) -> String {
     let numbered =
         history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
@@ -193,7 +192,7 @@ fn signed(file: &Path) -> PathBuf {
     file.with_added_extension("sig")
 }
 
-/// The digest of bytes, as a lock has it.
+/// Returns the digest of bytes in the format of a lock.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }

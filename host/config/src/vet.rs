@@ -1,10 +1,10 @@
-//! Whether a component may be used: signed and pinned as the configuration demands, and as it was
-//! approved.
+//! Decides if a component may be used: signed and pinned as the configuration demands, and
+//! unchanged since its approval.
 //!
-//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then leave
-//! to load it, then leave to use it.
-//! Invariants: of a stranger's bytes nothing is parsed before the signature was checked; what is
-//! judged is the very bytes that are loaded; imports are compared before the component is compiled.
+//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then
+//! permission to load it, then permission to use it.
+//! Invariants: untrusted bytes are not parsed before the signature is verified; the bytes that are
+//! checked are those that are loaded; imports are compared before the component is compiled.
 
 use std::path::Path;
 
@@ -16,25 +16,25 @@ use crate::{
     ApprovalState, Approved, Configuration, Difference, Lock, ResolvedComponent, Signer, files,
 };
 
-/// Leave to load a component, given before it is compiled.
+/// Permission to load a component, granted before it is compiled.
 #[derive(Debug)]
 pub struct Vetted<'a> {
-    /// What was approved, and under which name; absent: there is nothing to be compared with.
+    /// The approved version, and its name. `None`: there is nothing to compare with.
     approved: Option<(&'a str, &'a Approved)>,
     publisher: Option<String>,
 }
 
-/// The code of a component is other than was approved, with the same tools and imports, and it may
-/// be used.
+/// The code of a component differs from what was approved, with the same tools and imports, and it
+/// may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rebuilt;
 
 impl ResolvedComponent<'_> {
-    /// The bytes of its file, signed and pinned as the configuration demands, and who signed them
-    /// if it demands that.
+    /// Returns the bytes of its file, signed and pinned as the configuration demands, and the
+    /// signer if it demands one.
     ///
     /// # Errors
-    /// The file cannot be read, [`Error::Unsigned`], [`Error::OtherDigest`].
+    /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::OtherDigest`].
     pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
         let bytes = files::component(&self.path)?;
         let signature = self.demand.map(|demand| demand.signature(&self.path));
@@ -42,14 +42,14 @@ impl ResolvedComponent<'_> {
         Ok((bytes, signer))
     }
 
-    /// Checks bytes, which are shown as this file and signed in that one.
+    /// Checks bytes, with the path for messages and the path of the signature.
     pub(crate) fn judged(
         &self,
         bytes: &[u8],
         shown: &Path,
         signature: Option<&Path>,
     ) -> Result<Option<Signer>, Error> {
-        // The signature first: of a stranger's bytes nothing is parsed before.
+        // The signature comes first: untrusted bytes are not parsed before it is verified.
         let demand = self.demand.zip(signature);
         let signer = match demand
             .map(|(demand, signature)| demand.signer(shown, signature, bytes))
@@ -78,11 +78,11 @@ impl ResolvedComponent<'_> {
 }
 
 impl Configuration {
-    /// Gives leave to load a component: it needs no approval, or it is as it was approved as far as
-    /// can be seen from outside.
+    /// Permits a component to be loaded: it needs no approval, or everything that can be checked
+    /// without loading it is as it was approved.
     ///
     /// # Errors
-    /// [`Error::NotApproved`], or the bytes are no component.
+    /// [`Error::NotApproved`], or an error if the bytes are not a component.
     pub fn vet<'a>(
         &self,
         lock: &'a Lock,
@@ -102,7 +102,7 @@ impl Configuration {
             let message = format!("the component `{name}` is not approved yet");
             return Err(Error::not_approved(Unapproved::New, message, self.how_to_approve(name)));
         };
-        // Its imports are seen from outside: what came to them is refused before it is compiled.
+        // Imports can be read without compiling, so new ones are refused before it.
         let seen = Examination::of(bytes)?;
         let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
         let publisher = if stands(Defence::ApprovedPublisher) {
@@ -113,8 +113,8 @@ impl Configuration {
         let (digest, kind, tools) = (seen.digest, configured.kind.to_string(), old.tools.clone());
         let new = Approved { digest, kind, imports, publisher: publisher.clone(), tools };
         let difference = Difference { old: Some(old), new: &new };
-        // So is its code. What reaches nothing can do no more harm than before; what was given
-        // something was given it as it was.
+        // The same holds for the code. Without grants, other code can do no more harm than before;
+        // a grant was given to the approved code only.
         let is_other = match difference.standing() {
             ApprovalState::Changed => stands(Defence::ApprovedImports),
             ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
@@ -126,8 +126,7 @@ impl Configuration {
         Ok(Vetted { approved: Some((name, old)), publisher })
     }
 
-    /// Gives leave to use a component that was loaded: its definitions are those that were
-    /// approved.
+    /// Permits a loaded component to be used: its definitions are those that were approved.
     ///
     /// # Errors
     /// [`Error::NotApproved`].
@@ -160,7 +159,7 @@ impl Configuration {
         Error::not_approved(Unapproved::Changed, message, hint)
     }
 
-    /// The sentence that says how a component is approved.
+    /// Returns the hint on how to approve a component.
     pub(crate) fn how_to_approve(&self, name: &str) -> String {
         format!(
             "run {}: it shows the component and asks for your approval",

@@ -1,7 +1,7 @@
-//! Which secrets a process is to know.
+//! Selects the secrets that a process reads.
 //!
-//! Invariants: a tenant's process knows those that its components were granted and the tenant is
-//! left, and no others.
+//! Invariants: a tenant's process reads only those that its components are granted and that the
+//! tenant is left.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,26 +11,26 @@ use toolcell::{Grants, Overlay};
 
 use crate::{Configuration, Origin, ResolvedComponent};
 
-/// The secrets whose values are looked at.
+/// The secrets whose values are read.
 #[derive(Debug, Clone)]
 pub enum Wanted {
-    /// All of the configuration.
+    /// All secrets of the configuration.
     All,
-    /// For commands that only look at tools: `describe`, and a call that is denied everything, need
-    /// no secret.
+    /// No secrets, for commands that only inspect tools: `describe`, and a call that is denied
+    /// everything, need none.
     None,
-    /// Those of these names, as calls for this tenant use them.
+    /// Secrets of these names, as calls for this tenant use them.
     Only {
-        /// The secrets.
+        /// The names of the secrets.
         names: Vec<String>,
-        /// The tenant. `None`: the values that all share.
+        /// The tenant. `None`: the shared values.
         tenant: Option<String>,
     },
 }
 
 impl Wanted {
-    /// Whether the value that all share is looked at. `has_own` says whether a tenant has a value
-    /// of its own.
+    /// Returns true if the shared value is read. `has_own` returns true for a tenant with its own
+    /// value.
     pub(crate) fn has_shared(&self, name: &str, has_own: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::All => true,
@@ -41,7 +41,7 @@ impl Wanted {
         }
     }
 
-    /// Whether the value that a tenant has of its own is looked at.
+    /// Returns true if a tenant's own value is read.
     pub(crate) fn has_own(&self, of: &str, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -54,7 +54,8 @@ impl Wanted {
 }
 
 impl Configuration {
-    /// Names of the secrets that these components may use or read on behalf of a tenant.
+    /// Returns the names of the secrets that these components may use or read on behalf of a
+    /// tenant.
     pub fn secrets_of<'a>(
         &'a self,
         tenant: Option<&str>,
@@ -68,7 +69,7 @@ impl Configuration {
         configured.flat_map(|(_, configured)| usable(&configured.grants, overlay)).collect()
     }
 
-    /// The variables of the environment that the values of these are in, as calls for this tenant
+    /// Returns the environment variables with the values of these secrets, as calls for this tenant
     /// use them, and that of the proxy.
     pub fn variables_of(
         &self,
@@ -84,7 +85,7 @@ impl Configuration {
         variables.collect::<Vec<_>>().into_iter()
     }
 
-    /// Whether a component may use or read a secret on behalf of a tenant.
+    /// Returns true if a component may use or read a secret on behalf of a tenant.
     pub(crate) fn is_left(&self, tenant: &str, name: &str) -> bool {
         let overlay = self.overlay_of(tenant);
         self.components
@@ -97,7 +98,7 @@ impl Configuration {
     }
 }
 
-/// The secrets that a component is granted, as far as an overlay leaves them.
+/// Returns the secrets that a component is granted and that an overlay leaves.
 fn usable<'a>(grants: &'a Grants, overlay: Option<&Overlay>) -> impl Iterator<Item = &'a str> {
     let is_left = |left: Option<&BTreeSet<String>>, name: &String| {
         left.is_none_or(|left| left.contains(name))

@@ -1,8 +1,8 @@
-//! A file that is replaced as a whole.
+//! Replaces a file atomically.
 //!
-//! Invariants: a reader finds the old text or the new one, never a part; what is not put into its
-//! place leaves nothing behind, or, where the process was killed, a file that the next one removes:
-//! it is known by its name, and that no living process has it locked.
+//! Invariants: a reader sees the old text or the new one, never a part. A file that is not renamed
+//! into place is removed; if the process was killed, the next write removes it. Such a file is
+//! recognized by its name, and because no running process holds its lock.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write as _};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Attempts at making a file, each of which another process may take for a dead one's.
+/// Attempts at creating a file. Another process may remove each as abandoned before it is locked.
 const ATTEMPTS: usize = 100;
 
-/// A text that is on the disk, but not in its place yet.
+/// A text that is synced to disk, but not renamed into place yet.
 #[derive(Debug)]
 pub(crate) struct Written {
     file: NamedTempFile,
@@ -22,7 +22,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Writes it beside its place, with these permissions as far as the user's mask leaves them.
+    /// Writes it to a temporary file beside its place, with these permissions, less the umask.
     pub(crate) fn new(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<Self> {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let prefix = format!(".{}.new-", path.file_name().unwrap_or_default().to_string_lossy());
@@ -33,7 +33,7 @@ impl Written {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Puts it into its place in one step.
+    /// Renames it into place atomically.
     pub(crate) fn put(self) -> io::Result<()> {
         let dir = self
             .path
@@ -42,19 +42,20 @@ impl Written {
             .unwrap_or(Path::new("."))
             .to_owned();
         self.file.persist(&self.path).map_err(|failed| failed.error)?;
-        // The name is to outlive a loss of power too, where the filesystem can promise it.
+        // Syncs the directory, so that the name survives a power loss where the filesystem supports
+        // it.
         let _ = File::open(dir).and_then(|dir| dir.sync_all());
         Ok(())
     }
 }
 
-/// A new file that is known to be this process's.
+/// Creates a file and locks it, which marks it as in use by this process.
 fn locked(dir: &Path, prefix: &str, mode: u32) -> io::Result<NamedTempFile> {
     for _ in 0..ATTEMPTS {
         let mut builder = tempfile::Builder::new();
         let file =
             builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
-        // Where there are no locks nothing is collected.
+        // Where locks are not supported, nothing is collected.
         let is_met = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_met && file.as_file().metadata()?.nlink() > 0 {
             return Ok(file);
@@ -63,14 +64,14 @@ fn locked(dir: &Path, prefix: &str, mode: u32) -> io::Result<NamedTempFile> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes what processes have left that were killed.
+/// Removes the files that killed processes left.
 fn collect(dir: &Path, prefix: &str) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(prefix);
         if !is_ours || !entry.metadata().is_ok_and(|found| found.is_file()) {
             continue;
         }
-        // Removed while it is locked, so that its maker notices.
+        // Removed while locked, so that its creator notices.
         if let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
         {

@@ -1,8 +1,9 @@
-//! An agent loop: a model calls tools until it has nothing more to call, and a person answers what
-//! a tool asks.
+//! An agent loop: makes the calls of a model until the model makes no further call, and passes the
+//! questions of tools to a person.
 //!
 //! `cargo run --example agent_loop [COMPONENT …]`, from the repository's root after `cargo xtask
-//! demo`. Model and person are scripts here; a real model is a request over HTTP, in the same JSON.
+//! demo`. The model and the person are scripts here. A real model is a request over HTTP with the
+//! same JSON.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use anyhow::{Context as _, bail};
@@ -26,14 +27,14 @@ async fn main() -> anyhow::Result<()> {
         registry.register_all(component.tools().iter().cloned())?;
     }
 
-    // What a tool leaves with its question travels through a client; sealed, it comes back as it
-    // went.
+    // A tool's state travels through a client together with its question. The sealer makes sure
+    // that it comes back unchanged.
     let executor = Executor::new().with_sealer(Sealer::generate()?);
     let stepper = Stepper::new(registry.clone()).with_executor(executor);
     let mut turn = Turn::default();
     turn.context.tenant = Some("acme".into());
 
-    // What this format cannot say of a tool stands in `notes`, beside the `value`.
+    // If this format cannot express a part of a definition, `notes` says so, beside the `value`.
     let tools = Provider::OpenAi.definitions(&registry.list())?.value;
     let mut messages = vec![
         json!({"role": "user", "content": "Dinner for two on 3 March, 40 each plus 10 %: book it."}),
@@ -52,13 +53,13 @@ async fn main() -> anyhow::Result<()> {
         for call in asked.calls.clone() {
             println!("model: {} {}", call.name, call.arguments);
             let entry = answered(&stepper, call, &mut turn).await?;
-            // A tool may halt the loop too.
+            // A tool can halt the loop as well.
             done |= entry.halted.is_some();
             let message = entry.message();
             println!(" tool: {}", message.content);
             results.push(message);
         }
-        // What cannot be read as a call has an answer too: the model may try again.
+        // Calls that could not be parsed get an answer too, so that the model can try again.
         if let Value::Array(results) = Provider::OpenAi.results(&asked.answered(results)).value {
             messages.extend(results);
         }
@@ -70,8 +71,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a call, and makes it again with the person's answer for as long as the tool asks. No cell
-/// waits for the answer.
+/// Makes a call, and repeats it with the person's answer as long as the tool asks a question. No
+/// cell waits for the answer.
 async fn answered(
     stepper: &Stepper,
     call: ToolCall,
@@ -79,8 +80,8 @@ async fn answered(
 ) -> anyhow::Result<HistoryEntry> {
     let mut call = RawCall::from(call);
     loop {
-        // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too
-        // often in a row, and the step ends the turn.
+        // A mistake of the model, such as an unknown tool, becomes an entry that the model can
+        // read. After too many mistakes in a row, the step ends the turn.
         let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else {
             bail!("the turn is over")
         };
@@ -92,7 +93,7 @@ async fn answered(
     }
 }
 
-/// A person in front of a form, who takes the last choice of everything.
+/// A person who fills in a form: takes the last choice of every field.
 fn person(question: &str, options: Option<&Json>) -> Json {
     println!(" tool: {question}");
     let fields = options.map(Json::to_value).unwrap_or_default();
@@ -106,13 +107,13 @@ fn person(question: &str, options: Option<&Json>) -> Json {
     answer.into()
 }
 
-/// A model that answers by heart, whatever the request.
+/// A scripted model: returns the next message of the script and ignores the request.
 fn respond(script: &mut impl Iterator<Item = Value>, _request: &Value) -> anyhow::Result<Value> {
     let message = script.next().context("the script is over")?;
     Ok(json!({"choices": [{"index": 0, "message": message}]}))
 }
 
-/// What it says: a tool that does not exist, the right one, and a last word.
+/// The model's messages: a call of an unknown tool, the correct calls, and a final text.
 fn script() -> Vec<Value> {
     let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
     let sum = json!({"expression": "2 * 40 * 1.1"});
@@ -126,7 +127,7 @@ fn script() -> Vec<Value> {
     ]
 }
 
-/// The components of the command line, or the example tools.
+/// Returns the paths of the components on the command line, or those of the example tools.
 fn paths() -> Vec<String> {
     let given: Vec<_> = std::env::args().skip(1).collect();
     if given.is_empty() { COMPONENTS.map(Into::into).into() } else { given }

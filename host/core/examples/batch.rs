@@ -1,5 +1,5 @@
-//! A batch: what a model asked for in one breath. One message per call, whatever became of it, and
-//! one policy for failures.
+//! A batch: all calls of one answer of a model. Each call gets one message, however it ended, and
+//! one policy decides about failures.
 //!
 //! `cargo run --example batch [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -41,14 +41,14 @@ async fn main() -> anyhow::Result<()> {
         ),
     ];
 
-    // Asked about each failure, once, beside the calls that still run.
+    // Called once for each failure, while the other calls still run.
     let policy = OnToolError::decide(|call, failure| match failure {
-        // The tool's own words, or the host's about the arguments: the model can repair that.
+        // The tool's own error, or the host's refusal of the arguments: the model can correct it.
         Failure::Error(_) | Failure::Refusal(_) => Verdict::Continue(
             json!({"error": failure.to_string(), "advice": "correct the call and repeat it"})
                 .into(),
         ),
-        // The tool could not answer at all: a person should look before the loop goes on.
+        // The tool could not answer: a person should look before the loop goes on.
         Failure::ToolError(error) => {
             println!("policy: `{}` is stopped ({})", call.id, error.reason());
             Verdict::Halt
@@ -58,21 +58,21 @@ async fn main() -> anyhow::Result<()> {
         .with_on_tool_error(policy)
         .with_limits(Limits::unlimited().with_fuel(100_000_000));
 
-    // An error here means that nothing has run: an unknown tool, say. Beyond that, a failed call is
-    // a message.
+    // An error here means that no call was made, for example because a tool is unknown. A failed
+    // call is not an error: it has a message.
     let outcome = Runner::new(registry).run(calls, options).await?;
     for message in &outcome.messages {
         println!("{:>8} {:<10} {}", message.tool_call_id, message.name, message.content);
     }
-    // Two calls halt the loop. The one that stands first says why; its siblings have ended as they
-    // would.
+    // Two calls halt the loop. The halting call that is earliest in the list decides what `halted`
+    // says. The other calls end as usual.
     if let Some(halted) = &outcome.halted {
         println!("halted: {}", serde_json::to_string_pretty(halted)?);
     }
     Ok(())
 }
 
-/// The components of the command line, or the example tools.
+/// Returns the paths of the components on the command line, or those of the example tools.
 fn paths() -> Vec<String> {
     let given: Vec<_> = std::env::args().skip(1).collect();
     if given.is_empty() { COMPONENTS.map(Into::into).into() } else { given }

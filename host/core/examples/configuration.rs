@@ -1,4 +1,5 @@
-//! Serves the tools that an operator approved in `toolcell.toml`, and takes changes while it runs.
+//! Serves the tools that an operator approved in `toolcell.toml`, and applies changes while it
+//! runs.
 //!
 //! `cargo run --example configuration`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -11,7 +12,7 @@ use toolcell_examples::{approve, component};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // An operator's folder. State is kept below it, so that this example leaves nothing behind.
+    // The operator's folder. State is kept below it, so that this example leaves nothing behind.
     let folder = TemporaryDirectory::new()?;
     let file = folder.path().join("toolcell.toml");
     let options =
@@ -23,8 +24,8 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
-    // The configuration is parsed and validated, with the lock beside it. What its operator
-    // approved is ready to call.
+    // The configuration is parsed and validated together with its lock. The approved components can
+    // be called.
     let configuration = Configuration::read_with(&file, options)?;
     let engines = configuration.engines().build()?;
     let loaded = configuration.load(&engines).await?;
@@ -36,8 +37,8 @@ async fn main() -> anyhow::Result<()> {
     let completion = loaded.registry().call(loaded.executor(), greet, call).await?;
     println!("greet says: {}", serde_json::to_string(&completion.result)?);
 
-    // A reloader serves the configuration and reads it again; `changes` does so whenever a file
-    // changes.
+    // A reloader serves the configuration, and reads it again on demand. `changes` reads it
+    // whenever a file changes.
     let reloader = Reloader::start(configuration, engines).await?;
     std::fs::write(folder.path().join("mine.wasm"), component("text_stats")?)?;
     reloader.reload().await?;
@@ -52,7 +53,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The configuration as another process of the operator reads it.
+/// Reads the configuration as another process of the operator would.
 fn read_again(file: &Path, folder: &Path) -> anyhow::Result<Configuration> {
     Ok(Configuration::read_with(file, ReadOptions::default().with_state_dir(folder.join("state")))?)
 }

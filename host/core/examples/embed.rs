@@ -1,4 +1,4 @@
-//! The smallest embedding: an engine, a component, a call, and what came of it.
+//! The smallest embedding: an engine, a component, a call, and its completion.
 //!
 //! `cargo run --example embed [COMPONENT]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -14,7 +14,7 @@ const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.
 async fn main() -> anyhow::Result<()> {
     let path = std::env::args().nth(1).unwrap_or(CALCULATOR.into());
 
-    // One engine a process. A component is judged, compiled, and asked for its tools.
+    // One engine a process. A component is validated, compiled, and queried for its tools.
     let engine = Engine::builder().build()?;
     let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
     let tool = component.tool("calculator")?;

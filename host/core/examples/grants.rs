@@ -1,5 +1,5 @@
-//! Grants: what a tool may use is what it declares, and what its component is granted, and what an
-//! overlay leaves of it.
+//! Grants: a tool can use what it declares, what its component is granted, and what the overlays
+//! leave of that.
 //!
 //! `cargo run --example grants`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
     let engine = Engine::builder().build()?;
     let bytes = toolcell_examples::component("file_search")?;
 
-    // The tool's author declares what it needs, and why.
+    // The tool's author declares the needs of the tool, each with a reason.
     let without = Component::load(&engine, bytes.clone()).await?;
     for need in &without.tool("file_search")?.definition().needs {
         println!("declared: {} `{}`, {}", need.kind, need.pattern, need.reason);
@@ -26,7 +26,7 @@ async fn main() -> anyhow::Result<()> {
     grants.directories.push(Directory::new("/data", "example-tools/hello", Access::Read)?);
     let granted = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
 
-    // An overlay of a tenant or of a call narrows what is granted: here, to nothing.
+    // An overlay of a tenant or of a call narrows the grants: here, to nothing.
     let nothing = CallOptions::default().with_overlay(Overlay::nothing());
     let executor = Executor::new();
     for (title, component, options) in [
@@ -39,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
         println!("{title}: {}", serde_json::to_string(&completion.result)?);
     }
 
-    // The same decision without a call: why would a request be allowed or denied?
+    // Decides without a call if a request would be allowed, and explains a denial.
     let rights = granted.tool("file_search")?.rights().expect("a component's tool has rights");
     for request in ["read /data/a", "write /data/a"] {
         match rights.allows(&Request::parse(request)?) {

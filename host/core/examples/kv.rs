@@ -1,4 +1,4 @@
-//! Keys and values that are kept between calls: a tool stores them, and each tenant has its own.
+//! Keys and values that outlive a call: a tool stores them, and each tenant has its own.
 //!
 //! `cargo run --example kv`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -29,7 +29,7 @@ async fn main() -> anyhow::Result<()> {
         println!("{tenant}: {}", serde_json::to_string(&completion.result)?);
         Ok(())
     };
-    // Each call has a new cell, but the note is still there.
+    // Each call has a new cell, but the stored note is still there.
     call("acme", json!({"action": "add", "title": "menu", "text": "soup"})).await?;
     call("acme", json!({"action": "get", "title": "menu"})).await?;
     // Another tenant does not see it.

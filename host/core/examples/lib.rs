@@ -1,16 +1,16 @@
-//! What the examples share: where the example tools are, and an operator's approval. Each example
-//! is a program: `cargo run --example NAME` from the repository's root.
+//! Code that the examples share: reads an example tool, and approves a component as an operator
+//! does. Each example is a program: `cargo run --example NAME` from the repository's root.
 
 use anyhow::Context as _;
 use toolcell_config::{Configuration, Lock};
 
-/// Where cargo writes the example tools.
+/// The directory where cargo writes the example tools.
 const BUILT: &str = "example-tools/target/wasm32-wasip2/release";
 
-/// The bytes of an example tool's component.
+/// Reads the component of an example tool.
 ///
 /// # Errors
-/// When it is not built.
+/// If it is not built.
 pub fn component(name: &str) -> anyhow::Result<Vec<u8>> {
     let path = format!("{BUILT}/{name}.wasm");
     std::fs::read(&path).with_context(|| {
@@ -18,10 +18,11 @@ pub fn component(name: &str) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// What an operator does with `toolcell approve`, which shows the component first.
+/// Approves a component, as `toolcell approve` does. The command shows the component to the
+/// operator first; this function does not.
 ///
 /// # Errors
-/// When the component cannot be loaded, or the approval cannot be written.
+/// If the component cannot be loaded, or the approval cannot be written.
 pub async fn approve(configuration: &Configuration, component: &str) -> anyhow::Result<()> {
     let engines = configuration.engines().build()?;
     let shown = configuration.shown(&engines, component).await?;

@@ -1,5 +1,5 @@
-//! Your own code and a stranger's component in one registry: who may see a tool, which arguments
-//! are good, and what becomes of a service that is not well.
+//! A closure and a component in one registry: the tool's visibility, the validation of its
+//! arguments, and retries and a circuit breaker for a failing service.
 //!
 //! `cargo run --example mixed [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -67,11 +67,11 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the warehouse has in stock.
+/// The number of pieces of each article in the warehouse.
 type Stock = HashMap<&'static str, u32>;
 
-/// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps
-/// never.
+/// Asks a warehouse service that fails often: it answers for chairs at the second attempt, and
+/// never for lamps.
 fn stock() -> Result<Tool, toolcell::Error> {
     let definition = Definition::new("stock", "How many pieces of an article are in stock.")?
         .with_parameters(json!({
@@ -80,7 +80,7 @@ fn stock() -> Result<Tool, toolcell::Error> {
             "required": ["article"],
             "additionalProperties": false,
         }));
-    // Shared by all calls. What a handler captures is cloned for each.
+    // Shared by all calls. The handler's captures are cloned for each call.
     let warehouse = Arc::new(Stock::from([("chair", 12)]));
     let handler = async move |arguments: Value, invocation: Arc<Invocation>| -> Outcome {
         let again = invocation.context.attempt.is_some_and(|attempt| attempt > 1);
@@ -88,21 +88,21 @@ fn stock() -> Result<Tool, toolcell::Error> {
         if let Some(pieces) = pieces.filter(|_| again) {
             return Outcome::ok(json!({"pieces": pieces}));
         }
-        // Worth another try, so it is tried again, and counts against the tool when that does not
-        // help.
+        // A retryable error: the call is repeated. If every attempt fails, the breaker counts a
+        // failure.
         Outcome::Error(
             HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)),
         )
     };
     let tool = Tool::native(definition, handler)?
-        // Whom it is not offered to cannot call it either.
+        // A role that does not see the tool cannot call it either.
         .with_visibility(|_arguments, context| role(context) == "staff")
-        // What no schema can say. The handler sees good arguments only.
+        // A check that a schema cannot express. The handler gets only arguments that pass it.
         .with_validator(|arguments| match arguments["article"].as_str() {
             Some(article) if ARTICLES.contains(&article) => Vec::new(),
             _ => vec![format!("there is no such article; there are: {}", ARTICLES.join(", "))],
         })
-        // Three attempts make one call; two calls that failed make a rest of half a minute.
+        // A call has up to three attempts. After two failed calls the breaker opens for 30 seconds.
         .with_retry(Retry::exponential_with_jitter(Duration::from_millis(2)).with_attempts(3))
         .with_breaker(Breaker::default().with_failures(2));
     Ok(tool)
@@ -121,7 +121,7 @@ fn role(context: &CallContext) -> String {
     metadata["role"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The components of the command line, or the example tool.
+/// Returns the paths of the components on the command line, or that of the example tool.
 fn paths() -> Vec<String> {
     let given: Vec<_> = std::env::args().skip(1).collect();
     if given.is_empty() { vec![CALCULATOR.into()] } else { given }

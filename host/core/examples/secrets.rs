@@ -1,5 +1,5 @@
-//! Secrets: the host puts the value into a request. The tool never has it, and it is removed from
-//! what the tool receives.
+//! Secrets: the host puts the value into a request. The tool never sees it: the host removes it
+//! from the response.
 //!
 //! `cargo run --example secrets`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -18,7 +18,7 @@ const TOKEN: &str = "token-of-the-example";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // A server on this machine, which repeats the header that it receives.
+    // A server on this machine that returns the `authorization` header of the request.
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     let server = std::thread::spawn(move || answer_once(&listener));
@@ -27,8 +27,8 @@ async fn main() -> anyhow::Result<()> {
     let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN)?);
     let engine = Engine::builder().secrets(secrets).build()?;
 
-    // The grant says where the secret may go. Addresses of private networks need a grant of their
-    // own.
+    // The grant says where the secret may be sent. Addresses of private networks have to be granted
+    // as well.
     let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse()?;
     let rule = rule.with_private(["127.0.0.0/8".parse()?]);
     let mut grants = Grants::default();
@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Answers one request with its `authorization` header, and returns that.
+/// Answers one request with its `authorization` header, and returns that header.
 fn answer_once(listener: &TcpListener) -> std::io::Result<String> {
     let (mut stream, _) = listener.accept()?;
     let mut received = String::new();

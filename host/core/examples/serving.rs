@@ -1,5 +1,5 @@
-//! A platform serves what its operators approved in `toolcell.toml` over HTTP and MCP, and follows
-//! the file while it runs.
+//! Serves the tools that operators approved in `toolcell.toml` over HTTP and MCP, and applies
+//! changes of the file while it runs.
 //!
 //! `cargo run --example serving`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -20,12 +20,12 @@ use toolcell_examples::{approve, component};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{ApiKeyStore, Configured, HttpServer, ListenOptions, Notice};
 
-/// How often the files are looked at. A platform has more patience.
+/// The interval between two looks at the files. A real platform would use a longer one.
 const EVERY: Duration = Duration::from_millis(10);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // An operator's folder. State is kept below it, so that this example leaves nothing behind.
+    // The operator's folder. State is kept below it, so that this example leaves nothing behind.
     let folder = TemporaryDirectory::new()?;
     let file = folder.path().join("toolcell.toml");
     let options =
@@ -34,14 +34,14 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
-    // What is approved, and the keys that `toolcell tenant key` makes. A key can be made here as
-    // well.
+    // The approved configuration, and the store of the API keys that `toolcell tenant key` creates.
+    // A program can create keys as well.
     let configuration = Configuration::read_with(&file, options)?;
     let keys =
         ApiKeyStore::of_configuration(&configuration)?.context("there is no state directory")?;
     let key = keys.add("acme")?.key;
 
-    // The tools, tenants, limits and quotas of the configuration, as `toolcell serve` serves them.
+    // The configuration's tools, tenants, limits and quotas, served as `toolcell serve` does.
     let engines = configuration.engines().build()?;
     let configured = Configured::start(configuration, engines).await?;
     let (service, auth) = (configured.service().build()?, configured.authenticator(keys)?);
@@ -59,7 +59,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// What a client sees while an operator changes something.
+/// Shows what a client gets while an operator changes the configuration.
 async fn show(
     client: &Client,
     folder: &Path,
@@ -107,7 +107,7 @@ async fn show(
     Ok(())
 }
 
-/// Waits for the notice that is looked for.
+/// Waits for a notice for which `wanted` returns a value, and returns that value.
 async fn heard<T>(
     notices: &mut mpsc::UnboundedReceiver<Notice>,
     wanted: impl Fn(&Notice) -> Option<T>,
@@ -120,14 +120,14 @@ async fn heard<T>(
     }
 }
 
-/// A client of the tenant.
+/// An HTTP client that uses the tenant's key.
 struct Client {
     address: SocketAddr,
     key: String,
 }
 
 impl Client {
-    /// The names of the tools, over MCP.
+    /// Returns the names of the tools, listed over MCP.
     async fn tools(&self) -> anyhow::Result<Value> {
         let (version, capabilities) = ("2026-07-28", json!({}));
         let meta = json!({

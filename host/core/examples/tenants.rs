@@ -1,4 +1,4 @@
-//! Several tenants on one host at the same time: each has limits of its own, and a hostile one does
+//! Several tenants on one host at the same time: each has its own limits, and a hostile one does
 //! not affect the others.
 //!
 //! `cargo run --example tenants [COMPONENT]`, from the repository's root after `cargo xtask demo`.
@@ -15,11 +15,11 @@ use toolcell::{
 };
 
 const JQ: &str = "example-tools/target/wasm32-wasip2/release/jq.wasm";
-/// Calls that each tenant makes at once.
+/// The number of calls that each tenant makes at the same time.
 const CALLS: usize = 8;
 const SUM: &str = "map(.price) | add";
 
-/// What a tenant has used.
+/// The usage of a tenant.
 #[derive(Default)]
 struct Bill {
     answered: u64,
@@ -34,7 +34,7 @@ impl Bill {
             None => self.answered += 1,
             Some(failure) => *self.failed.entry(failure.to_string()).or_default() += 1,
         }
-        // There is a receipt for every ending.
+        // Every completion has a receipt, however the call ended.
         self.fuel += completion.usage.fuel.unwrap_or_default();
         self.memory = self.memory.max(completion.usage.peak_memory);
     }
@@ -82,7 +82,7 @@ async fn main() -> anyhow::Result<()> {
     let mut bills: BTreeMap<_, Bill> = BTreeMap::new();
     while let Some(ended) = calls.join_next().await {
         let (name, completion) = ended?;
-        // Once tenants are defined, calls for others are refused.
+        // If any tenant is defined, calls of undefined tenants are refused.
         assert_eq!(
             completion.result == CallResult::Refusal(Refusal::UnknownTenant),
             name == "unknown"

@@ -1,5 +1,5 @@
-//! Two tenants, each with a process of its own: the tools of one crash it, and the other does not
-//! notice.
+//! Two tenants, each with a worker process of its own: a tool of one crashes its process, and the
+//! other is not affected.
 //!
 //! `cargo run --example worker_processes [COMPONENT]`, from the repository's root after `cargo
 //! xtask demo`.
@@ -19,7 +19,7 @@ use toolcell::{
 };
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
-/// The word that makes this program a child.
+/// The argument that starts this program as a worker process.
 const CHILD: &str = "host-the-tools-of-a-tenant";
 
 fn main() -> anyhow::Result<()> {
@@ -31,17 +31,16 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Loads what the tenant has, and answers calls of it until the parent is gone.
+/// Loads the tenant's tools, and serves their calls until the parent process ends.
 fn child(path: &str) -> anyhow::Result<()> {
-    // First of all: from here on it does not outlive its parent.
+    // Comes first: from here on the worker does not outlive its parent.
     let worker = Worker::begin()?;
-    // With a cache the next child is there in a moment.
+    // The cache lets the next worker process start without compiling.
     let cache = Path::new(path).with_file_name("compiled");
     let engine = Engine::builder().isolation(Isolation::Strict).cache(cache).build()?;
     let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
     let component = Runtime::new()?.block_on(load)?;
-    // What a bug of the engine would do, or a guest that has found one: the first call ends the
-    // process.
+    // Simulates a crash of the engine, by a bug or an exploit: the first call ends the process.
     let calls = AtomicU32::new(0);
     let crash = Definition::new("crash", "Ends the process that it runs in.")?;
     let crash = Tool::native_blocking(crash, move |_: Value| -> Value {
@@ -54,7 +53,7 @@ fn child(path: &str) -> anyhow::Result<()> {
 }
 
 async fn parent(path: &str) -> anyhow::Result<()> {
-    // The environment of each is empty: what one tenant may know is nothing for the other.
+    // Both processes have an empty environment, so that neither sees secrets of the other tenant.
     let process = WorkerProcess::builder(env::current_exe()?).arguments([CHILD, path]);
     let (acme, mallory) = (process.clone().start().await?, process.start().await?);
     let before = [acme.pid(), mallory.pid()];
@@ -65,7 +64,8 @@ async fn parent(path: &str) -> anyhow::Result<()> {
         ("acme", &acme, "calculator", r#"{"expression": "7 * 7"}"#),
         ("mallory", &mallory, "calculator", r#"{"expression": "8 * 7"}"#),
     ] {
-        // To the executor a tool is a tool: schemas, limits, overlays and receipts are as ever.
+        // The executor treats a tool in a worker process like any other: schemas, limits, overlays
+        // and receipts apply.
         let call = ToolCall::new("call-1", tool, arguments);
         let completion = executor.call(process.tool(tool)?, call, CallOptions::default()).await;
         match (completion.result.value(), Failure::of(&completion.result)) {

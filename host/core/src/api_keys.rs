@@ -1,9 +1,10 @@
 //! API keys: finds the tenant that a key belongs to.
 //!
-//! In: the digests of keys, each with its tenant; then a key that a client sent. Out: the tenant,
-//! or `None` for an unknown key. Invariants: only the SHA-256 of a key is kept, never the key; the
-//! time of a lookup depends neither on how similar a wrong key is to a right one, nor on the number
-//! of keys. Not here: how a key reaches the host, and how many attempts a client has.
+//! In: the digests of keys, each with its tenant; then a key that a client sent.
+//! Out: the tenant, or `None` for an unknown key.
+//! Invariants: only the SHA-256 of a key is kept, never the key; the time of a lookup depends
+//! neither on how similar a wrong key is to a right one, nor on the number of keys.
+//! Not here: how a key reaches the host, and how many attempts a client has.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,15 +20,14 @@ use zeroize::Zeroizing;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Bytes of a key that are looked at: several times what [`ApiKey::generate`] makes.
+/// Bytes of a key that are hashed. Several times the length of a key that [`ApiKey::generate`]
+/// returns.
 const MAX_KEY: usize = 256;
-/// Bytes of randomness in a key: too many to be guessed, so that one round of a fast hash is
-/// enough.
+/// Bytes of randomness in a key. They cannot be guessed, so one round of a fast hash is enough.
 const KEY_BYTES: usize = 32;
-/// What a key begins with, for people and for those who look for keys in places where none should
-/// be.
+/// The prefix of a key: people and secret scanners recognise it.
 const PREFIX: &str = "tck_";
-/// What a digest begins with.
+/// The prefix of a digest.
 const ALGORITHM: &str = "sha256:";
 
 /// A new random key, to be given to a client. It is shown only by [`expose`](Self::expose), never
@@ -52,13 +52,13 @@ impl ApiKey {
         Ok(Self(key))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The digest that the host stores.
+    /// Returns the digest that the host stores.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         KeyDigest::of(&self.0)
@@ -79,8 +79,8 @@ impl fmt::Debug for ApiKey {
 pub struct KeyDigest([u8; 32]);
 
 impl KeyDigest {
-    /// The digest of a key. The key must have at least 128 random bits: a key that a person makes
-    /// up can be guessed from its digest.
+    /// Computes the digest of a key. The key must have at least 128 random bits: a key that a
+    /// person makes up can be guessed from its digest.
     #[must_use]
     pub fn of(key: &str) -> Self {
         Self(Sha256::digest(key).into())
@@ -107,7 +107,7 @@ impl FromStr for KeyDigest {
             text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
-            // `from_str_radix` takes a sign.
+            // `from_str_radix` alone would accept a sign.
             let pair = std::str::from_utf8(pair)
                 .ok()
                 .filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
@@ -129,14 +129,15 @@ pub struct KnownKey;
 /// [`tenant_of`](Self::tenant_of) takes about a microsecond, for any number of keys.
 #[derive(Clone)]
 pub struct ApiKeys {
-    /// By a hash under a key of this process's: where a search ends says nothing of the digest that
-    /// is searched for.
+    /// Maps a keyed hash of each digest to the digest and its tenant. The hash's key is random and
+    /// known to this process only, so the place where a lookup ends reveals nothing about the
+    /// digest.
     known: HashMap<[u8; 32], (KeyDigest, String)>,
     blind: [u8; 32],
 }
 
 impl ApiKeys {
-    /// An empty set of keys.
+    /// Creates an empty set of keys.
     ///
     /// # Errors
     /// [`Error::is_environment`] if the system has no randomness.
@@ -161,14 +162,14 @@ impl ApiKeys {
         }
     }
 
-    /// The tenant that a key belongs to, or `None` for an unknown key. All unknown keys take the
-    /// same time. Source: docs/threat-model.md, row 49.
+    /// Returns the tenant that a key belongs to, or `None` for an unknown key. All unknown keys
+    /// take the same time. Source: docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
         self.looked_up(shown, |_| {})
     }
 
-    /// The same; `did` is called with each step.
+    /// Does the work of [`tenant_of`](Self::tenant_of); calls `did` before each step.
     fn looked_up(&self, shown: &str, mut did: impl FnMut(Step)) -> Option<&str> {
         let shown = shown.get(..MAX_KEY).unwrap_or(shown);
         did(Step::Hashed);
@@ -186,14 +187,15 @@ impl ApiKeys {
     }
 }
 
-/// What is done with a key that a client shows.
+/// A step of the lookup of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The SHA-256 of the key.
+    /// The SHA-256 of the key is computed.
     Hashed,
-    /// The keyed hash of that, which is looked up.
+    /// The keyed hash of that digest is looked up.
     LookedUp,
-    /// In constant time with a digest: the one that was found, or another value.
+    /// The digest is compared in constant time, with the stored digest or with another value if no
+    /// digest was found.
     Compared,
 }
 
@@ -249,8 +251,8 @@ mod tests {
         assert_eq!(ApiKeys::new().unwrap().tenant_of(key), None);
     }
 
-    /// What is counted is work, and not time: each key takes the same steps, and each step the same
-    /// time.
+    /// Counts steps instead of measuring time: every key takes the same steps, and each step takes
+    /// the same time.
     #[test]
     fn each_key_takes_the_same_steps() {
         let [known, revoked, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());

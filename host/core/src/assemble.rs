@@ -1,10 +1,10 @@
-//! Calls out of fragments: a start, pieces of arguments, an end.
+//! Assembles tool calls from the fragments of a provider's stream: start, pieces of arguments, end.
 //!
-//! In: fragments of a provider's stream, several calls interleaved, told apart by their ids or by
-//! their places in the model's answer. Out: a [`ToolCall`] each, or an [`AssembleError`].
-//! Invariants: what is wrong with one call touches no other; all open calls together hold a bounded
-//! number of bytes.
-//! Not here: whether the arguments fit the tool (`executor`).
+//! In: fragments of several interleaved calls, identified by id or by index in the model's answer.
+//! Out: a [`ToolCall`] for each, or an [`AssembleError`].
+//! Invariants: an error in one call does not affect the others; all open calls together hold a
+//! bounded number of bytes.
+//! Not here: validation of the arguments against the tool's schema (`executor`).
 //! Source: docs/contract.md, section 4.
 
 mod error;
@@ -18,11 +18,11 @@ use crate::limits::DEFAULT_ARGUMENTS;
 
 pub use error::AssembleError;
 
-/// What an open call costs beside its own text, in bytes: so that many empty ones are no way around
-/// the bound.
+/// Bytes that each open call is charged beside its own text, so that many empty calls cannot bypass
+/// the limit.
 const OPEN_CALL: usize = 64;
 
-/// A piece of a call, as a provider streams it.
+/// A fragment of a call, as a provider streams it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fragment {
     /// A call begins.
@@ -32,49 +32,50 @@ pub enum Fragment {
         /// The tool's name.
         name: String,
     },
-    /// More of its arguments.
+    /// More of the call's arguments.
     Delta {
         /// The call.
         id: String,
         /// The next piece of JSON text, cut anywhere.
         text: String,
     },
-    /// Its arguments are complete.
+    /// The call's arguments are complete.
     End {
         /// The call.
         id: String,
     },
-    /// A piece of the call at this place of the model's answer: what OpenAI streams as an item of
-    /// `delta.tool_calls`. Id and name may come in different pieces.
+    /// A fragment of the call at this index of the model's answer, as OpenAI streams it in
+    /// `delta.tool_calls`. Id and name may arrive in different fragments.
     Indexed {
-        /// The place.
+        /// The index.
         index: u64,
-        /// Its id, if this piece has it.
+        /// The call's id, if this fragment has it.
         id: Option<String>,
-        /// The tool's name, or the next piece of it, if this piece has one.
+        /// The tool's name or the next piece of it, if this fragment has one.
         name: Option<String>,
         /// The next piece of JSON text, cut anywhere.
         text: Option<String>,
     },
-    /// The arguments of the call at this place are complete.
+    /// The arguments of the call at this index are complete.
     EndIndexed {
-        /// The place.
+        /// The index.
         index: u64,
     },
 }
 
-/// Turns a stream of fragments into calls.
+/// Assembles a stream of fragments into calls.
 ///
-/// A call that cannot become one any more is *broken*: the fragment that broke it says why, further
-/// pieces of it are ignored, and its end says why again, so that a caller who looks at ends alone
-/// misses nothing. A call that has ended is forgotten: its id, or its place, may start anew.
+/// A call that can no longer be assembled is *broken*. The fragment that broke it returns the
+/// error, further fragments of it are ignored, and its end returns the error again, so a caller
+/// that looks only at ends misses nothing. A call that has ended is forgotten: its id or index can
+/// be used again.
 ///
 /// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use
 /// [`end_all`](Self::end_all) when the provider reports it, and [`end_cut`](Self::end_cut) when it
 /// reports that it cut the answer (`finish_reason: length`, `stop_reason: max_tokens`). Anthropic
-/// ends each call's block also when it cuts the answer, and says so afterwards, in `message_delta`:
-/// end its calls there too. [`open`](Self::open) lists the open calls. [`finish`](Self::finish)
-/// returns an error for each call that is still open.
+/// ends each call's block also when it cuts the answer, and reports the cut afterwards, in
+/// `message_delta`: end its calls there too. [`open`](Self::open) lists the open calls.
+/// [`finish`](Self::finish) returns an error for each call that is still open.
 ///
 /// ```
 /// # use toolcell::{Assembler, ToolCall};
@@ -109,14 +110,14 @@ pub enum Fragment {
 #[derive(Debug)]
 pub struct Assembler {
     calls: BTreeMap<Key, Open>,
-    /// The call that the last piece belonged to.
+    /// The call that the last fragment belonged to.
     last: Option<Key>,
-    /// Bytes that `calls` holds, counted by [`cost`].
+    /// Bytes held by `calls`, as counted by [`cost`].
     held: usize,
     limit: u64,
 }
 
-/// What tells a call's pieces from those of others.
+/// Identifies a call among the open ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Id(String),
@@ -126,27 +127,27 @@ enum Key {
 /// A call between its start and its end.
 #[derive(Debug, Default)]
 struct Open {
-    /// Empty until it comes.
+    /// Empty until it arrives.
     id: String,
-    /// Likewise.
+    /// Empty until it arrives.
     name: String,
     arguments: String,
     broken: Option<AssembleError>,
 }
 
-/// A call whose end has not come yet.
+/// A call that has not ended yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenCall<'a> {
-    /// Its place in the model's answer, if the stream identifies calls by their place.
+    /// Its index in the model's answer, if the stream identifies calls by index.
     pub index: Option<u64>,
-    /// Its id, or an empty text if it has not come yet.
+    /// Its id, or an empty text if it has not arrived yet.
     pub id: &'a str,
-    /// The tool's name, or an empty text if it has not come yet or the call is broken.
+    /// The tool's name, or an empty text if it has not arrived yet or the call is broken.
     pub name: &'a str,
     /// The arguments so far, as JSON text. Empty if the call is broken.
     pub arguments: &'a str,
-    /// Why the call is broken, if it is.
+    /// The error that broke the call, if it is broken.
     pub broken: Option<&'a AssembleError>,
 }
 
@@ -157,7 +158,7 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// An assembler that holds [`DEFAULT_ARGUMENTS`] bytes at most.
+    /// Creates an assembler that holds [`DEFAULT_ARGUMENTS`] bytes at most.
     #[must_use]
     pub fn new() -> Self {
         Self { calls: BTreeMap::new(), last: None, held: 0, limit: DEFAULT_ARGUMENTS }
@@ -166,14 +167,14 @@ impl Assembler {
     /// Sets another limit.
     ///
     /// # Units
-    /// Bytes of all open calls together: ids, names, arguments, and a little for each.
+    /// Bytes of all open calls together: ids, names, arguments, and a small charge for each call.
     #[must_use]
     pub fn with_limit(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Takes a fragment. The end of a call gives the call.
+    /// Takes a fragment. Returns the call if the fragment ends one.
     ///
     /// # Errors
     /// As [`start`](Self::start), [`delta`](Self::delta) and [`end`](Self::end).
@@ -189,12 +190,12 @@ impl Assembler {
         }
     }
 
-    /// A call begins.
+    /// Starts a call.
     ///
     /// # Errors
-    /// [`AssembleError::StartedTwice`] when a call of this id is open, which breaks that call: the
-    /// arguments of the two could not be told apart. [`AssembleError::TooLarge`]; the call is not
-    /// open then.
+    /// [`AssembleError::StartedTwice`] if a call with this id is open. That call is then broken,
+    /// because the arguments of the two could not be told apart. [`AssembleError::TooLarge`]: the
+    /// call is not opened.
     pub fn start(&mut self, id: &str, name: &str) -> Result<(), AssembleError> {
         let key = Key::Id(id.into());
         if let Some(open) = self.calls.get_mut(&key) {
@@ -204,11 +205,11 @@ impl Assembler {
         self.open_call(key, Open { id: id.into(), name: name.into(), ..Open::default() })
     }
 
-    /// More of a call's arguments.
+    /// Appends to a call's arguments.
     ///
     /// # Errors
-    /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and gives
-    /// its bytes back.
+    /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and frees
+    /// its bytes.
     pub fn delta(&mut self, id: &str, text: &str) -> Result<(), AssembleError> {
         let key = Key::Id(id.into());
         let Some(open) = self.calls.get_mut(&key) else {
@@ -221,13 +222,14 @@ impl Assembler {
         })
     }
 
-    /// A piece of the call at this place of the model's answer, which opens it if it is the first.
-    /// An empty id or name is none. A name that comes again is the same one, or its next piece.
+    /// Takes a fragment of the call at this index of the model's answer. The first fragment opens
+    /// the call. An empty id or name counts as absent. A name equal to the name so far is a
+    /// repetition; any other is the next piece of the name.
     ///
     /// # Errors
-    /// [`AssembleError::StartedTwice`] when the place has another id already, which breaks the
-    /// call. [`AssembleError::TooLarge`], which breaks it and gives its bytes back; with the first
-    /// piece the call is not open then.
+    /// [`AssembleError::StartedTwice`] if the call at this index already has another id, which
+    /// breaks the call. [`AssembleError::TooLarge`], which breaks the call and frees its bytes; if
+    /// the fragment was the first one, the call is not opened.
     pub fn indexed(
         &mut self,
         index: u64,
@@ -256,35 +258,36 @@ impl Assembler {
         added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: label, limit: self.limit }))
     }
 
-    /// A call's arguments are complete. None at all count as `{}`: what providers send for a tool
-    /// without parameters.
+    /// Ends a call whose arguments are complete. Empty arguments count as `{}`, which providers
+    /// send for a tool without parameters.
     ///
     /// # Errors
-    /// [`AssembleError::Malformed`] when they are not JSON; [`AssembleError::NotOpen`] for an id
-    /// that was never started or has ended before; what broke the call, if something did.
+    /// [`AssembleError::Malformed`] if the arguments are not JSON; [`AssembleError::NotOpen`] for
+    /// an id that was never started or has ended; the error that broke the call, if it is broken.
     pub fn end(&mut self, id: &str) -> Result<ToolCall, AssembleError> {
         self.end_of(&Key::Id(id.into()))
     }
 
-    /// The same for the call at this place of the model's answer.
+    /// Ends the call at this index of the model's answer.
     ///
     /// # Errors
-    /// As [`end`](Self::end), and [`AssembleError::Incomplete`] when its id or its name has not
-    /// come.
+    /// As [`end`](Self::end), and [`AssembleError::Incomplete`] if its id or its name has not
+    /// arrived.
     pub fn end_indexed(&mut self, index: u64) -> Result<ToolCall, AssembleError> {
         self.end_of(&Key::Index(index))
     }
 
-    /// The provider says that its answer is complete, and so every call that is open: each as
-    /// [`end`](Self::end) or [`end_indexed`](Self::end_indexed) gives it, in the order of
+    /// Ends every open call, because the provider reports that its answer is complete. Each result
+    /// is that of [`end`](Self::end) or [`end_indexed`](Self::end_indexed), in the order of
     /// [`open`](Self::open).
     pub fn end_all(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         let keys: Vec<_> = self.calls.keys().cloned().collect();
         keys.iter().map(|key| self.end_of(key)).collect()
     }
 
-    /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that
-    /// the last piece belonged to is not complete, also if its arguments are valid.
+    /// Ends every open call, because the provider reports that it cut its answer. Works as
+    /// [`end_all`](Self::end_all), but the call of the last fragment fails as incomplete, even if
+    /// its arguments are valid JSON.
     pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last))
         {
@@ -298,8 +301,8 @@ impl Assembler {
         self.end_all()
     }
 
-    /// The calls that are open, the broken ones included: first those with ids, in the order of
-    /// these, then the others by their places.
+    /// Returns the open calls, broken ones included: first those with ids, sorted by id, then the
+    /// others by index.
     pub fn open(&self) -> impl Iterator<Item = OpenCall<'_>> {
         self.calls.iter().map(|(key, open)| OpenCall {
             index: if let Key::Index(index) = key { Some(*index) } else { None },
@@ -358,17 +361,18 @@ impl Assembler {
 }
 
 impl Open {
-    /// Bytes that it holds.
+    /// Bytes that this call is charged.
     fn cost(&self) -> usize {
         OPEN_CALL + self.id.len() + self.text()
     }
 
-    /// Bytes that it gives back when it breaks.
+    /// Bytes that this call frees when it breaks.
     fn text(&self) -> usize {
         self.name.len() + self.arguments.len()
     }
 
-    /// Takes more of its id, its name and its arguments, if there is room for them.
+    /// Appends to the id, the name and the arguments. Fails, and frees the call's text, if the
+    /// limit is exceeded.
     fn add(&mut self, held: &mut usize, limit: u64, [id, name, text]: [&str; 3]) -> Result<(), ()> {
         if self.broken.is_some() {
             return Ok(());
@@ -385,14 +389,14 @@ impl Open {
         Ok(())
     }
 
-    /// Keeps the first thing that went wrong, and nothing else.
+    /// Records the first error and drops the call's text.
     fn broken_by(&mut self, error: AssembleError) -> AssembleError {
         (self.name, self.arguments) = Default::default();
         self.broken.get_or_insert_with(|| error.clone());
         error
     }
 
-    /// What an error calls it: its id, or its place where that has not come.
+    /// The call's name in errors: its id, or its index if the id has not arrived.
     fn label(&self, key: &Key) -> String {
         match key {
             Key::Id(id) => id.clone(),

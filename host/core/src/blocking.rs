@@ -1,8 +1,8 @@
-//! A plain closure as a handler, on a thread of a bounded pool.
+//! Runs a closure that may block as a handler, on a thread of a bounded pool.
 //!
 //! In: a closure of the embedder that may block. Out: a [`Handler`].
-//! Invariants: no more closures of a pool run at once than it has threads, those that outlive their
-//! calls included; a call for which there is no thread waits no longer than until its deadline.
+//! Invariants: a pool never runs more closures at once than it has threads, those that outlive
+//! their calls included; a call waits for a free thread no longer than until its deadline.
 
 use std::io;
 use std::marker::PhantomData;
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// The threads on which blocking closures run. Clones share their threads, which are started when
+/// The threads on which blocking closures run. Clones share the threads, which are started when
 /// they are first needed.
 ///
 /// A closure that never returns keeps its thread, because a thread cannot be killed. Give a tool
@@ -82,7 +82,7 @@ struct Pool {
 }
 
 impl BlockingPool {
-    /// A pool of this many threads, at least one.
+    /// Creates a pool of this many threads, at least one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
@@ -93,14 +93,14 @@ impl BlockingPool {
         }))
     }
 
-    /// The one that the process's tools share unless they were given another: [`BLOCKING_THREADS`].
+    /// Returns the pool that tools without a pool of their own share. It has [`BLOCKING_THREADS`].
     fn shared() -> &'static Self {
         static SHARED: LazyLock<BlockingPool> =
             LazyLock::new(|| BlockingPool::new(BLOCKING_THREADS));
         &SHARED
     }
 
-    /// The way to the threads; none where the process cannot have any.
+    /// Returns the runtime that owns the threads, or `None` if the process cannot start one.
     fn runtime(&self) -> Option<&RuntimeHandle> {
         let made = self.0.runtime.get_or_init(|| {
             let mut builder = Builder::new_current_thread();
@@ -112,13 +112,15 @@ impl BlockingPool {
             .ok()
     }
 
-    /// Runs a closure on a thread that is free for it: what it says, and when it said so.
+    /// Runs `work` on a thread of the pool. The result is the outcome and the time at which it was
+    /// ready.
     fn start(
         &self,
         place: OwnedSemaphorePermit,
         work: impl FnOnce() -> Outcome + Send + 'static,
     ) -> Option<Started> {
-        // What the closure calls finds itself where the call is.
+        // The closure runs in the caller's runtime and span, so code that uses them works as in the
+        // call.
         let (caller, span) = (RuntimeHandle::try_current().ok(), tracing::Span::current());
         let task = self.runtime()?.spawn_blocking(move || {
             let _place = place;
@@ -138,7 +140,7 @@ impl Drop for Pool {
     }
 }
 
-/// A closure at work, or about to be. Dropped before it began, it never does.
+/// A closure that runs or is queued. If this is dropped before the closure starts, it never starts.
 struct Started(JoinHandle<(Outcome, Instant)>);
 
 impl Drop for Started {
@@ -148,8 +150,8 @@ impl Drop for Started {
 }
 
 impl Tool {
-    /// A tool whose handler is a plain closure that may block: `|arguments| …` or `|arguments,
-    /// invocation| …`. It runs on a thread of a pool that all such tools share
+    /// Creates a tool whose handler is a plain closure that may block: `|arguments| …` or
+    /// `|arguments, invocation| …`. It runs on a thread of a pool that all such tools share
     /// ([`BLOCKING_THREADS`]), so that blocking delays neither other calls nor deadlines.
     ///
     /// ```
@@ -173,7 +175,7 @@ impl Tool {
     /// check [`Invocation::abort`] and [`Invocation::remaining`].
     ///
     /// # Errors
-    /// [`Error::is_definition`] when a schema is not usable.
+    /// [`Error::is_definition`] if a schema is not usable.
     pub fn native_blocking<S: 'static>(
         definition: Definition,
         function: impl BlockingFn<S>,
@@ -181,7 +183,7 @@ impl Tool {
         Self::native_blocking_on(BlockingPool::shared(), definition, function)
     }
 
-    /// As [`native_blocking`](Self::native_blocking), on the threads of this pool.
+    /// Does the same as [`native_blocking`](Self::native_blocking), on the threads of this pool.
     ///
     /// # Errors
     /// As [`native_blocking`](Self::native_blocking).
@@ -211,7 +213,8 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
         else {
             return overloaded;
         };
-        // It may come free at the last moment: a tool that never ran is not late.
+        // A thread can come free just at the deadline. The handler has not run, so this is no
+        // timeout.
         if invocation.remaining().is_zero() {
             return overloaded;
         }

@@ -1,10 +1,11 @@
-//! A circuit breaker: calls of a tool that keeps failing are refused for some time.
+//! A circuit breaker: refuses calls of a tool for some time after it failed repeatedly.
 //!
 //! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once while the
 //! circuit is open.
 //! Invariants: a tool and its clones share one state; after the open time, one call at a time
 //! probes whether the tool works again; a probe that is cancelled or panics never blocks the next
-//! probe. Source: docs/contract.md, section 4.
+//! probe.
+//! Source: docs/contract.md, section 4.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -27,17 +28,17 @@ use crate::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ToolError};
 
-/// Failures in a row that open the circuit. It is large enough for failures by chance, and small
-/// enough to spare most calls of a broken tool.
+/// Failures in a row that open the circuit. It tolerates occasional failures, and still spares most
+/// calls of a broken tool.
 pub const DEFAULT_FAILURES: u32 = 5;
 /// Probes that must succeed before the circuit closes.
 pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
-/// How long the circuit stays open. It is the default timeout of a call: long enough for a service
-/// to restart, and short enough for a person to wait.
+/// The time that the circuit stays open. It equals the default timeout of a call: long enough for a
+/// service to restart, and short enough for a person to wait.
 pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
-/// When the circuit of a failing tool opens, and for how long. [`Tool::with_breaker`] applies it;
-/// without it, every call is made.
+/// Settings of a circuit breaker: when the circuit opens, and for how long. [`Tool::with_breaker`]
+/// applies them. A tool without a breaker makes every call.
 ///
 /// # Defaults
 /// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that
@@ -51,7 +52,7 @@ pub struct Breaker {
     clock: Arc<dyn Clock>,
 }
 
-/// What counts as a failure, in an embedder's words.
+/// The embedder's rule: returns true if a failure counts.
 type Counts = dyn Fn(&Failure) -> bool + Send + Sync;
 
 /// The state of a circuit breaker.
@@ -143,13 +144,13 @@ impl Tool {
     ///
     /// By default these are failures: every tool error (timeouts and panics included), and every
     /// error that the handler calls retryable. [`Breaker::with_failure_rule`] changes that. Any
-    /// other error is an answer: the tool works, and the mistakes of one model must not stop it for
-    /// others. A cancelled call and an overloaded host change nothing. A value that violates the
-    /// tool's output schema counts as an answer, because it is checked later.
+    /// other error counts as an answer: the tool works, and the mistakes of one model must not stop
+    /// it for others. A cancelled call and an overloaded host change nothing. A value that violates
+    /// the tool's output schema counts as an answer, because it is checked later.
     ///
     /// The returned tool and its clones share one state. Callers that do not trust each other could
-    /// make a tool fail for all, for example with tight limits: give each of them a tool with a
-    /// breaker of its own.
+    /// make a tool fail for all, for example with tight limits: give each of them a tool with its
+    /// own breaker.
     ///
     /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the
     /// retry first: then a call counts once, whatever its number of attempts, and an open circuit
@@ -163,16 +164,16 @@ impl Tool {
         self.with_middleware(Guarded { circuit: guard }).with_circuit(circuit)
     }
 
-    /// The state of its breaker, or `None` if it has no breaker. Of several breakers, the outermost
-    /// one.
+    /// Returns the state of the tool's breaker, or `None` if it has no breaker. Of several
+    /// breakers, this is the outermost one.
     #[must_use]
     pub fn breaker_state(&self) -> Option<BreakerState> {
         self.circuit().map(Circuit::read)
     }
 
-    /// Closes its breaker and forgets the failures so far, for an operator who knows that the tool
-    /// works again. Calls that are running do not count. Of several breakers, the outermost one is
-    /// reset. Does nothing if there is no breaker.
+    /// Closes the tool's breaker and resets its count of failures, for an operator who knows that
+    /// the tool works again. Calls that are running do not count. Of several breakers, the
+    /// outermost one is reset. Does nothing if there is no breaker.
     pub fn reset_breaker(&self) {
         if let Some(circuit) = self.circuit() {
             circuit.reset();
@@ -180,37 +181,39 @@ impl Tool {
     }
 }
 
-/// The breaker of one tool, at work.
+/// The breaker of one tool, with its state.
 #[derive(Debug)]
 pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
     state: Mutex<State>,
-    /// How often it has opened or was reset: what a call of an earlier era says does not count.
-    /// Changed under the state's lock.
+    /// The number of times that the circuit opened or was reset. A call that began in an earlier
+    /// era does not count. Changed only under the lock of `state`.
     era: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// So many failures in a row.
+    /// The number of failures in a row.
     Closed { failures: u32 },
-    /// Rests, or has rested and was not called since.
+    /// Calls are refused until the open time is over. Stays in this state after it, until the next
+    /// call.
     Open { since: Instant },
-    /// Has rested, and has answered so many probes in a row. Perhaps one is under way.
+    /// The open time is over. `successes` probes in a row succeeded; `is_probing` if one is
+    /// running.
     HalfOpen { successes: u32, is_probing: bool },
 }
 
-/// A call that was let through, in this era.
+/// A call that was admitted, with the era in which it was.
 #[derive(Debug, Clone, Copy)]
 struct Admitted(u64);
 
-/// What a call says of the tool.
+/// The effect of a call's end on the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Works,
     Fails,
-    /// Nothing.
+    /// Changes nothing.
     Silent,
 }
 
@@ -219,8 +222,8 @@ impl Sign {
         let retryable = failure.is_retryable();
         let is_failure = match failure {
             Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return Self::Silent,
-            // The host's state, which passes with time or when an operator has looked; the
-            // handler's own check is an answer.
+            // The host's state, which changes with time or by an operator. A refusal by the
+            // handler's own check counts as an answer instead.
             Failure::Refusal(Refusal::Quarantined | Refusal::UnsetSecret(_)) => {
                 return Self::Silent;
             }
@@ -229,7 +232,7 @@ impl Sign {
             Failure::Error(_) => retryable,
             Failure::Refusal(_) => false,
         };
-        // The rule is the embedder's.
+        // Guarded, because the rule is the embedder's code.
         let is_failure =
             counts.map_or(is_failure, |counts| fenced(|| counts(failure)).unwrap_or(true));
         if is_failure { Self::Fails } else { Self::Works }
@@ -237,8 +240,8 @@ impl Sign {
 }
 
 impl Circuit {
-    /// The time, read before the lock is taken: the clock is the embedder's. Of one that panics,
-    /// the machine's.
+    /// Returns the time of the breaker's clock, or of the system's clock if that one panics. Called
+    /// before the lock is taken, because the clock is the embedder's code.
     fn now(&self) -> Instant {
         fenced(|| self.breaker.clock.now()).unwrap_or_else(Instant::now)
     }
@@ -252,13 +255,13 @@ impl Circuit {
         }
     }
 
-    /// What is left of a rest.
+    /// Returns the rest of the open time, or `None` if it is over.
     fn rest(&self, since: Instant, now: Instant) -> Option<Duration> {
         let rested = now.saturating_duration_since(since);
         self.breaker.open_time.checked_sub(rested).filter(|left| !left.is_zero())
     }
 
-    /// Lets a call through, or refuses it.
+    /// Admits a call, or refuses it.
     fn admit(&self) -> Result<Admitted, Refusal> {
         let now = self.now();
         let mut state = self.state.lock();
@@ -266,7 +269,8 @@ impl Circuit {
         let (successes, retry_after) = match *state {
             State::Closed { .. } => return Ok(Admitted(era)),
             State::Open { since } => (0, self.rest(since, now)),
-            // It ends soon, or the tool rests once more: the longer is the safer guess.
+            // The probe either succeeds soon or opens the circuit again: the longer time is the
+            // safer guess.
             State::HalfOpen { successes, is_probing } => {
                 (successes, is_probing.then_some(self.breaker.open_time))
             }
@@ -278,8 +282,8 @@ impl Circuit {
         Ok(Admitted(era))
     }
 
-    /// Takes note of how a call ended. One that began before the circuit last opened, or was reset,
-    /// has nothing to say any more.
+    /// Records how a call ended. Ignores a call that began before the circuit last opened or was
+    /// reset.
     fn settle(&self, call: Admitted, sign: Sign) {
         let now = self.now();
         let mut state = self.state.lock();
@@ -315,7 +319,8 @@ impl Circuit {
 }
 
 impl State {
-    /// After a call of its era: in a closed circuit any, in a half-open one the probe.
+    /// Returns the next state after a call of the current era. In a half-open circuit, that call is
+    /// the probe.
     fn after(self, sign: Sign, breaker: &Breaker, now: Instant) -> Self {
         match (self, sign) {
             (Self::Closed { .. }, Sign::Works) => Self::Closed { failures: 0 },
@@ -328,7 +333,7 @@ impl State {
                 Self::HalfOpen { successes: successes + 1, is_probing: false }
             }
             (Self::HalfOpen { .. }, Sign::Works) => Self::Closed { failures: 0 },
-            // The place is free: the next call is the probe.
+            // The probe's place is free again: the next call is the probe.
             (Self::HalfOpen { successes, .. }, Sign::Silent) => {
                 Self::HalfOpen { successes, is_probing: false }
             }
@@ -338,7 +343,7 @@ impl State {
     }
 }
 
-/// A call that was let through. However it ends, the circuit hears of it.
+/// An admitted call. When it is dropped, its end is recorded in the circuit.
 struct Pass<'a> {
     circuit: &'a Circuit,
     call: Admitted,
@@ -356,8 +361,8 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // Dropped without a word: by the executor at the deadline, which is a timeout, or by the
-        // caller before.
+        // The call was dropped without a result: by the executor at the deadline, which is a
+        // timeout, or by the caller before the deadline.
         let dropped = || {
             let is_over =
                 self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
@@ -368,7 +373,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// The circuit that guards a handler.
+/// Middleware that guards a handler with a circuit breaker.
 struct Guarded {
     circuit: Arc<Circuit>,
 }

@@ -1,9 +1,9 @@
-//! A tool call, where it comes from, and how it ended.
+//! A tool call, its context and options, and its completion.
 //!
-//! In: what a model provider sent. Out: [`ToolCall`], [`CallContext`], [`CallOptions`] on the way
-//! in, [`Completion`] on the way out.
-//! Invariants: missing context stays absent, nothing is invented (docs/contract.md, section 2).
-//! Not here: the steps between the two (`executor`).
+//! In: a call as a model provider sent it. Out: [`ToolCall`], [`CallContext`] and [`CallOptions`]
+//! for the request, [`Completion`] for the result.
+//! Invariants: a missing field of the context stays absent (docs/contract.md, section 2).
+//! Not here: the steps of a call (`executor`).
 
 mod abort;
 mod files;
@@ -43,8 +43,8 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// Arguments as text. A string is the text, unchecked; anything else must be a [`Json`], and is
-/// kept as it is written.
+/// Reads arguments as text. A JSON string is the text, unchecked. Any other value must be a valid
+/// [`Json`], and its text is kept as it is.
 fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let json = Json::deserialize(deserializer)?;
     if json.as_str().starts_with('"') {
@@ -55,7 +55,7 @@ fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 }
 
 impl ToolCall {
-    /// A call with arguments as JSON text.
+    /// Creates a call with arguments as JSON text.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,
@@ -64,13 +64,13 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments: arguments.into() }
     }
 
-    /// A call with arguments as a value.
+    /// Creates a call with arguments as a value.
     pub fn with_value(id: impl Into<String>, name: impl Into<String>, arguments: &Value) -> Self {
         Self::new(id, name, arguments.to_string())
     }
 }
 
-/// Where a call comes from. The handler gets it unchanged.
+/// The context of a call: where it comes from. The handler gets it unchanged.
 ///
 /// # Defaults
 /// Every field is absent; the host adds none.
@@ -89,7 +89,7 @@ pub struct CallContext {
     pub tenant: Option<String>,
     /// Free JSON of the caller.
     pub metadata: Option<Json>,
-    /// Which attempt this is, counted from 1; absent if the tool is not retried.
+    /// The number of this attempt, counted from 1; absent if the tool is not retried.
     pub attempt: Option<u32>,
     /// The answer to the question of an earlier call.
     pub resume: Option<Resume>,
@@ -98,7 +98,7 @@ pub struct CallContext {
 }
 
 /// A person's answer to the question of an earlier call. The new call has the same tool and
-/// arguments as the earlier one, and an id of its own.
+/// arguments as the earlier one, and a different id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The answer.
@@ -114,7 +114,7 @@ pub struct Resume {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Where the call comes from. Shared: the calls of a run have one.
+    /// The context of the call. It is shared by the calls of a run.
     pub context: Arc<CallContext>,
     /// Tightens the executor's limits.
     pub limits: Limits,
@@ -122,8 +122,8 @@ pub struct CallOptions {
     /// [`stop_grace`](Self::stop_grace). If the signal is raised before the call begins, the call
     /// is made only if there is a grace.
     pub abort: AbortSignal,
-    /// The time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it
-    /// is never ended by force.
+    /// The time that the handler has to end by itself once `abort` is raised. With
+    /// [`Duration::MAX`], it is never ended by force.
     pub stop_grace: Duration,
     /// Narrows the tool's rights.
     pub overlay: Option<Arc<Overlay>>,
@@ -145,7 +145,7 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// Sets where the call comes from.
+    /// Sets the context of the call.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
@@ -188,7 +188,7 @@ impl CallOptions {
     }
 }
 
-/// How a call ended: the handler's answer, the executor's error, or the host's refusal.
+/// The result of a call: the handler's answer, the executor's error, or the host's refusal.
 ///
 /// # Shape
 /// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]),
@@ -205,7 +205,7 @@ pub enum CallResult {
 }
 
 impl CallResult {
-    /// The handler's value, if it answered `ok`.
+    /// Returns the handler's value, if it answered `ok`.
     #[must_use]
     pub fn value(&self) -> Option<&Json> {
         match self {
@@ -217,7 +217,7 @@ impl CallResult {
     }
 }
 
-/// A result as it is written: one object whose only member says which.
+/// A result in its JSON form: an object with one member, which names the kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WrittenResult {
@@ -256,7 +256,8 @@ impl Serialize for CallResult {
     }
 }
 
-/// How a call ended and what it used. [`Executor::call`](crate::Executor::call) always returns one.
+/// The end of a call: its result and its receipt. [`Executor::call`](crate::Executor::call) always
+/// returns one.
 ///
 /// # Shape
 /// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" |
@@ -268,10 +269,10 @@ pub struct Completion {
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// How it ended.
+    /// The result of the call.
     #[serde(rename = "outcome")]
     pub result: CallResult,
-    /// What it used.
+    /// The receipt: what the call used.
     pub usage: Usage,
     /// Free metadata of the tool's definition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,9 +1,11 @@
 //! Time: the process's timers, and the [`Clock`] that retries and breakers use.
 //!
-//! The timers have two threads of normal priority, the second for the last milliseconds ([`fine`]).
-//! They never run a guest, so no guest can delay a deadline, and need nothing from the caller's
-//! runtime. They are started at the first use. Invariants: a call's deadline is always real time;
-//! only retries, breakers and quotas take another [`Clock`].
+//! Deadlines have two threads of normal priority: one with tokio's timers, one for the last
+//! milliseconds ([`fine`]). The sleeps of guests have a runtime of their own. All start at the
+//! first use and need nothing from the caller's runtime.
+//! Invariants: the threads of deadlines never run a guest, so no guest can delay a deadline; a
+//! call's deadline is always in real time; only retries, breakers and quotas accept another
+//! [`Clock`].
 
 mod fine;
 mod manual;
@@ -21,27 +23,27 @@ use crate::error::Error;
 
 pub use manual::ManualClock;
 
-/// Threads that wait for disks on behalf of guests, over all engines; more work than that waits for
-/// one of them.
+/// Threads for blocking disk I/O on behalf of guests, shared by all engines. Further work waits for
+/// a free thread.
 const BLOCKING_THREADS: usize = 32;
 
 /// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) can be
-/// given one, so that a test controls their time.
+/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) accept
+/// one, so that a test can control their time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Instant;
 
-    /// Completes at this time, or immediately if it has passed.
+    /// Completes at this time, or immediately if the time has passed.
     ///
     /// # Cancel safety
     /// May be dropped.
     fn sleep_until(&self, at: Instant) -> Sleep;
 }
 
-/// Real time. It works in any async runtime, because the timers are on a thread of this library.
+/// Real time. Works in any async runtime, because the timers run on threads of this library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -67,11 +69,12 @@ fn timers(name: &str) -> io::Result<Runtime> {
         .build()
 }
 
-/// Where guests sleep. What runs inside of a guest's poll, an observer's code above all, finds this
-/// runtime as the current one and may spawn onto it: so it is not the one that keeps deadlines.
+/// The runtime for the sleeps of guests. Code that runs inside a guest's poll, such as an observer,
+/// sees this runtime as the current one and may spawn onto it. That is why deadlines have a runtime
+/// of their own.
 ///
 /// # Errors
-/// [`Error::is_environment`] when the process cannot have one more thread.
+/// [`Error::is_environment`] if the process cannot start another thread.
 pub(crate) fn sleeps() -> Result<&'static Handle, Error> {
     handle(&SLEEPS)
 }
@@ -83,10 +86,12 @@ fn handle(runtime: &'static io::Result<Runtime>) -> Result<&'static Handle, Erro
     }
 }
 
-/// Waits for a future until a deadline; for ever where there is none.
+/// Awaits a future until a deadline, or without limit if there is no deadline. Returns `None` if
+/// the deadline came first.
 ///
 /// # Cancel safety
-/// That of the future, which is polled first: an answer that is there counts, however late.
+/// As the future's. The future is polled first: an output that is ready counts, even after the
+/// deadline.
 pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
     tokio::select! {
         biased;
@@ -95,8 +100,8 @@ pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> O
     }
 }
 
-/// Ends at the deadline, to within 0.2 ms on a machine at rest. Never, where there is none or where
-/// the process cannot have one more thread.
+/// Completes at the deadline, to within 0.2 ms on an idle machine. Never completes if there is no
+/// deadline or if the process cannot start another thread.
 pub(crate) async fn reached(deadline: Option<Instant>) {
     let is_fine = fine::is_running();
     let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {

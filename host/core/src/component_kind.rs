@@ -1,7 +1,7 @@
-//! What a component is, as far as its tools are concerned: tools, plain functions, or one command.
+//! The kinds of components: tools, plain functions, or one command.
 //!
-//! In: what an embedder or a configuration says. Out: [`ComponentKind`], and for a command its
-//! [`Definition`].
+//! In: an embedder's or a configuration's setting. Out: [`ComponentKind`], and the [`Definition`]
+//! of a command's tool.
 //! Not here: how the exports are found and called (`engine/exports`).
 
 use std::collections::BTreeSet;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 use crate::definition::Definition;
 use crate::error::Error;
 
-/// The parameter with the words of a command line that has no template.
+/// The parameter for the arguments of a command without a template.
 pub(crate) const ARGS: &str = "args";
-/// The parameter with the text of standard input.
+/// The parameter for the text of standard input.
 pub(crate) const STDIN: &str = "stdin";
 
-/// How the exports of a component become tools.
+/// The way in which the exports of a component become tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ComponentKind {
@@ -33,7 +33,8 @@ pub enum ComponentKind {
     Command(Command),
 }
 
-/// How the arguments of a call reach a command, and what becomes of its output.
+/// The mapping between a call and a program: the call's arguments become words of the command line
+/// and standard input, and standard output becomes the result.
 ///
 /// # Shape
 /// As JSON: its fields by name.
@@ -42,18 +43,19 @@ pub enum ComponentKind {
 pub struct Command {
     /// The name of the tool, and the first word of the command line.
     pub name: String,
-    /// What the tool does, for a model. If absent, a text that only tells how it is called.
+    /// The description of the tool, for a model. If absent, a generated text says how the command
+    /// is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The words of the command line after its name. `{NAME}` in a word is replaced by the argument
-    /// `NAME` of the call, a string. No shell is involved: a word stays one word. If absent, the
-    /// call has an argument `args`: a list of words.
+    /// The words of the command line after the command's name. `{NAME}` in a word is replaced by
+    /// the argument `NAME` of the call, a string. No shell is involved: a word stays one word. If
+    /// absent, the call has an argument `args`: a list of words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv: Option<Vec<String>>,
-    /// What the command reads from standard input.
+    /// The input that the command gets on standard input.
     #[serde(default)]
     pub stdin: CommandInput,
-    /// What its standard output is.
+    /// The format of the command's standard output.
     #[serde(default)]
     pub output: CommandOutput,
     /// The media type of an output that is [`CommandOutput::Bytes`], `image/png` for instance. If
@@ -62,7 +64,7 @@ pub struct Command {
     pub media_type: Option<String>,
 }
 
-/// What a command reads from standard input.
+/// The input that a command gets on standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -76,23 +78,23 @@ pub enum CommandInput {
     Nothing,
 }
 
-/// What the standard output of a command is.
+/// The format of the standard output of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CommandOutput {
-    /// Text, without the line end at its end.
+    /// Text, without a newline at its end.
     #[default]
     Text,
-    /// JSON; text if it is not valid JSON.
+    /// JSON. Output that is not valid JSON becomes text.
     Json,
     /// Bytes: the result is a part with the command's media type.
     Bytes,
 }
 
 impl Command {
-    /// A command with this name, and the defaults: arguments `args` and `stdin`, and a result that
-    /// is text.
+    /// Creates a command with this name and the defaults: arguments `args` and `stdin`, and a
+    /// result that is text.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -104,7 +106,8 @@ impl Command {
         }
     }
 
-    /// The words of the command line of a call with these arguments.
+    /// Returns the words of the command line for a call with these arguments, the command's name
+    /// first.
     pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
         let text =
             |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -127,18 +130,18 @@ impl Command {
         std::iter::once(self.name.clone()).chain(words).collect()
     }
 
-    /// The names in the template, each once.
+    /// Returns the names in the template, each once.
     fn parameters(&self) -> BTreeSet<&str> {
         let words = self.argv.iter().flatten();
         let parameter = |part| if let Part::Parameter(name) = part { Some(name) } else { None };
         words.flat_map(|word| parts(word)).filter_map(parameter).collect()
     }
 
-    /// The definition of its tool.
+    /// Returns the definition of the command's tool.
     ///
     /// # Errors
-    /// [`Error::is_definition`] for a name that no tool can have, and for a parameter called
-    /// `stdin` where that is the text of standard input.
+    /// [`Error::is_definition`] if the name is not a tool name, or if the template has a parameter
+    /// `stdin` although that is the argument for standard input.
     pub fn definition(&self) -> Result<Definition, Error> {
         let mut properties = Map::new();
         let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
@@ -189,7 +192,7 @@ impl Command {
 }
 
 impl ComponentKind {
-    /// The kind in one word: `tools`, `functions` or `command`.
+    /// Returns the kind in one word: `tools`, `functions` or `command`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -200,13 +203,13 @@ impl ComponentKind {
     }
 }
 
-/// The word, and for a command its settings as JSON: the same text for the same kind.
+/// Writes the word, and for a command also its settings as JSON. Equal kinds have equal texts.
 impl fmt::Display for ComponentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
             Self::Tools | Self::Functions => Ok(()),
-            // What is made of strings and lists of them alone is JSON.
+            // Cannot fail: a command contains only strings and lists of strings.
             Self::Command(command) => {
                 write!(f, " {}", serde_json::to_value(command).unwrap_or_default())
             }
@@ -214,8 +217,8 @@ impl fmt::Display for ComponentKind {
     }
 }
 
-/// The bytes of a component, and what kind it is. Bytes alone are a component that describes its
-/// tools itself.
+/// The bytes of a component, and its kind. Bytes without a kind are of the kind
+/// [`ComponentKind::Tools`].
 #[derive(Debug, Clone)]
 pub struct ComponentBytes {
     pub(crate) bytes: Vec<u8>,
@@ -223,7 +226,7 @@ pub struct ComponentBytes {
 }
 
 impl ComponentBytes {
-    /// These bytes as a component of this kind.
+    /// Creates a component of this kind from these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>, kind: ComponentKind) -> Self {
         Self { bytes: bytes.into(), kind }
     }
@@ -235,13 +238,13 @@ impl<T: Into<Vec<u8>>> From<T> for ComponentBytes {
     }
 }
 
-/// A part of a word of a template.
+/// A part of a word of a command line's template.
 enum Part<'a> {
     Text(&'a str),
     Parameter(&'a str),
 }
 
-/// A word of a template in its parts. Braces around anything but a name are text.
+/// Splits a word of a template into its parts. Braces around anything but a name are text.
 fn parts(word: &str) -> Vec<Part<'_>> {
     let is_name = |name: &str| {
         !name.is_empty()

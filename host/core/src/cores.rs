@@ -1,12 +1,12 @@
-//! How many processors this process can use.
+//! The number of processors that this process can use.
 
 use std::sync::LazyLock;
 
-/// Asked once for each process: on Linux the answer comes from several files.
+/// Queried once for each process: on Linux the answer is read from several files.
 static CORES: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
 
-/// Processors that the system gives this process; 1 if it does not say.
+/// Returns the number of processors that the system gives this process, or 1 if it is unknown.
 pub(crate) fn cores() -> usize {
     *CORES
 }

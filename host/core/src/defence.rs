@@ -1,30 +1,31 @@
-//! The defences by name, and the switch that takes one of them down to show that its test would
-//! notice.
+//! Controls that tests can disable one at a time, to show that the test of each control notices its
+//! absence.
 //!
-//! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test
-//! of its test.
-//! Invariants: only a build with debug assertions and the feature `controls` has the switch, which
-//! the tests of this repository turn on, and no other package; the name is read once, so that a
-//! process has one answer.
-//! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each one's test.
+//! In: a [`Defence`], where it is about to be enforced.
+//! Out: [`stands`], true if the control is enforced. It is false only in a test of the control's
+//! test.
+//! Invariants: only a build with debug assertions and the feature `controls` has the switch; only
+//! the tests of this repository enable that feature; the environment variable is read once, so a
+//! process always gives the same answer.
+//! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each control's test.
 
 mod table;
 
 pub use table::Defence;
 
-/// The variable of the environment that names the defence to take down.
+/// The environment variable that names the control to disable.
 #[cfg(all(feature = "controls", debug_assertions))]
 pub const VARIABLE: &str = "TOOLCELL_DOWN";
 
-/// Whether a defence is up. Always, but in a process that was started to see what happens without
-/// it.
+/// Returns true if a control is enforced. This is always so, except in a process that was started
+/// to test the effect of its absence.
 #[inline]
 #[must_use]
 pub fn stands(defence: Defence) -> bool {
     down() != Some(defence)
 }
 
-/// The defence that is down.
+/// Returns the control that is disabled.
 #[cfg(not(all(feature = "controls", debug_assertions)))]
 #[inline]
 #[must_use]
@@ -32,10 +33,10 @@ pub const fn down() -> Option<Defence> {
     None
 }
 
-/// The defence that is down.
+/// Returns the control that is disabled.
 ///
 /// # Panics
-/// When the environment names one that there is not: a test that took nothing down would prove
+/// If the environment variable names an unknown control: a test that disables nothing would prove
 /// nothing.
 #[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
@@ -52,14 +53,16 @@ pub fn down() -> Option<Defence> {
     })
 }
 
-/// What a child process of ours is told of it.
+/// Returns the environment variable, name and value, with which a child process disables the same
+/// control.
 #[cfg(not(all(feature = "controls", debug_assertions)))]
 #[must_use]
 pub const fn inherited() -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// What a child process of ours is told of it.
+/// Returns the environment variable, name and value, with which a child process disables the same
+/// control.
 #[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {

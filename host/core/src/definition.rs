@@ -1,9 +1,9 @@
-//! What is known of a tool before its first call.
+//! The definition of a tool: its name, description, schemas and needs.
 //!
 //! In: a component's own description, or an embedder's builder. Out: [`Definition`].
-//! Invariants: the name has the contract's shape; nothing here is trusted for a decision about
-//! rights.
-//! Not here: whether arguments fit (`schema`), who may call (`policy`).
+//! Invariants: the name has the form that the contract requires; no decision about rights trusts a
+//! definition.
+//! Not here: the check of arguments (`schema`), and the policy for calls (`policy`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use sha2::{Digest as _, Sha256};
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Longest tool name in characters. Source: docs/contract.md, section 5 (what every model provider
-/// accepts).
+/// Longest tool name, in characters. All model providers accept names of this length. Source:
+/// docs/contract.md, section 5.
 pub const MAX_NAME: usize = 64;
 
 /// The definition of a tool: its name, what a model reads, its schemas and its needs.
@@ -29,7 +29,7 @@ pub const MAX_NAME: usize = 64;
 pub struct Definition {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
-    /// What the tool does and when to use it, for a model.
+    /// A description for a model: the tool's purpose, and when to use it.
     pub description: String,
     /// JSON Schema of the arguments. If absent, any object is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,10 +40,10 @@ pub struct Definition {
     /// Free metadata, returned with every result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
-    /// What the author claims about its effects.
+    /// The author's claims about the tool's effects.
     #[serde(default, skip_serializing_if = "Hints::is_empty")]
     pub hints: Hints,
-    /// Which optional checks the handler really has.
+    /// The optional checks that the handler implements.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
     /// Upper bound of one execution. If absent, only the caller's timeout applies.
@@ -54,8 +54,8 @@ pub struct Definition {
         rename = "max_execution_ms"
     )]
     pub max_execution: Option<Duration>,
-    /// What the tool needs in order to work. A tool that declares `needs = []` has an extension
-    /// `needs` beside the empty list: see [`declares_needs`](Self::declares_needs).
+    /// The tool's needs. A tool that declares `needs = []` has an extension `needs` beside the
+    /// empty list: see [`declares_needs`](Self::declares_needs).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// Fields of later contract versions, passed through.
@@ -64,17 +64,17 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// A definition with a name and a description; every other field is absent or empty.
+    /// Creates a definition with a name and a description; every other field is absent or empty.
     ///
     /// # Errors
-    /// [`Error::is_definition`] when the name has not the form `[A-Za-z0-9_-]{1,64}`.
+    /// [`Error::is_definition`] if the name does not have the form `[A-Za-z0-9_-]{1,64}`.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Result<Self, Error> {
         let name = name.into();
         check_name(&name)?;
         Ok(Self::unchecked(name, description.into()))
     }
 
-    /// The same with any name.
+    /// Creates a definition without checking the name.
     pub(crate) fn unchecked(name: String, description: String) -> Self {
         Self {
             name,
@@ -90,36 +90,36 @@ impl Definition {
         }
     }
 
-    /// With this JSON Schema for the arguments.
+    /// Sets the JSON Schema of the arguments.
     #[must_use]
     pub fn with_parameters(mut self, schema: Value) -> Self {
         self.parameters = Some(schema);
         self
     }
 
-    /// With this JSON Schema for the value of an `ok`.
+    /// Sets the JSON Schema of the value of an `ok`.
     #[must_use]
     pub fn with_output(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// With this piece of free metadata.
+    /// Adds a piece of free metadata.
     #[must_use]
     pub fn with_attribute(mut self, name: impl Into<String>, value: Value) -> Self {
         self.attributes.insert(name.into(), value);
         self
     }
 
-    /// With this upper bound of one execution. Zero makes the definition unusable.
+    /// Sets the upper bound of one execution. Zero makes the definition unusable.
     #[must_use]
     pub fn with_max_execution(mut self, bound: Duration) -> Self {
         self.max_execution = Some(bound);
         self
     }
 
-    /// A digest of the whole definition, to recognise the one that was approved. It changes with
-    /// every part of the definition, also with a description inside a schema.
+    /// Returns a digest of the whole definition, to recognise the definition that was approved. It
+    /// changes with every part of the definition, also with a description inside a schema.
     ///
     /// # Shape
     /// `sha256:` and, in hex, the digest of the [`canonical`](Self::canonical) form.
@@ -129,20 +129,20 @@ impl Definition {
         digest.iter().fold("sha256:".to_owned(), |hash, byte| format!("{hash}{byte:02x}"))
     }
 
-    /// The definition as JSON text that is the same however it was written: no spaces, members in
-    /// the order of their names' bytes. That is RFC 8785 but for numbers, which keep their digits:
-    /// as doubles two large ones could be alike.
+    /// Returns the definition as canonical JSON: no spaces, and members in the order of their
+    /// names' bytes. This is RFC 8785 except for numbers, which keep their digits: as doubles, two
+    /// different large numbers could be equal.
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut text = String::new();
-        // What is made of strings, numbers and JSON alone is JSON.
+        // Cannot fail: a definition contains only strings, numbers and JSON.
         write_canonical(&mut text, &serde_json::to_value(self).unwrap_or_default());
         text
     }
 }
 
 impl Definition {
-    /// Refuses a definition with which no call could succeed.
+    /// Refuses a definition whose calls could never succeed.
     ///
     /// # Errors
     /// [`Error::is_definition`].
@@ -166,8 +166,8 @@ impl Definition {
     }
 }
 
-/// Whether `type` of a JSON Schema admits an object. A `type` of the wrong form is left to the
-/// compiler of schemas.
+/// Returns true if the `type` of a JSON Schema allows an object. Also returns true for a `type` of
+/// the wrong form, which the schema compiler handles.
 fn has_object(types: &Value) -> bool {
     match types {
         Value::String(only) => only == "object",
@@ -176,12 +176,12 @@ fn has_object(types: &Value) -> bool {
     }
 }
 
-/// The extension by which a tool says that it needs nothing, with the value `[]`: `needs` alone
-/// cannot tell that from silence.
+/// The extension with which a tool declares that it needs nothing; its value is `[]`. An empty
+/// `needs` alone could also mean that the tool declares nothing.
 const NEEDS_NOTHING: &str = "needs";
 
 impl Definition {
-    /// Whether the tool says what it needs, be it nothing at all.
+    /// Returns true if the tool declares its needs, even if it declares that it has none.
     #[must_use]
     pub fn declares_needs(&self) -> bool {
         !self.needs.is_empty() || self.extensions.contains_key(NEEDS_NOTHING)
@@ -224,8 +224,8 @@ fn write_canonical(text: &mut String, value: &Value) {
 /// Hex digits of the digest at the end of a shortened name.
 const DIGEST: usize = 10;
 
-/// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the
-/// same and no other's.
+/// Shortens a name that is too long to its beginning and a digest of the whole name, so that the
+/// result is stable and unique. Returns `None` for a name that is short enough.
 pub(crate) fn shortened(name: &str) -> Option<String> {
     let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
     let digest = Sha256::digest(name)
@@ -235,17 +235,17 @@ pub(crate) fn shortened(name: &str) -> Option<String> {
     (name.len() > MAX_NAME).then(|| format!("{beginning}_{digest}"))
 }
 
-/// Refuses a name that a model provider would refuse.
+/// Refuses a name that model providers would refuse.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     if fits || !stands(Defence::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
-/// The author's words on a tool's effects: for planning and display only.
+/// The author's claims about a tool's effects, for planning and display only.
 ///
 /// # Defaults
-/// All false: the author says nothing.
+/// All false: nothing is claimed.
 ///
 /// # Shape
 /// As JSON: `{"read_only", "idempotent", "destructive", "open_world"}`; what is absent is false.
@@ -259,7 +259,7 @@ pub struct Hints {
     pub idempotent: bool,
     /// May destroy something for good.
     pub destructive: bool,
-    /// Reaches an open set of others.
+    /// Interacts with an open set of external systems.
     pub open_world: bool,
 }
 
@@ -269,7 +269,7 @@ impl Hints {
     }
 }
 
-/// Which of a handler's optional checks do something; the host calls no other.
+/// The optional checks that a handler implements. The host calls no others.
 ///
 /// # Defaults
 /// All false.
@@ -280,7 +280,7 @@ impl Hints {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Checks {
-    /// The handler looks at arguments beyond their schema.
+    /// The handler checks arguments beyond their schema.
     pub validate: bool,
     /// The handler decides whether the tool is offered.
     pub visible: bool,
@@ -301,14 +301,14 @@ impl Checks {
 pub struct Need {
     /// `http`, `filesystem`, `secret`, `kv`, …
     pub kind: String,
-    /// Which ones.
+    /// A pattern for the things of this kind that the tool needs.
     pub pattern: String,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub reason: String,
 }
 
 impl Need {
-    /// A need of this kind, for these, for this reason.
+    /// Creates a need.
     pub fn new(
         kind: impl Into<String>,
         pattern: impl Into<String>,
@@ -318,7 +318,7 @@ impl Need {
     }
 }
 
-/// Durations as whole milliseconds.
+/// Serializes durations as whole milliseconds.
 mod millis {
     use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! The granted directories of the host, opened once, when a component is loaded.
+//! Opens the host directories that are granted to a component, once, when the component is loaded.
 //!
 //! In: [`Grants`]. Out: [`Mounts`]. No path of a tool leads out of them. Invariants: a mount is
-//! neither a directory of the operating system nor a user's private one; a writable mount lies in
-//! no other mount; only links that a tool cannot change are followed. Source: docs/threat-model.md,
-//! rows 25 to 32.
+//! neither a directory of the operating system nor a user's private one; a writable mount overlaps
+//! with no other mount; only links that a tool cannot change are followed. Source:
+//! docs/threat-model.md, rows 25 to 32.
 
 mod call_files;
 mod forbidden;
@@ -37,22 +37,22 @@ pub(crate) use scratch::Scratch;
 pub use temporary::{TemporaryDirectory, remove_tree};
 pub(crate) use work::{At, Opened, Opening, open};
 
-/// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts,
-/// cgroup, cgroup2, debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
+/// Magic numbers of filesystems that the kernel provides, wherever they are mounted: proc, sysfs,
+/// devpts, cgroup, cgroup2, debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
 const KERNEL: [u64; 8] =
     [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
 
-/// The directories of one component.
+/// The granted directories of one component.
 pub(crate) struct Mounts {
     mounts: Vec<Mount>,
-    /// Where the directories of single calls are made.
+    /// Creates the scratch directories of single calls.
     scratch: Option<Nest>,
 }
 
-/// One directory.
+/// One granted directory.
 struct Mount {
     name: String,
-    /// With every link on the way resolved.
+    /// With every link in the path resolved.
     path: PathBuf,
     dir: File,
     access: Access,
@@ -63,16 +63,17 @@ struct Mount {
 pub(crate) struct Root {
     pub(crate) name: String,
     pub(crate) dir: File,
-    /// Where what is written is counted. None: it is for reading.
+    /// Counts the bytes and files that are written. `None` for a read-only directory.
     pub(crate) area: Option<Arc<Area>>,
 }
 
 impl Mounts {
-    /// Opens what was granted; none where that is nothing. With a directory for `counts`, processes
-    /// that have the same one share the room in what is granted.
+    /// Opens the granted directories. Returns `None` if none is granted. If `counts` names a
+    /// directory, all processes that name the same one share the quotas of the granted directories.
     ///
     /// # Errors
-    /// [`Error::is_directory`] for the first that cannot be had or must not be.
+    /// [`Error::is_directory`] for the first directory that cannot be opened or must not be
+    /// granted.
     pub(crate) fn open(grants: &Grants, counts: Option<&Path>) -> Result<Option<Self>, Error> {
         if grants.directories.is_empty() && grants.scratch.is_none() {
             return Ok(None);
@@ -111,10 +112,11 @@ impl Mounts {
         Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
     }
 
-    /// What a call with these rights may open. What is gone, or has become a link, is not there.
+    /// Opens the directories that a call with these rights may use. A directory that is gone, or
+    /// has become a link, is left out.
     ///
     /// # Errors
-    /// When there are too many open files: then what is granted is there, and cannot be opened now.
+    /// If too many files are open: the directory exists and cannot be opened now.
     pub(crate) fn roots(&self, rights: &Rights) -> io::Result<Vec<Root>> {
         let mut roots = Vec::new();
         for mount in &self.mounts {
@@ -128,10 +130,11 @@ impl Mounts {
         Ok(roots)
     }
 
-    /// A directory of a call's own, where one is granted and the call's rights leave all of it.
+    /// Creates a scratch directory for a call, if one is granted and the call's rights include all
+    /// of it.
     ///
     /// # Errors
-    /// That of the filesystem of temporary files.
+    /// The error of the filesystem of temporary files.
     pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
         let Some(nest) = &self.scratch else { return Ok(None) };
         if rights
@@ -145,12 +148,12 @@ impl Mounts {
     }
 }
 
-/// Part of a scratch directory is of no use: it is empty when the call begins.
+/// Only full rights are useful: a scratch directory is empty when the call begins.
 const WHOLE_SCRATCH: (&str, Access) = (SCRATCH, Access::Write);
 
 impl Mount {
     fn open(directory: &Directory, counts: Option<&Path>) -> Result<Self, Error> {
-        // Without a slash at the end, which would lead through a link.
+        // Drops a trailing slash, which would make the check below follow a link.
         let path: PathBuf = directory.path.components().collect();
         let cannot = |error: io::Error| {
             fault(directory, "it cannot be opened", "make the directory, or correct its path")
@@ -209,14 +212,14 @@ impl Mount {
     }
 }
 
-/// Whether the process, or the machine, has no descriptor left.
+/// Returns true if the process or the system has no file descriptor left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE]
         .into_iter()
         .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
-/// A directory that was opened; none where it is gone.
+/// Returns the opened directory, or `None` if it is gone.
 fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
     match opened {
         Ok(dir) => Ok(Some(dir)),
@@ -240,8 +243,8 @@ fn is_kernels(dir: &File) -> bool {
         .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
 }
 
-/// The directory at a path below another one, through no link at all: a tool may have put one
-/// there.
+/// Opens a directory below another one without following any link, because a tool may have created
+/// one.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
     let follow = if stands(Defence::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add.
-//! Out: a response, or one of the [`SendError`]s.
-//! Invariants: one deadline covers all of it, waiting for a connection included; what was checked
-//! is what is connected to; a redirect is handed back, never followed; nothing is decompressed;
-//! each connection is used once, so that none is shared by two tenants.
+//! Out: a response, or a [`SendError`].
+//! Invariants: one deadline covers the whole request, including the wait for a free connection;
+//! only addresses that were checked are connected to; a redirect is returned, never followed;
+//! nothing is decompressed; each connection is used once, so no two tenants share one.
 //! Source: docs/contract.md, section 7.
 
 mod answers;
@@ -74,15 +74,15 @@ pub use route::Route;
 pub(crate) use screen::Screen;
 pub(crate) use send_error::{SendError, Share, Stage};
 
-/// Connections that are open at the same time, over all calls: most hosts allow about a thousand
-/// file descriptors. One tenant has at most a quarter of them, and one call eight. Further requests
-/// wait, within their own time.
+/// Connections that are open at the same time, over all calls. The default is below the limit of
+/// about a thousand file descriptors that most hosts have. A tenant can hold a quarter of them, a
+/// call eight. Further requests wait, within their own time limit.
 pub const DEFAULT_CONNECTIONS: usize = 128;
-/// Bytes of the headers of one message.
+/// Bytes. The headers of one message.
 const MAX_HEAD: usize = 64 << 10;
-/// What is left of a deadline with its defence down.
+/// Replaces the deadline while the control [`Defence::RequestDeadline`] is off.
 const UNHURRIED: Duration = Duration::from_secs(3600);
-/// Headers of one message.
+/// The number of headers in one message.
 const MAX_HEADERS: usize = 100;
 
 /// Sends the requests of tools. Cheap to clone; clones share connections and threads.
@@ -93,17 +93,17 @@ const MAX_HEADERS: usize = 100;
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
-    /// What answers in place of the network, in tests of tools.
+    /// Answers in place of the network, in tests of tools.
     answers: Option<answers::Answers>,
     way: Arc<RwLock<Way>>,
-    /// Told when a request gets no connection.
+    /// Called when a request gets no connection.
     on_no_connection: Option<Arc<dyn Fn() + Send + Sync>>,
     connections: Arc<Slots>,
     threads: Arc<Threads>,
 }
 
 impl Egress {
-    /// An egress with the defaults.
+    /// Creates an egress with the defaults.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -123,9 +123,9 @@ impl Egress {
         self
     }
 
-    /// Answers requests with this function and sends none, for the tests of tools. Everything else
-    /// is as in a real request: rights, secrets, limits, redaction. Where it returns `None`, the
-    /// tool is told that the server cannot be reached.
+    /// Answers requests with this function instead of sending them, for the tests of tools. Rights,
+    /// secrets, limits and redaction work as in a real request. If the function returns `None`, the
+    /// tool gets the error for a server that cannot be reached.
     #[must_use]
     pub fn with_answers(
         mut self,
@@ -135,15 +135,15 @@ impl Egress {
         self
     }
 
-    /// Trusts these certificate authorities, and no others.
+    /// Trusts these certificate authorities and no others.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
         let way = Way::new(self.way().proxy, roots);
         Self { way: Arc::new(RwLock::new(way)), ..self }
     }
 
-    /// Sends all requests through this proxy. Host names are resolved here, and the proxy is asked
-    /// for an address that was checked.
+    /// Sends all requests through this proxy. Host names are resolved on this host, and the proxy
+    /// is asked for an address that was checked.
     #[must_use]
     pub fn with_proxy(self, proxy: Proxy) -> Self {
         let mut way = self.way();
@@ -151,16 +151,16 @@ impl Egress {
         Self { way: Arc::new(RwLock::new(way)), ..self }
     }
 
-    /// Sends the requests of this egress and of its clones through this proxy from now on, or
-    /// directly, and trusts these certificate authorities and no others. Requests that were begun
-    /// end as they began.
+    /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
+    /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
     pub fn replace(&self, proxy: Option<Proxy>, roots: Roots) {
         *self.way.write() = Way::new(proxy, roots);
     }
 
-    /// Calls this when a request without a proxy gets no connection, for a hint to the operator:
-    /// its name is not resolved, no server answers there in time, or TLS fails. The error that the
-    /// tool gets stays the same. It runs on a thread of requests and must not block.
+    /// Sets a callback for requests without a proxy that get no connection, as a hint to the
+    /// operator. It is called when a name is not resolved, no server answers in time, or TLS fails.
+    /// The error that the tool gets stays the same. The callback runs on an egress thread and must
+    /// not block.
     #[must_use]
     pub fn on_no_connection(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_no_connection = Some(Arc::new(told));
@@ -178,13 +178,13 @@ impl Egress {
         self
     }
 
-    /// Sends a request and reads the head of the response. The body has what is left of the time.
+    /// Sends a request and reads the head of the response. The body has the rest of the time.
     ///
     /// # Errors
     /// [`SendError`].
     ///
     /// # Cancel safety
-    /// Dropped, it ends the connection, as dropping the body does.
+    /// Dropping the future or the body closes the connection.
     pub(crate) async fn open(
         &self,
         admitted: Admitted,
@@ -196,10 +196,10 @@ impl Egress {
         self.begin(admitted, budget, outgoing, secrets, deadline)?.head().await
     }
 
-    /// Sends a request, which goes on by itself on the threads of requests.
+    /// Starts a request, which continues on the egress threads.
     ///
     /// # Errors
-    /// [`SendError`], for what is known before it is sent.
+    /// [`SendError`] for problems that are known before the request is sent.
     pub(crate) fn begin(
         &self,
         admitted: Admitted,
@@ -227,7 +227,7 @@ impl Egress {
         let mut request = outgoing.into_request(&credentials)?;
         let asks_for_part = request.headers().contains_key(RANGE);
         if redactor.is_some() {
-            // What comes back is searched for secrets. In compressed bytes none would be found.
+            // The response is searched for secrets, which cannot be found in compressed bytes.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
@@ -247,12 +247,12 @@ impl Egress {
         Ok(Begun(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
     }
 
-    /// On the threads of requests, before the deadline.
+    /// Runs on the egress threads, under the deadline.
     async fn go(self, sending: Sending, terms: Terms) -> Result<Response<Body>, SendError> {
         let Sending { screening, method, target, private, times, request } = sending;
         if let Some(screening) = screening {
-            // A tool that tries out what a secret is learns one thing of it in a call: also with
-            // requests at the same time.
+            // Scans the requests of a call one after the other, so that a tool that guesses a
+            // secret gets at most one hit per call, even with concurrent requests.
             let _turn = terms.budget.screening().await?;
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
         }
@@ -287,7 +287,7 @@ impl Egress {
         let deadline = terms.deadline;
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
             let _slot = slot;
-            // How it ended is the response's to say.
+            // The response reports errors of the connection.
             let _ = timeout_at(deadline.into(), connection).await;
         }));
         let sent =
@@ -297,11 +297,11 @@ impl Egress {
     }
 }
 
-/// A request that was sent. Dropped, it ends.
+/// A request in progress. Dropping it cancels the request.
 pub(crate) struct Begun(AbortOnDropHandle<Result<Result<Response<Body>, SendError>, Elapsed>>);
 
 impl Begun {
-    /// The head of the response. The body has what is left of the time.
+    /// Waits for the head of the response. The body has the rest of the time.
     pub(crate) async fn head(self) -> Result<Response<Body>, SendError> {
         match resumed(self.0.await) {
             Some(Ok(answered)) => answered,
@@ -310,7 +310,7 @@ impl Begun {
         }
     }
 
-    /// The whole response.
+    /// Waits for the whole response.
     pub(crate) async fn whole(self) -> Result<Incoming, SendError> {
         let (head, body) = self.head().await?.into_parts();
         let headers = head
@@ -322,18 +322,18 @@ impl Begun {
     }
 }
 
-/// What a request has to do with secrets.
+/// Secrets that concern a request.
 #[derive(Default)]
 pub(crate) struct Secrets {
-    /// Those that the host puts into it.
+    /// Secrets that the host adds to the request.
     pub(crate) credentials: Vec<Credential>,
-    /// What does not come back. Where there is none, it is what the host puts in.
+    /// Removes secrets from the response. `None`: a redactor for the credentials is made.
     pub(crate) redactor: Option<Redactor>,
-    /// What does not leave by the tool's own words.
+    /// The outbound scan of the tool's own text.
     pub(crate) screen: Option<Screen>,
 }
 
-/// A request that is ready to leave.
+/// A request that is ready to be sent.
 struct Sending {
     screening: Option<Screening>,
     method: Method,
@@ -343,7 +343,7 @@ struct Sending {
     request: http::Request<Full<Bytes>>,
 }
 
-/// Waits for a part of a request no longer than this.
+/// Awaits one part of a request, for at most `time`.
 async fn within<T>(
     time: Option<Duration>,
     stage: Stage,
@@ -355,18 +355,19 @@ async fn within<T>(
     }
 }
 
-/// A request that the tool may make, before its body is there.
+/// A request that the tool may make. Its body may still be missing.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     method: Method,
     target: Target,
     private: Vec<IpNet>,
-    /// Bytes of its body that the call's budget was charged.
+    /// Bytes of the body that the call's budget was already charged.
     paid: u64,
 }
 
 impl Admitted {
-    /// Charges bytes of its body as they come, so that no more of it is held than may be sent.
+    /// Charges the budget for bytes of the body as they arrive, so that the host never holds more
+    /// than may be sent.
     ///
     /// # Errors
     /// [`SendError::OverBudget`].
@@ -377,7 +378,7 @@ impl Admitted {
     }
 }
 
-/// Counts a request and judges it.
+/// Counts a request against the budget and checks the rights for it.
 ///
 /// # Errors
 /// [`SendError::OverBudget`], [`SendError::Denied`].
@@ -396,7 +397,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Whether the tool may, and the private networks that this request may go to.
+/// Checks the tool's rights. Returns the private networks that this request may go to.
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
@@ -415,7 +416,7 @@ fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError
 }
 
 impl Egress {
-    /// How many connections there can be, how many there are, and how many there ever were.
+    /// Returns the limit of connections, the number that are open, and the number ever opened.
     pub(crate) fn counts(&self) -> (usize, usize, u64) {
         self.connections.counts()
     }

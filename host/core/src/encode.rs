@@ -1,7 +1,8 @@
 //! Encodes results as the text that a model reads.
 //!
-//! In: a result. Out: text, or [`EncodeError`]. Source: docs/contract.md, sections 3 and 5: a
-//! string passes through unchanged, everything else is JSON; a failure is `{"error": …}`.
+//! In: a result. Out: text, or [`EncodeError`].
+//! Source: docs/contract.md, sections 3 and 5: a string stays as it is, everything else is JSON; a
+//! failure is `{"error": …}`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::json::Json;
 use crate::outcome::Output;
 use crate::policy::Failure;
 
-/// What is to be encoded.
+/// The input of an [`Encoder`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Said<'a> {
@@ -31,9 +32,9 @@ pub enum Said<'a> {
 #[error("{0}")]
 pub struct EncodeError(pub String);
 
-/// Encodes results as text for a model. A panic in it counts as an [`EncodeError`].
+/// Encodes results as text for a model. A panic of the encoder counts as an [`EncodeError`].
 pub trait Encoder: Send + Sync + 'static {
-    /// The text for the model.
+    /// Returns the text for the model.
     ///
     /// # Errors
     /// [`EncodeError`] if it cannot be encoded. The call then fails as `encoding_failed`, and the
@@ -50,8 +51,9 @@ where
     }
 }
 
-/// The default encoder: a string as it is, and everything else as JSON. A success without a value
-/// (`null`) becomes its message, a failure `{"error": message}` with the handler's `data`.
+/// The default encoder: leaves a string as it is, and encodes everything else as JSON. A success
+/// whose value is `null` becomes its message. A failure becomes `{"error": message}`, with the
+/// handler's `data`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonEncoder;
 
@@ -69,7 +71,7 @@ impl Encoder for JsonEncoder {
     }
 }
 
-/// A failure as text for a model, the same in runs, steps and views.
+/// Encodes a failure as text for a model, in the same way for runs, steps and views.
 pub(crate) fn failure_text(error: &str, data: Option<&Json>) -> String {
     to_text(&Reported { error, data })
 }
@@ -81,12 +83,12 @@ struct Reported<'a> {
     data: Option<&'a Json>,
 }
 
-/// A string without its quotes; anything else as the text it is.
+/// Returns a string without its quotes, and any other value as its JSON text.
 pub(crate) fn plain(json: &Json) -> String {
     unquoted(json).unwrap_or_else(|| json.as_str().to_owned())
 }
 
-/// The same of a value that the caller gives away: no copy.
+/// Does the same as [`plain`] without a copy.
 pub(crate) fn into_plain(json: Json) -> String {
     unquoted(&json).unwrap_or_else(|| json.into_string())
 }
@@ -99,16 +101,18 @@ fn unquoted(json: &Json) -> Option<String> {
 }
 
 fn to_text(value: &impl Serialize) -> String {
-    // Strings and checked JSON: nothing in it can fail.
+    // Cannot fail: the value contains only strings and checked JSON.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// What a model gets when even a failure could not be encoded: built here, never lost.
+/// Returns the text that a model gets if the encoder fails for a failure as well, so that no
+/// message is lost.
 pub(crate) fn fallback(failure: &Failure) -> String {
     failure_text(&failure.to_string(), None)
 }
 
-/// A run's encoder. None is [`JsonEncoder`], which cannot panic and need not copy.
+/// A run's encoder, with a panic guard. `None` is [`JsonEncoder`], which cannot panic and avoids a
+/// copy.
 #[derive(Clone, Default)]
 pub(crate) struct Fenced(Option<Arc<dyn Encoder>>);
 
@@ -121,7 +125,7 @@ impl Fenced {
         self.own(said).unwrap_or_else(|| JsonEncoder.encode(said))
     }
 
-    /// What an encoder of the embedder's own makes of it; none where there is no such encoder.
+    /// Returns the text of the embedder's encoder, or `None` if there is no such encoder.
     pub(crate) fn own(&self, said: Said<'_>) -> Option<Result<String, EncodeError>> {
         let encoder = self.0.as_ref()?;
         let encoded = caught(|| encoder.encode(said));

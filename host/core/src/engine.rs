@@ -1,9 +1,10 @@
-//! Everything that knows WebAssembly: configuration, clock, loading, cells.
+//! Loads WebAssembly components and runs their tools, on wasmtime.
 //!
-//! In: the bytes of a component, then invocations. Out: definitions, then answers. Invariants: only
-//! these modules name the engine crate; there is one pooled engine (except under strict isolation)
-//! and one on-demand engine, each built once; engines share nothing. Not here: JSON Schema, the
-//! order of events, receipts (`executor`).
+//! In: the bytes of a component, then invocations.
+//! Out: the component's definitions, then the results of calls.
+//! Invariants: only these modules name the engine crate. There is one pooled engine (except under
+//! strict isolation) and one on-demand engine, each built once. Engines share nothing.
+//! Not here: JSON Schema, the order of events, receipts (`executor`).
 
 mod allocator;
 mod apart;
@@ -110,7 +111,7 @@ pub const MAX_CELLS: u32 = 4000;
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    /// Absent under strict isolation, and where the machine does not give the address space for a
+    /// `None` under strict isolation, and where the machine does not have the address space for a
     /// pool.
     pool: Option<Allocator>,
     on_demand: Allocator,
@@ -123,13 +124,13 @@ struct Inner {
     background: tier::Background,
     flights: flights::Flights,
     turns: turns::Turns,
-    /// For what is counted by the minute or the hour; never a call's.
+    /// The clock of the quotas by the minute and by the hour; calls do not use it.
     clock: Arc<dyn Clock>,
     placement: Placement,
-    /// Panics of the host that a component may cost.
+    /// Panics of the host within an hour after which a component is quarantined; `None`: never.
     panics: Option<NonZero<u32>>,
     queue: Arc<queue::Queue>,
-    /// Components that are loaded at once: one a core, the rest waits.
+    /// Permits to load a component: one for each core. Further loads wait.
     loads: Arc<Semaphore>,
     lanes: Lanes,
     parties: habit::Parties,
@@ -360,7 +361,7 @@ impl EngineBuilder {
         let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
         let on_demand =
             Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
-        // A pool reserves much address space, which some machines do not give.
+        // A pool reserves much address space, which some machines do not have.
         let pooled = if is_strict { None } else { Allocator::pooled(self.cells) };
         let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
         let engines =
@@ -392,7 +393,7 @@ impl EngineBuilder {
 }
 
 impl Engine {
-    /// A builder with the defaults.
+    /// Returns a builder with the defaults.
     pub fn builder() -> EngineBuilder {
         EngineBuilder {
             cells: DEFAULT_CELLS,

@@ -1,6 +1,6 @@
 //! Errors of the set-up: building an engine, loading a component, defining a tool.
 //!
-//! In: failures of the set-up. Out: [`Error`], opaque, with predicates and a hint for a person.
+//! In: failures of the set-up. Out: [`Error`], opaque, with predicates and a hint.
 //! Invariants: a failed *call* is never an `Error`; the source is kept.
 
 use std::fmt;
@@ -46,10 +46,10 @@ enum Kind {
     TooCostly(Duration),
     NotGranted {
         imports: Vec<String>,
-        /// Who has to do what.
+        /// The action that allows the import, and who can take it.
         hint: String,
     },
-    /// Why, and what the component can be used as instead.
+    /// The reason, and the kind of component that would work instead.
     NoTools(String, Option<&'static str>),
     UnknownTool {
         asked: String,
@@ -193,13 +193,13 @@ impl Error {
         self
     }
 
-    /// The tool's definition is not usable.
+    /// Returns true if the tool's definition is not usable.
     #[must_use]
     pub fn is_definition(&self) -> bool {
         matches!(self.kind, Kind::BadName(_) | Kind::Definition { .. })
     }
 
-    /// The bytes are not a usable component: another format, malformed, too large.
+    /// Returns true if the bytes are not a usable component: another format, malformed, too large.
     #[must_use]
     pub fn is_component(&self) -> bool {
         matches!(
@@ -214,49 +214,51 @@ impl Error {
         )
     }
 
-    /// The component imports something that was not granted.
+    /// Returns true if the component imports something that was not granted.
     #[must_use]
     pub fn is_not_granted(&self) -> bool {
         matches!(self.kind, Kind::NotGranted { .. })
     }
 
-    /// There is no tool with that name.
+    /// Returns true if no tool has the requested name.
     #[must_use]
     pub fn is_unknown_tool(&self) -> bool {
         matches!(self.kind, Kind::UnknownTool { .. })
     }
 
-    /// The requested name that no tool has, complete. `None` for every other error.
+    /// Returns the requested name that no tool has, complete; `None` for every other error.
     #[must_use]
     pub fn unknown_tool(&self) -> Option<&str> {
         if let Kind::UnknownTool { asked, .. } = &self.kind { Some(asked) } else { None }
     }
 
-    /// A tool with that name exists already, or two calls of a run have the same id.
+    /// Returns true if a tool with that name exists already, or if two calls of a run have the same
+    /// id.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         matches!(self.kind, Kind::DuplicateTool(_) | Kind::DuplicateCall(_))
     }
 
-    /// An option of a run is out of its range.
+    /// Returns true if an option of a run is out of its range.
     #[must_use]
     pub fn is_options(&self) -> bool {
         matches!(self.kind, Kind::Options { .. })
     }
 
-    /// A granted directory cannot be opened, or must not be granted.
+    /// Returns true if a granted directory cannot be opened, or must not be granted.
     #[must_use]
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, Kind::Directory { .. })
     }
 
-    /// The tenant has used up its quota for now: see [`retry_after`](Self::retry_after).
+    /// Returns true if the tenant has used up its quota for now: see
+    /// [`retry_after`](Self::retry_after).
     #[must_use]
     pub fn is_quota(&self) -> bool {
         matches!(self.kind, Kind::Quota { .. })
     }
 
-    /// When to try again, if waiting can help.
+    /// Returns the time after which to try again, if waiting can help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind {
@@ -266,14 +268,14 @@ impl Error {
         }
     }
 
-    /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the
-    /// error's source.
+    /// Returns true if a [`WorkerProcess`](crate::WorkerProcess) started but could not load the
+    /// tools: see the error's source.
     #[must_use]
     pub fn is_worker(&self) -> bool {
         matches!(self.kind, Kind::Worker)
     }
 
-    /// The kind of the error as one word, the same in JSON and in logs.
+    /// Returns the kind of the error as one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match &self.kind {
@@ -301,8 +303,8 @@ impl Error {
         }
     }
 
-    /// Something of this machine cannot be used: the engine cannot be set up, all cells are busy,
-    /// or the cache, the sealing key or a store cannot be used.
+    /// Returns true if something of this machine cannot be used: the engine cannot be set up, all
+    /// cells are busy, or the cache, the sealing key or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         matches!(
@@ -315,7 +317,7 @@ impl Error {
         )
     }
 
-    /// What to do about it: one line without a period.
+    /// Returns advice on how to correct the error: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match &self.kind {

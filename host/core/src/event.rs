@@ -1,8 +1,8 @@
-//! The events of a call, which an observer receives while it runs.
+//! The events of a call, which an observer receives while the call runs.
 //!
 //! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
-//! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one
-//! `Completed`, also when the call was cancelled or something panicked.
+//! Invariants: for each call `Started`, then any number of `Progress`, `Log` and `Denied`, then
+//! exactly one `Completed`, even if the call was cancelled or something panicked.
 
 mod written;
 
@@ -39,24 +39,24 @@ pub enum Event {
         /// Its arguments, unchanged.
         arguments: String,
     },
-    /// The tool reports its progress.
+    /// The tool reported progress.
     #[serde(rename = "tool_progress")]
     Progress {
         /// The call.
         id: String,
-        /// Units of work done.
+        /// Units of work that are done.
         done: u64,
         /// Units of work in all, if known.
         total: Option<u64>,
         /// A line for a person.
         message: Option<String>,
     },
-    /// A line of the tool's log. It is text of a stranger: its size is limited, its content is not.
+    /// A line of the tool's log. It is untrusted text: its size is limited, its content is not.
     #[serde(rename = "tool_log")]
     Log {
         /// The call.
         id: String,
-        /// Where it was written.
+        /// The place where the line was written.
         source: LogSource,
         /// Its level.
         level: LogLevel,
@@ -69,7 +69,7 @@ pub enum Event {
     Denied {
         /// The call.
         id: String,
-        /// What was denied, and the smallest grant that would allow it.
+        /// The denied request, and the smallest grant that would allow it.
         denial: Denial,
     },
     /// The call has ended. Exactly one per call.
@@ -79,18 +79,18 @@ pub enum Event {
         id: String,
         /// The tool.
         name: String,
-        /// How it ended.
+        /// The result of the call.
         result: CallResult,
-        /// What it used.
+        /// The receipt: what the call used.
         usage: Usage,
-        /// The call whose tool made this one, if a tool did. What this call used is part of what
-        /// that one used.
+        /// The id of the call whose tool made this one, if a tool did. The usage of this call is
+        /// included in the usage of that one.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
 }
 
-/// Where a log line was written.
+/// The place where a log line was written.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -126,7 +126,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// Receives the events of calls. A closure `Fn(Event)` is one too.
+/// Receives the events of calls. A closure `Fn(Event)` is an event sink too.
 ///
 /// It is called on the thread that runs the call, so it must be quick and must not block.
 ///
@@ -155,7 +155,7 @@ pub enum LogLevel {
 /// # Ok(()) }
 /// ```
 pub trait EventSink: Send + Sync + 'static {
-    /// Receives one event. A panic in it is caught: only this event is lost.
+    /// Receives one event. If it panics, the panic is caught, and only this event is lost.
     fn emit(&self, event: Event);
 }
 
@@ -165,7 +165,7 @@ impl<F: Fn(Event) + Send + Sync + 'static> EventSink for F {
     }
 }
 
-/// An [`EventSink`] or none, without cost where there is none.
+/// An optional [`EventSink`]. Without a sink, events cost nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Option<Arc<dyn EventSink>>);
 
@@ -174,7 +174,7 @@ impl Events {
         Self(Some(sink))
     }
 
-    /// The same with one more listener, who hears first.
+    /// Returns these events with an additional sink, which receives each event first.
     pub(crate) fn and(&self, sink: impl EventSink) -> Self {
         match self.0.clone() {
             None => Self::to(Arc::new(sink)),
@@ -185,16 +185,16 @@ impl Events {
         }
     }
 
-    /// Builds and sends an event, if anybody listens.
+    /// Builds and sends an event, if there is a sink.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if let Some(sink) = &self.0 {
-            // An observer's mistake must not become the tool's failure.
+            // A panic of the sink must not become a failure of the tool.
             let _ = fenced(|| sink.emit(event()));
         }
     }
 }
 
-/// The events of one call: nothing before the first and nothing after the terminal one.
+/// The events of one call: sends nothing before the first and nothing after the terminal event.
 #[derive(Debug)]
 pub(crate) struct CallEvents {
     events: Events,
@@ -202,7 +202,7 @@ pub(crate) struct CallEvents {
     veil: Mutex<Option<Veil>>,
 }
 
-/// What every event of a running call goes through.
+/// The call redactor, which every event of a running call passes through.
 #[derive(Clone)]
 struct Veil(Arc<dyn Fn(Event) -> Event + Send + Sync>);
 
@@ -210,7 +210,7 @@ struct Veil(Arc<dyn Fn(Event) -> Event + Send + Sync>);
 enum Stage {
     /// The call waits for its turn.
     Waiting,
-    /// It runs.
+    /// The call runs.
     Open,
     Closed,
 }
@@ -220,12 +220,12 @@ impl CallEvents {
         Self { events, stage: Mutex::new(Stage::Waiting), veil: Mutex::default() }
     }
 
-    /// From now on every event of the running call is what this makes of it.
+    /// Sets the call redactor: from now on it rewrites every event of the running call.
     pub(crate) fn veil(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
         *self.veil.lock() = Some(Veil(Arc::new(veil)));
     }
 
-    /// Sends the first event, if it was not sent.
+    /// Sends the first event, if it was not sent yet.
     pub(crate) fn open(&self, started: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Waiting {
@@ -235,8 +235,8 @@ impl CallEvents {
         });
     }
 
-    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick
-    /// longer: no observer hears it.
+    /// Sends an event, but only while the call runs. A guest that was killed can still log for up
+    /// to a tick; such events are dropped.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Open {
@@ -249,7 +249,7 @@ impl CallEvents {
         });
     }
 
-    /// Sends the terminal event, after the first if the call never had its turn.
+    /// Sends the terminal event. If the call never started, sends the first event before it.
     pub(crate) fn close(&self, started: impl FnOnce() -> Event, completed: impl FnOnce() -> Event) {
         self.open(started);
         self.at_stage(|stage| {
@@ -259,7 +259,7 @@ impl CallEvents {
         });
     }
 
-    /// Under the lock, so that events of one call come one after the other.
+    /// Calls `send` under the lock, so that the events of one call are sent one after the other.
     fn at_stage(&self, send: impl FnOnce(&mut Stage)) {
         if self.events.0.is_some() {
             send(&mut self.stage.lock());

@@ -1,10 +1,10 @@
-//! One call, from a model's words to a completion.
+//! Makes one call: from a model's text to a completion.
 //!
-//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always. The pipe:
-//! resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
-//! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one
-//! terminal event per call, also when the future is dropped; under a sealer no state of a question
-//! leaves unsealed, and none comes in unopened.
+//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
+//! The stages: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
+//! Invariants: never fails and never panics; uses no registry, invents no ids; exactly one terminal
+//! event per call, even if the future is dropped; with a sealer, the state of a question never
+//! leaves unsealed, and an incoming state is opened and authenticated before it is used.
 
 mod checking;
 mod checks;
@@ -44,7 +44,7 @@ pub use tenant::Tenant;
 use terminal::Terminal;
 pub use trees::TreeRoom;
 
-/// How a call ends that its caller ended.
+/// The result of a call that its caller ended.
 const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 
 /// Makes calls. Cheap to clone.
@@ -52,28 +52,28 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// # Defaults
 /// [`Limits::default`] (in a run the run's own time, see
 /// [`Runner::with_executor`](crate::Runner::with_executor)), no observer, questions sealed with a
-/// key that the process generates and does not store. After a restart its open questions cannot be
-/// answered; nor can another process answer them. Use [`with_sealer`](Self::with_sealer) with a key
-/// that is kept, such as [`Sealer::kept_in`], where they should be.
+/// key that the process generates and does not store. After a restart, open questions cannot be
+/// answered, and another process cannot answer them either. If they should be, use
+/// [`with_sealer`](Self::with_sealer) with a key that is stored, such as [`Sealer::kept_in`].
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
-    /// What the embedder has set.
+    /// The limits that the embedder set, if any.
     limits: Option<Limits>,
     events: Events,
     sealing: Sealing,
     tenants: Arc<HashMap<String, Tenant>>,
-    /// What narrows a call without a tenant.
+    /// The limits and the overlay of calls without a tenant.
     untenanted: Option<Tenant>,
     callable: Option<Callable>,
-    /// None: the default.
+    /// `None` means the default.
     call_depth: Option<u32>,
     check_fuel: Option<CheckFuel>,
-    /// There are other tenants than those that are defined here.
+    /// True if there are tenants that are not defined here.
     has_others: bool,
 }
 
 impl Executor {
-    /// An executor with the defaults.
+    /// Creates an executor with the defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -86,14 +86,14 @@ impl Executor {
         self
     }
 
-    /// The limits for every call.
+    /// Returns the limits for every call.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits.unwrap_or_default()
     }
 
-    /// The same for a run: without limits of the embedder's, a call's time is for the run alone to
-    /// say.
+    /// Removes the default timeout, because in a run the run sets it. Limits that the embedder set
+    /// stay.
     pub(crate) fn of_a_run(mut self) -> Self {
         self.limits.get_or_insert_with(|| Limits::default().with_timeout(Duration::MAX));
         self
@@ -102,9 +102,10 @@ impl Executor {
     /// Defines a tenant: its limits and its overlay narrow every call for it.
     ///
     /// Once any tenant is defined, a call for an unknown tenant is refused
-    /// ([`Refusal::UnknownTenant`]), because nothing would narrow it. So is a call without a tenant
-    /// ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted) allows it. If no
-    /// tenant is defined, calls for all tenants run with the executor's own limits.
+    /// ([`Refusal::UnknownTenant`]), because no limits or overlay would narrow it. So is a call
+    /// without a tenant ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted)
+    /// allows it. If no tenant is defined, calls for all tenants run with the executor's own
+    /// limits.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -133,14 +134,14 @@ impl Executor {
         self
     }
 
-    /// Allows calls without a tenant although tenants are defined, narrowed by `tenant`.
+    /// Allows calls without a tenant although tenants are defined. `tenant` narrows them.
     #[must_use]
     pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
         self.untenanted = Some(tenant);
         self
     }
 
-    /// What narrows a call of this tenant.
+    /// Returns the limits and the overlay of a tenant's calls.
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
         if found.is_none() && !self.tenants.is_empty() && stands(Defence::KnownTenants) {
@@ -157,25 +158,25 @@ impl Executor {
         self
     }
 
-    /// Seals every question: its `state` becomes a text that only this key can open, also if the
-    /// tool left no state. A call with an answer must bring that text back in time, for the same
-    /// tenant, the same tool in the same version, and the same arguments. Otherwise it is refused,
-    /// and the refusal says why. Source: docs/contract.md, section 7.
+    /// Seals every question: its `state` becomes a text that only this key can open, even if the
+    /// tool left no state. A call with an answer must contain that text, before it expires, for the
+    /// same tenant, the same tool in the same version, and the same arguments. Otherwise the call
+    /// is refused, and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealing = Sealing::Given(sealer);
         self
     }
 
-    /// Seals no question: what a tool leaves goes to the client as it is, and what comes back with
-    /// an answer goes to the tool unchecked. Only for clients that are all trusted.
+    /// Seals no question: a tool's state goes to the client as it is, and the state that comes back
+    /// with an answer goes to the tool unchecked. Use it only if all clients are trusted.
     #[must_use]
     pub fn without_sealer(mut self) -> Self {
         self.sealing = Sealing::Off;
         self
     }
 
-    /// With this observer, beside the one that it has. The new one receives each event first.
+    /// Adds an observer to the present one. The new one receives each event first.
     #[must_use]
     pub fn with_additional_events(mut self, sink: impl EventSink) -> Self {
         self.events = self.events.and(sink);
@@ -184,19 +185,20 @@ impl Executor {
 
     /// Calls this tool, and counts the call in the tool's statistics. A failed call is part of the
     /// completion. The call's name is not compared with the tool's: the handler and the completion
-    /// get the tool's name. Blank arguments count as `{}`, because that is what providers send for
-    /// a tool without parameters. To end the call early and get its completion, raise
+    /// get the tool's name. Blank arguments count as `{}`, because providers send them for a tool
+    /// without parameters. To end the call early and get its completion, raise
     /// [`abort`](CallOptions::abort) of the options.
     ///
     /// # Cancel safety
-    /// When dropped, the guest stops at its next tick, everything it held is released, and
-    /// observers get a completion with `handler_exit`, status `cancelled`.
+    /// If the future is dropped, the guest stops at its next tick, everything it held is released,
+    /// and observers get a completion with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let counting = Counting::new(tool.counters());
         counting.end(self.uncounted(tool, call, options).await)
     }
 
-    /// The same call, which the caller counts: its end may yet fail to be encoded.
+    /// Makes a call without counting it. The caller counts it, because its result may yet fail to
+    /// be encoded.
     pub(crate) async fn uncounted(
         &self,
         tool: &Tool,
@@ -250,8 +252,8 @@ impl Executor {
         terminal.close(result)
     }
 
-    /// What the caller is told: a caller that must not see the tool does not learn what it would
-    /// have taken.
+    /// Returns the refusal that the caller gets. If the caller must not see the tool, that is
+    /// `NotVisible`, so that the caller learns nothing about the tool's parameters.
     async fn told(&self, tool: &Tool, refused: NotMade, invocation: &Invocation) -> NotMade {
         match refused {
             NotMade::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
@@ -260,13 +262,13 @@ impl Executor {
         }
     }
 
-    /// The same for the end of a call that failed: perhaps before the tool could say that its
-    /// caller must not see it.
+    /// Does the same for a call that failed, because it may have failed before the tool could
+    /// refuse to be visible.
     async fn ended(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
         let is_known = match &result {
             CallResult::Outcome(_) => true,
             CallResult::Refusal(refusal) => is_of_any_tool(refusal, invocation),
-            // A caller that cancels a call knows that it runs.
+            // A caller that cancels a call knows that the tool exists.
             CallResult::ToolError(_) => invocation.abort.is_raised(),
         };
         if is_known || self.shows(tool, invocation).await {
@@ -276,13 +278,13 @@ impl Executor {
         }
     }
 
-    /// Whether the caller of a call that was refused or failed may see the tool.
+    /// Returns true if the caller of a call that was refused or failed may see the tool.
     async fn shows(&self, tool: &Tool, invocation: &Invocation) -> bool {
         if tool.always_visible() || !stands(Defence::Visibility) {
             return true;
         }
         let arguments = checks::as_they_came(invocation);
-        // In a box: it is rare, and would make every call's future larger.
+        // Boxed, because it is rare and would make the future of every call larger.
         let beside = self.beside(invocation.caller.clone());
         let shown = Box::pin(tool.is_visible_beside(&arguments, &invocation.context, beside));
         tokio::select! {
@@ -292,14 +294,13 @@ impl Executor {
         }
     }
 
-    /// The end of a call that is not made, because its caller has ended it: cancelled, with its
-    /// events.
+    /// Completes a call that is not made because its caller cancelled it. Sends its events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, _) = self.arrived(tool, call, options, None);
         Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
     }
 
-    /// The end of a call whose name no tool has, with its events.
+    /// Completes a call whose name no tool has. Sends its events.
     pub(crate) fn not_found(
         &self,
         tool: &Tool,
@@ -313,7 +314,7 @@ impl Executor {
         Terminal::open(tool, invocation).close(result)
     }
 
-    /// The call on its way, unchecked, and the refusal of a tenant that there is not.
+    /// Builds the invocation, unchecked, and returns the refusal if the tenant is unknown.
     fn arrived(
         &self,
         tool: &Tool,
@@ -336,8 +337,8 @@ impl Executor {
         }
         let overlays =
             Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
-        // The caller resolved the name, perhaps an alias, to this tool: what was checked is what
-        // runs.
+        // The caller resolved the name, perhaps an alias, to this tool. The invocation names the
+        // tool that was checked and runs.
         call.name.clone_from(&tool.definition().name);
         call.arguments = or_empty_object(call.arguments);
         let invocation = Invocation {
@@ -366,8 +367,8 @@ impl Executor {
     }
 }
 
-/// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the
-/// call had so little time that it could not get one.
+/// Returns true if a refusal reveals nothing about the called tool. `Overloaded` does reveal
+/// something if the call's time was too short to get a cell.
 fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
     match refusal {
         Refusal::Overloaded { .. } => !invocation.remaining().is_zero(),

@@ -1,4 +1,4 @@
-//! A panic in foreign code costs that code's answer, and nothing more.
+//! Panic guard: catches a panic in foreign code, so that only the answer of that code is lost.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,27 +14,29 @@ use tokio::task::JoinError;
 
 use crate::defence::{Defence, stands};
 
-/// What a panic left behind.
+/// The payload of a panic.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
-/// Runs `work`. None when it panics.
+/// Runs `work`. Returns `None` if it panics.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
     caught(work).map_err(dispose).ok()
 }
 
-/// Runs `work`, and hands back what its panic left behind.
+/// Runs `work`. Returns the payload if it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     if stands(Defence::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
-/// Gets rid of what a panic left behind. Where that panics again, the rest of it is never dropped.
+/// Drops the payload of a panic. If that panics too, the second payload is leaked and never
+/// dropped.
 pub(crate) fn dispose(panic: Panic) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
 }
 
-/// The words of a panic's payload, cut after [`MAX_WORDS`] characters. Disposes of the payload.
+/// Returns the text of a panic's payload, cut after [`MAX_WORDS`] characters, and disposes of the
+/// payload.
 pub(crate) fn words(panic: Panic) -> String {
     let words = text(&*panic);
     dispose(panic);
@@ -44,8 +46,8 @@ pub(crate) fn words(panic: Panic) -> String {
 /// Characters of a panic's message that are kept.
 const MAX_WORDS: usize = 2048;
 
-/// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload
-/// of unknown type, so the common types are tried one by one.
+/// Returns the payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a
+/// payload of unknown type, so the common types are tried one by one.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
     shown(panic)
         .unwrap_or_else(|| "a payload without text".to_owned())
@@ -58,7 +60,7 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
     macro_rules! shown {
         ($($kind:ty),*) => {
             $(if let Some(payload) = panic.downcast_ref::<$kind>() {
-                // An embedder's `Display` may panic too.
+                // The `Display` of an embedder's type may panic too.
                 return fenced(|| payload.to_string());
             })*
         };
@@ -77,8 +79,8 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
     None
 }
 
-/// What work on another thread came to. Its panic goes on where it is waited for. None: there is no
-/// thread left to do it.
+/// Returns the result of work on another thread. If the work panicked, the panic continues here.
+/// Returns `None` if the work was cancelled, because no thread was left to do it.
 pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
     match done.map_err(JoinError::try_into_panic) {
         Ok(done) => Some(done),
@@ -89,7 +91,7 @@ pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
 
 type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A foreign future behind a fence: while it is made, while it is polled, and when it is dropped.
+/// A future with a panic guard around its creation, each poll and its drop.
 pub(crate) struct Fenced<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
 
 impl<'a, T> Fenced<'a, T> {

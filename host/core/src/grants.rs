@@ -1,10 +1,10 @@
-//! What a tool may reach: granted by an embedder, narrowed for a tool, and by a tenant's or a
-//! call's overlay.
+//! Grants: what a tool may access. An embedder grants rights, and overlays of a tool, a tenant or a
+//! call narrow them.
 //!
-//! In: an embedder's choice, or rules in their notation. Out: [`Grants`] and [`Overlay`].
+//! In: an embedder's choice, or rules as text. Out: [`Grants`] and [`Overlay`].
 //! Invariants: the default grants nothing; an overlay only narrows; a rule that would match
 //! everything is refused.
-//! Not here: whether a request is within the rules (`rights`), how much may be used
+//! Not here: the check of a request against the rules (`rights`), and limits of usage
 //! ([`Limits`](crate::Limits)).
 
 pub(crate) mod addresses;
@@ -32,9 +32,9 @@ pub use target::{BadTarget, Host, Target};
 pub(crate) use addresses::{is_let_through, networks_of, private_networks};
 pub(crate) use path::{check as check_path, is_below};
 
-/// The tool's name for a directory of each call's own.
+/// The path under which a tool sees the call's own directory.
 pub(crate) const SCRATCH: &str = "/scratch";
-/// Its other name, by which programs look for it.
+/// A second path for the same directory, which programs expect.
 pub(crate) const TEMPORARY: &str = "/tmp";
 
 /// The quota of a directory in bytes, unless its grant sets another one.
@@ -64,8 +64,8 @@ impl Access {
         }
     }
 
-    /// The access that a rule begins with, and the rest of the rule. `missing` is the error of a
-    /// rule without a rest.
+    /// Splits a rule into its access and the rest. `missing` is the problem to report if the rule
+    /// has no rest.
     fn before<'a>(
         rule: &'a str,
         missing: &'static str,
@@ -100,15 +100,15 @@ impl fmt::Display for Access {
     }
 }
 
-/// The error for a rule or a request that cannot be read.
+/// The error for a rule or a request that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {problem}")]
 pub struct BadRule {
-    /// The text that cannot be read; a long one is shortened.
+    /// The text that cannot be parsed; a long one is shortened.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub hint: String,
 }
 
@@ -118,8 +118,8 @@ impl BadRule {
     }
 }
 
-/// What a component is granted. Pass it to [`Component::load_with`](crate::Component::load_with); a
-/// tool may use what it also declares.
+/// The grants of a component. Pass them to [`Component::load_with`](crate::Component::load_with). A
+/// tool can use those that it also declares.
 ///
 /// ```
 /// use toolcell::{Access, Directory, Grants, HttpRule, KeyRule, Method, Placed, SecretUse, Target};
@@ -145,7 +145,7 @@ pub struct Grants {
     /// Directories of the host.
     pub directories: Vec<Directory>,
     /// The quota of an empty directory `/scratch` for each call, which is removed after the call.
-    /// `None`: no such directory.
+    /// `None` means no such directory.
     pub scratch: Option<Room>,
     /// The requests that are allowed.
     pub http: Vec<HttpRule>,
@@ -156,21 +156,20 @@ pub struct Grants {
     /// Names of secrets whose values the tool can read. It can send such a value to every server
     /// that it is granted.
     pub reveal: BTreeSet<String>,
-    /// The keys of the component's store that it can use.
+    /// The keys of the component's store that the tool can use.
     pub keys: Vec<KeyRule>,
-    /// The other tools that it can call.
+    /// The other tools that the tool can call.
     pub invoke: Vec<InvokeRule>,
-    /// The name of the store: all tools of a component, and of components with the same store name,
-    /// share their keys. `None`: the component's digest, so that no other component, not even a new
+    /// The name of the store. All tools of a component, and of components with the same store name,
+    /// share their keys. `None` means the component's digest: no other component, not even a new
     /// version, can read the keys.
     pub store: Option<String>,
-    /// What single tools keep of these grants, by the tool's name. A tool that is not named keeps
-    /// everything.
+    /// The overlays of single tools, by the tool's name. A tool that is not named keeps everything.
     pub tools: BTreeMap<String, Overlay>,
 }
 
 impl Grants {
-    /// The kinds of which something is granted.
+    /// Returns the kinds of which something is granted.
     #[must_use]
     pub fn kinds(&self) -> BTreeSet<GrantKind> {
         let kinds = [
@@ -191,18 +190,18 @@ impl Grants {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Directory {
-    /// The absolute path under which the tool sees it, for instance `/data`.
+    /// The absolute path under which the tool sees the directory, for instance `/data`.
     pub name: String,
-    /// Its path on the host.
+    /// The directory's path on the host.
     pub path: PathBuf,
-    /// What the tool can do with it.
+    /// The access that the tool has.
     pub access: Access,
-    /// Its quota, which applies to write access.
+    /// The directory's quota, which applies to write access.
     pub room: Room,
 }
 
 impl Directory {
-    /// A directory with the default quota.
+    /// Creates a grant of a directory, with the default quota.
     ///
     /// # Errors
     /// [`BadRule`] if the name is not an absolute path in its shortest form.
@@ -243,26 +242,26 @@ impl Default for Room {
     }
 }
 
-/// The requests that a secret is put into, and how.
+/// The grant of a secret: the requests that the host injects it into, and the place in the request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SecretUse {
-    /// The requests that the secret can be put into. They need a grant of their own in
+    /// The requests that the secret can be injected into. They need a grant of their own in
     /// [`Grants::http`].
     pub bound_to: HttpRule,
-    /// How the host puts it into a request.
+    /// The place in the request where the host injects the secret.
     pub placed: Placed,
 }
 
 impl SecretUse {
-    /// A secret for requests within this rule.
+    /// Creates a grant of a secret for requests within this rule.
     #[must_use]
     pub fn new(bound_to: HttpRule, placed: Placed) -> Self {
         Self { bound_to, placed }
     }
 }
 
-/// How the host puts a secret into a request.
+/// The place in a request where the host injects a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Placed {
@@ -273,7 +272,7 @@ pub enum Placed {
         /// The user.
         user: String,
     },
-    /// A header of its own.
+    /// A header with the value of the secret.
     Header {
         /// The header's name.
         name: String,
@@ -288,8 +287,8 @@ pub enum Placed {
 /// Narrows the rights of a tool: for an operator, a tenant or a call.
 ///
 /// # Defaults
-/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes everything of
-/// its kind away.
+/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes away everything
+/// of its kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Overlay {
@@ -299,18 +298,18 @@ pub struct Overlay {
     pub http: Option<Vec<HttpRule>>,
     /// Names of environment variables.
     pub environment: Option<BTreeSet<String>>,
-    /// Names of secrets that may be used.
+    /// Names of secrets that the host may inject.
     pub secrets: Option<BTreeSet<String>>,
-    /// Names of secrets that may be read.
+    /// Names of secrets whose values the tool may read.
     pub reveal: Option<BTreeSet<String>>,
-    /// Keys.
+    /// Keys of the store.
     pub keys: Option<Vec<KeyRule>>,
     /// Calls of other tools.
     pub invoke: Option<Vec<InvokeRule>>,
 }
 
 impl Overlay {
-    /// An overlay that takes everything away.
+    /// Creates an overlay that takes everything away.
     #[must_use]
     pub fn nothing() -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Handlers: the code that runs for a tool.
 //!
-//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The
-//! handlers are a component's export (`wasm`), an async closure (`native`) and a plain closure
+//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`].
+//! The handlers are a component's export (`wasm`), an async closure (`native`) and a plain closure
 //! (`blocking`). A `retry`, a `breaker` and any other [`Middleware`](crate::Middleware) wrap a
 //! handler.
 
@@ -41,7 +41,7 @@ pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 pub type ValidateFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
-/// The code of a tool. The executor checks the call before, enforces the deadline, and makes the
+/// The code of a tool. The executor checks the call before it, enforces the deadline, and makes the
 /// receipt.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
@@ -56,9 +56,9 @@ pub trait Handler: Send + Sync + 'static {
     /// caller drops the call. It must release everything then.
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
 
-    /// Whether the tool is offered in the invocation's context. The arguments are those of a call,
-    /// before they are checked against the schema, or `null` for a list. [`call`](Self::call) must
-    /// check this by itself.
+    /// Returns true if the tool is offered in the invocation's context. The arguments are those of
+    /// a call, before they are checked against the schema, or `null` for a list.
+    /// [`call`](Self::call) must do this check by itself.
     ///
     /// # Defaults
     /// Yes.
@@ -69,8 +69,8 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(true))
     }
 
-    /// All faults that the handler finds in arguments that fit the schema. It is for a check
-    /// without a call: [`call`](Self::call) must check this by itself.
+    /// Returns all faults that the handler finds in arguments that fit the schema. It is used for a
+    /// check without a call: [`call`](Self::call) must do this check by itself.
     ///
     /// # Defaults
     /// No faults.
@@ -84,14 +84,14 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// The digest of the handler's code, if it has one. The answer to a question is accepted only
-    /// by the same code.
+    /// Returns the digest of the handler's code, if it has one. The answer to a question is
+    /// accepted only by the same code.
     fn digest(&self) -> Option<&str> {
         None
     }
 
-    /// Whether the tool is [`visible`](Self::visible) in every context, so that `visible` need not
-    /// be called.
+    /// Returns true if the tool is [`visible`](Self::visible) in every context, so that `visible`
+    /// need not be called.
     ///
     /// # Defaults
     /// No.
@@ -99,9 +99,9 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Whether the handler reads [`Invocation::arguments`]. If so, the parsed arguments are kept
-    /// until the call ends. Return `false` if the handler only passes on the text: a parsed tree
-    /// takes many times the memory of its text.
+    /// Returns true if the handler reads [`Invocation::arguments`]. If so, the parsed arguments are
+    /// kept until the call ends. Return `false` if the handler only passes on the text: a parsed
+    /// tree takes many times the memory of its text.
     ///
     /// # Defaults
     /// Yes.
@@ -109,9 +109,9 @@ pub trait Handler: Send + Sync + 'static {
         true
     }
 
-    /// Whether the handler watches the deadline by itself and answers with an error after it. The
-    /// executor then waits a moment longer for that error, which can say how the time was spent.
-    /// Any other handler is dropped at the deadline.
+    /// Returns true if the handler enforces the deadline by itself and answers with an error after
+    /// it. The executor then waits a moment longer for that error, which can say how the time was
+    /// spent. Any other handler is dropped at the deadline.
     ///
     /// # Defaults
     /// No.
@@ -120,24 +120,24 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// Settings of the executor that asks a tool something beside a call.
+/// Settings of the executor for a check of a tool outside of its calls.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// The tool's call that it is asked for.
+    /// The call of the tool for which the check is made, if any.
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) is_shared: bool,
-    /// Hears what the answer costs.
+    /// The observer of the fuel that the check uses.
     pub(crate) fuel: Option<CheckFuel>,
 }
 
-/// What narrows the tool's rights in this call.
+/// The overlays that narrow the tool's rights in this call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overlays {
     pub(crate) tenant: Option<Arc<Overlay>>,
     pub(crate) call: Option<Arc<Overlay>>,
 }
 
-/// Denials of one call that observers hear of: enough to see what a tool is up to.
+/// Denials of one call that are reported to observers: enough to see a pattern.
 const MAX_DENIALS: u64 = 100;
 
 /// One call, as its handler gets it.
@@ -146,20 +146,20 @@ const MAX_DENIALS: u64 = 100;
 pub struct Invocation {
     /// The call, as the caller made it.
     pub call: ToolCall,
-    /// Where the call comes from.
+    /// The context of the call.
     pub context: Arc<CallContext>,
     /// The limits of the call: the tightest of the executor's, the call's and the tool's own.
     pub limits: Limits,
-    /// When the call was made.
+    /// The time at which the call was made.
     pub started: Instant,
-    /// Raised when the caller wants the call to end.
+    /// Raised when the caller ends the call early.
     pub abort: AbortSignal,
-    /// Time between that wish and the forced end of the call.
+    /// Time between a raised `abort` and the forced end of the call.
     pub(crate) stop_grace: Duration,
-    /// The executor defines other tenants: the call's own leaves room to them.
+    /// True if the executor defines other tenants, so that the call's tenant leaves room to them.
     pub(crate) is_shared: bool,
     pub(crate) tree: Arguments,
-    /// The arguments' fingerprint, where a sealer needs it.
+    /// The arguments' fingerprint, if a sealer needs it.
     pub(crate) fingerprint: Option<[u8; 32]>,
     pub(crate) overlays: Overlays,
     /// Files that the tool can read, if it is a component.
@@ -167,37 +167,39 @@ pub struct Invocation {
     pub(crate) egress: OnceLock<Budget>,
     pub(crate) events: Arc<CallEvents>,
     pub(crate) meter: Arc<Meter>,
-    /// The tool's call that made this one.
+    /// The call of the tool that made this call, if a tool did.
     pub(crate) caller: Option<Arc<Caller>>,
-    /// What makes calls of other tools for the handler.
+    /// Makes calls of other tools for the handler.
     pub(crate) invoker: Option<Arc<dyn Invoker>>,
-    /// Calls of other tools that this call has led to, if no tool made it.
+    /// The number of calls of other tools that this call has led to. Used if no tool made this
+    /// call.
     pub(crate) led_to: Arc<AtomicU32>,
-    /// The call's span: those of its calls into the host are below it.
+    /// The call's span, the parent of the spans of its calls into the host.
     pub(crate) span: tracing::Span,
 }
 
 impl Invocation {
     /// The call's arguments as a tree: an object that fits the tool's schema. A whole number that
-    /// neither a 64-bit type nor a double holds exactly is a string with all its digits; the text
-    /// as it came is `call.arguments`. For a handler without
-    /// [`reads_arguments`](Handler::reads_arguments), the text is parsed at the first use.
+    /// neither a 64-bit type nor a double holds exactly is a string with all its digits. The
+    /// original text is in `call.arguments`. If [`reads_arguments`](Handler::reads_arguments) is
+    /// false, the text is parsed at the first use.
     #[must_use]
     pub fn arguments(&self) -> &Value {
         self.tree.read_exact(&self.call.arguments)
     }
 
-    /// The same tree, given away.
+    /// Returns the same tree as [`arguments`](Self::arguments), as an owned value.
     pub(crate) fn take_arguments(&self) -> Value {
         self.tree.take_exact(&self.call.arguments)
     }
 
-    /// The tree that was checked, in which each number is the nearest one that the tree can hold.
+    /// The tree that was checked, in which each number is the nearest one that a tree can hold.
     pub(crate) fn checked_arguments(&self) -> &Value {
         self.tree.read(&self.call.arguments)
     }
 
-    /// Bytes of text that the call came with, for as long as it waits.
+    /// Returns the bytes of the call's text: arguments, answer, state and metadata. A waiting call
+    /// holds them.
     pub(crate) fn text_bytes(&self) -> u64 {
         let resume = self.context.resume.as_ref().map_or(0, |Resume { answer, state }| {
             answer.as_str().len() + state.as_ref().map_or(0, |state| state.as_str().len())
@@ -206,21 +208,21 @@ impl Invocation {
         (self.call.arguments.len() + resume + metadata) as u64
     }
 
-    /// The deadline of the call, or `None` if it is beyond what [`Instant`] can hold.
+    /// Returns the deadline of the call, or `None` if it is beyond what [`Instant`] can hold.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.started.checked_add(self.limits.timeout)
     }
 
-    /// The time until the deadline.
+    /// Returns the time until the deadline.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.limits.timeout.saturating_sub(self.started.elapsed())
     }
 
-    /// The same call with other arguments, as JSON text, and with files that the tool can read if
-    /// it is a component. For a [`Middleware`](crate::Middleware) that replaces references in the
-    /// arguments by the paths of files. The arguments are not checked again.
+    /// Returns the same call with other arguments, as JSON text, and with files that the tool can
+    /// read if it is a component. It is meant for a [`Middleware`](crate::Middleware) that replaces
+    /// references in the arguments by the paths of files. The arguments are not checked again.
     #[must_use]
     pub fn with_files(&self, arguments: impl Into<String>, files: CallFiles) -> Self {
         let ToolCall { id, name, .. } = &self.call;
@@ -241,8 +243,8 @@ impl Invocation {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }
 
-    /// Tells observers that the tool asked for what it may not have. It may ask often: of what is
-    /// over the bound they hear that there is more.
+    /// Reports a denied request to observers. After [`MAX_DENIALS`], a single note says that there
+    /// are more.
     pub(crate) fn denied(&self, denial: &Denial) {
         match self.meter.denials.fetch_add(1, Ordering::Relaxed) {
             ..MAX_DENIALS => self
@@ -256,15 +258,15 @@ impl Invocation {
         }
     }
 
-    /// Tells observers that a request of the tool's looks as if it carried a secret of a well-known
-    /// kind. At most a few times per request, and so outside of the limit that the tool could use
-    /// up before.
+    /// Reports to observers that a request of the tool looks as if it carried a secret of a
+    /// well-known kind. It happens only a few times for each request, so it does not count against
+    /// the log limit, which the tool could use up before.
     pub(crate) fn seems_to_carry(&self, kind: &str) {
         self.noted(LogLevel::Warn, format!("a request of the tool seems to carry {kind}"));
     }
 
-    /// Tells observers something that the host has to say about the call. Outside of the limit that
-    /// the tool could use up.
+    /// Sends observers a log line of the host about the call. It does not count against the log
+    /// limit, which the tool could use up.
     pub(crate) fn noted(&self, level: LogLevel, message: String) {
         self.events.emit(|| Event::Log {
             id: self.call.id.clone(),
@@ -274,12 +276,12 @@ impl Invocation {
         });
     }
 
-    /// What the requests of this call may use together, all attempts at it included.
+    /// Returns the budget of the requests of this call, shared by all attempts at it.
     pub(crate) fn egress_budget(&self) -> Budget {
         self.egress.get_or_init(|| Budget::of(self.context.tenant.as_deref())).clone()
     }
 
-    /// Tells observers that the call really starts: it has a cell, or needs none.
+    /// Reports to observers that the call starts: it has a cell, or does not need one.
     pub(crate) fn open(&self) {
         self.events.open(|| self.started_event());
     }
@@ -289,7 +291,8 @@ impl Invocation {
         Event::Started { id, name, arguments }
     }
 
-    /// An invocation outside of any call: no observer hears of it and no caller sees its receipt.
+    /// Creates an invocation outside of any call: observers get no events of it, and no caller sees
+    /// its receipt.
     pub(crate) fn aside(
         call: ToolCall,
         arguments: Value,
@@ -318,8 +321,9 @@ impl Invocation {
         }
     }
 
-    /// An attempt at the call, after this many have failed: with the call's budget, observer and
-    /// receipt, and its deadline or this much time from now, whichever is sooner.
+    /// Returns an attempt at the call, after `failed` attempts have failed. It shares the call's
+    /// budget, observer and receipt. Its deadline is the call's, or `time` from now if that is
+    /// sooner.
     pub(crate) fn attempt_after(&self, failed: u32, time: Option<Duration>) -> Self {
         let (started, timeout) = match time {
             Some(time) => (Instant::now(), time.min(self.remaining())),
@@ -357,8 +361,8 @@ mod tests {
     use super::*;
     use crate::rights::Layer;
 
-    /// Denials and the log have bounds of their own: seen to fail with the rest of the denials
-    /// counted as lost log.
+    /// Denials beyond the bound are reported once, and do not count as lost log.
+    /// Fails without: the separate bound of denials.
     #[test]
     fn of_many_denials_the_rest_is_told_in_one_word() {
         let heard = Arc::new(Mutex::new(Vec::new()));

@@ -1,9 +1,9 @@
-//! One JSON value as text, known to be valid and not nested too deep.
+//! A JSON value as text that is known to be valid and not nested too deep.
 //!
 //! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says
-//! where it breaks.
+//! where the text is invalid.
 //! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels and [`MAX_NODES`]
-//! values, unless an embedder made it from a tree; its text is what its maker wrote.
+//! values, unless an embedder made it from a tree; the text is kept as it was written.
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
 pub(crate) mod canonical;
@@ -20,16 +20,16 @@ use serde_json::value::RawValue;
 pub(crate) use exact::{exact, fits, scalars};
 pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
-/// How many arrays and objects may stand inside each other. The parser's own recursion bound:
-/// deeper text is refused before it can exhaust a stack.
+/// The maximum nesting depth of arrays and objects. It is the parser's own recursion limit: deeper
+/// text is refused before it can exhaust a stack.
 pub const MAX_DEPTH: usize = 127;
 
-/// Values that one JSON text may hold: every object, array, string, number, boolean and null counts
-/// as one. A tree takes up to 700 bytes for an object with one member, so the tree of the worst
-/// text takes some 35 MB.
+/// The maximum number of values in one JSON text: every object, array, string, number, boolean and
+/// null counts as one. A tree takes up to 700 bytes for an object with one member, so the largest
+/// tree takes some 35 MB.
 pub const MAX_NODES: usize = 100_000;
 
-/// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
+/// One JSON value (RFC 8259). It is kept as text, not as a tree, so it is cheap to pass on.
 ///
 /// # Shape
 /// As JSON: the value itself, as its author wrote it.
@@ -40,11 +40,11 @@ impl Json {
     /// Checks `text` and keeps it.
     ///
     /// # Errors
-    /// [`JsonFault`] when the text is not one JSON value, nests deeper than [`MAX_DEPTH`] or holds
-    /// more than [`MAX_NODES`].
+    /// [`JsonFault`] if the text is not one JSON value, is nested deeper than [`MAX_DEPTH`], or
+    /// holds more than [`MAX_NODES`] values.
     pub fn parse(text: String) -> Result<Self, JsonFault> {
-        // The parser that keeps text lets through what no tree can hold; this one means what the
-        // checks will see.
+        // The parser of raw values accepts text that no tree can hold. This check agrees with the
+        // later checks of the tree.
         check(&text)?;
         RawValue::from_string(text).map(Self).map_err(|error| JsonFault::syntax(&error))
     }
@@ -57,7 +57,7 @@ impl Json {
         check(text)
     }
 
-    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. Faster than
+    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. This is faster than
     /// [`parse`](Self::parse) and [`to_value`](Self::to_value).
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Json {
         self.0.get()
     }
 
-    /// The text, given away.
+    /// The text as an owned string.
     #[must_use]
     pub fn into_string(self) -> String {
         Box::<str>::from(self.0).into_string()
@@ -88,8 +88,8 @@ impl Json {
     /// [`to_exact_value`](Self::to_exact_value).
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // Only what an embedder made from a tree of its own can fail here: by its depth, or a
-        // member that the parser reserves.
+        // This can fail only for a value that an embedder made from a tree: because of its depth,
+        // or because of a member name that the parser reserves.
         parse_measured(self.as_str()).unwrap_or(Value::Null)
     }
 
@@ -102,15 +102,15 @@ impl Json {
 }
 
 impl Json {
-    /// Checks the depth and the number of values of what an embedder made from a tree of its own.
+    /// Checks the depth and the number of values of a `Json` that an embedder made from a tree.
     pub(crate) fn check_size(&self) -> Result<(), JsonFault> {
         measure(self.as_str(), MAX_DEPTH).map(drop)
     }
 }
 
 impl From<Value> for Json {
-    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] or holds more than
-    /// [`MAX_NODES`] values is noticed where it is used: a handler's answer with it is an
+    /// Keeps the tree as text. A tree that is nested deeper than [`MAX_DEPTH`] or holds more than
+    /// [`MAX_NODES`] values is refused later, where it is used: a handler's answer with it is an
     /// `invalid_return`.
     fn from(value: Value) -> Self {
         serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
@@ -130,7 +130,7 @@ impl fmt::Display for Json {
 }
 
 impl PartialEq for Json {
-    /// Equal as values: spacing and the order of an object's members do not matter.
+    /// Compares values: spacing and the order of an object's members do not matter.
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str() || self.to_value() == other.to_value()
     }
@@ -150,15 +150,15 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A member that is there: `null` is a value, and not the same as none.
+/// Reads a member that is present: `null` is a value, and differs from an absent member.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }
 
-/// Whether a tree is nested deeper than [`MAX_DEPTH`]. Without recursion: such a tree is no text
-/// yet, and to write it could exhaust the stack.
+/// Returns true if a tree is nested deeper than [`MAX_DEPTH`]. Does not recurse: such a tree could
+/// exhaust the stack if it were written as text.
 pub(crate) fn is_too_deep(tree: &Value) -> bool {
     let mut open = vec![(tree, 0)];
     while let Some((value, outside)) = open.pop() {
@@ -173,7 +173,7 @@ pub(crate) fn is_too_deep(tree: &Value) -> bool {
     false
 }
 
-/// A member that a value of this kind must have.
+/// Returns a member that is required, or an error if it is absent.
 pub(crate) fn needed<T, E: serde::de::Error>(
     member: Option<T>,
     name: &'static str,
@@ -181,23 +181,24 @@ pub(crate) fn needed<T, E: serde::de::Error>(
     member.ok_or_else(|| E::missing_field(name))
 }
 
-/// Arguments as JSON text. Blank text is `{}`: providers send it for a tool without parameters.
+/// Returns arguments as JSON text. Blank text becomes `{}`: providers send it for a tool without
+/// parameters.
 pub(crate) fn or_empty_object(text: String) -> String {
     if text.trim().is_empty() { "{}".to_owned() } else { text }
 }
 
-/// Why a text is not usable as JSON.
+/// The reason why a text is not usable as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonFault {
     /// Not one JSON value.
     #[error("not valid JSON: {message}")]
     Syntax {
-        /// The parser's words, with line and column.
+        /// The parser's message, with line and column.
         message: String,
-        /// The line, from 1; 0 if the parser names none.
+        /// The line, from 1; 0 if the parser does not name it.
         line: usize,
-        /// The column, from 1; 0 if the parser names none.
+        /// The column, from 1; 0 if the parser does not name it.
         column: usize,
     },
     /// Nested deeper than this many levels, [`MAX_DEPTH`] or fewer.
@@ -209,8 +210,8 @@ pub enum JsonFault {
 }
 
 impl JsonFault {
-    /// The parser's words, but for a word of its own code: a text that begins like `null` and goes
-    /// on otherwise.
+    /// Keeps the parser's message, except for a term of its own code, which it uses for a text that
+    /// begins like `null` but continues differently.
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
         let message = error.to_string().replace("expected ident", "expected a value");
         Self::Syntax { message, line: error.line(), column: error.column() }
@@ -223,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts that are no JSON value, or that two parsers could read as different ones.
+    /// Texts that are not valid JSON, or that two parsers could read differently.
     pub(super) const AMBIGUOUS_OR_INVALID: [&str; 9] = [
         r#"{"$serde_json::private::RawValue":"42"}"#,
         r#"{"x":"\ud800"}"#,

@@ -1,10 +1,10 @@
-//! The stored keys of components: values with a time to live and a version, within a quota.
+//! Key-value storage for components: values with a time to live and a version, within a quota.
 //!
 //! In: a namespace, a key, a value. Out: [`KeyStore`], implemented by [`SqliteStore`].
 //! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another
 //! component or tenant; an acknowledged write is durable; a write beyond the quota is refused and
-//! changes nothing. Not here: whether a tool may use a key (`rights`), and how much of what it read
-//! a call may hold.
+//! changes nothing. Not here: permission to use a key (`rights`), and the limit on read data that a
+//! call may hold.
 
 mod namespace;
 mod sqlite;
@@ -14,9 +14,9 @@ use std::time::Duration;
 pub use namespace::Namespace;
 pub use sqlite::SqliteStore;
 
-/// The longest key, in bytes: enough for a path or a digest.
+/// Bytes. The longest key: enough for a path or a digest.
 pub const MAX_KEY: usize = 1024;
-/// The most keys on a page of a list: with the longest keys, 1 MiB.
+/// Most keys on a page of a list: with the longest keys, 1 MiB.
 pub const MAX_KEYS_LISTED: usize = 1000;
 /// Bytes of all keys and values of a namespace.
 pub const DEFAULT_STORE_BYTES: u64 = 16 << 20;
@@ -25,7 +25,7 @@ pub const DEFAULT_STORE_KEYS: u64 = 10_000;
 /// Bytes of one value. Host and guest hold a whole value in memory.
 pub const DEFAULT_VALUE_BYTES: u64 = 1 << 20;
 
-/// How much a namespace can hold.
+/// The capacity of a namespace.
 ///
 /// # Defaults
 /// [`DEFAULT_STORE_BYTES`], [`DEFAULT_STORE_KEYS`], [`DEFAULT_VALUE_BYTES`].
@@ -45,7 +45,7 @@ impl Default for Quota {
     }
 }
 
-/// A stored value.
+/// A stored value with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
@@ -65,7 +65,7 @@ pub struct Page {
     pub cursor: Option<String>,
 }
 
-/// Why an operation of a store failed.
+/// The reason why an operation of a store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The key, the prefix or the cursor is not valid.
@@ -89,7 +89,7 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-/// A store of keys and values for tools. Implement it to use another database.
+/// A key-value store for tools. Implement it to use another database.
 ///
 /// All methods block, possibly on a disk: do not call them on an async thread. Each is one atomic,
 /// isolated transaction.
@@ -100,14 +100,14 @@ pub enum StoreError {
 /// may not have been done. Methods that write can also fail with [`StoreError::OverQuota`] and
 /// [`StoreError::Full`].
 pub trait KeyStore: Send + Sync + 'static {
-    /// The value of a key, or `None` if there is no such key.
+    /// Returns the value of a key, or `None` if the key does not exist.
     ///
     /// # Errors
     /// As above.
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError>;
 
-    /// Stores a value, for ever or for the time `ttl`, and replaces an earlier one. Returns its
-    /// version.
+    /// Stores a value without expiry or for the time `ttl`, and replaces an earlier one. Returns
+    /// its version.
     ///
     /// # Errors
     /// As above.
@@ -119,7 +119,7 @@ pub trait KeyStore: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Result<u64, StoreError>;
 
-    /// Removes a key. Returns whether it existed.
+    /// Removes a key. Returns true if it existed.
     ///
     /// # Errors
     /// As above.
@@ -139,11 +139,12 @@ pub trait KeyStore: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// One page of the keys that begin with `prefix`: the first page, or the page at `cursor`. It
-    /// has at most `most` keys; `most` is raised to one and lowered to [`MAX_KEYS_LISTED`].
+    /// Returns one page of the keys that begin with `prefix`: the first page, or the page at
+    /// `cursor`. The page has at most `most` keys; `most` is raised to one and lowered to
+    /// [`MAX_KEYS_LISTED`].
     ///
-    /// A key that exists while all pages are read is on exactly one of them, whatever is written
-    /// meanwhile.
+    /// A key that exists while all pages are read is on exactly one of them, whatever is written in
+    /// the meantime.
     ///
     /// # Errors
     /// As above.

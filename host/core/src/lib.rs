@@ -1,6 +1,6 @@
-//! Runs the tools of AI agents safely: a tool is a WebAssembly component written by a stranger, and
-//! each call runs in its own *cell*, a fresh store with fuel, a deadline, a memory bound, and only
-//! the rights that were granted.
+//! Runs the tools of AI agents in sandboxes: a tool is an untrusted WebAssembly component, and each
+//! call runs in its own *cell*, a fresh store with fuel, a deadline, a memory bound, and only the
+//! rights that were granted.
 //!
 //! ```text
 //! ToolCall → resolve → validate → admit → cell → guest → outcome → Completion
@@ -23,10 +23,10 @@
 //! ```
 //!
 //! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`]
-//! and [`OnToolError`]. One turn of an agent loop: [`Stepper`]. Model providers' own formats:
-//! [`Provider`]. Questions that travel through a client that is not trusted: [`Sealer`]. Tools as
-//! closures: [`Tool::native`], and [`Tool::native_blocking`] for those that block. The crate's
-//! `examples/` show each.
+//! and [`OnToolError`]. One turn of an agent loop: [`Stepper`]. The formats of model providers:
+//! [`Provider`]. Questions that travel through an untrusted client: [`Sealer`]. Tools as closures:
+//! [`Tool::native`], and [`Tool::native_blocking`] for closures that block. The crate's `examples/`
+//! show each.
 
 // -- words: plain data
 mod call;
@@ -60,7 +60,7 @@ mod view;
 // -- time and processors
 mod clock;
 mod cores;
-// -- world: what grants lead to
+// -- world: resources that grants give access to
 mod directory;
 mod egress;
 pub mod kv;
@@ -70,7 +70,7 @@ mod shared_bytes;
 mod signals;
 mod spawn;
 mod store;
-// -- engine: the only place that knows wasm
+// -- engine: the only part that uses wasm
 mod engine;
 // -- handlers
 mod blocking;

@@ -1,8 +1,8 @@
-//! How much one call may use, over every dimension at once.
+//! Limits: how much one call may use of each resource.
 //!
-//! In: an embedder's choice, tightened per call. Out: [`Limits`].
+//! In: an embedder's choice, tightened for each call. Out: [`Limits`].
 //! Invariants: a limit is always set; an overlay can only tighten.
-//! Not here: what a tool may reach (grants).
+//! Not here: what a tool may access (grants).
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Instruction units of the engine, about one a wasm instruction.
+    /// Instruction units of the engine: about one for each wasm instruction.
     pub fuel: u64,
     /// Wall time of the call, waiting included.
     pub timeout: Duration,
     /// All memories and tables of the cell together.
     pub memory: u64,
-    /// Arguments as JSON text.
+    /// The arguments as JSON text.
     pub arguments: u64,
-    /// Everything that the handler returns, together.
+    /// Everything that the handler returns, in total.
     pub result: u64,
-    /// Log that is kept, in bytes as the tool writes them: `log`, standard output and standard
+    /// The log that is kept, in bytes as the tool writes them: `log`, standard output and standard
     /// error together.
     pub log: u64,
-    /// Calls from the guest into the host.
+    /// Calls of the guest into the host.
     pub host_calls: u64,
 }
 
@@ -114,7 +114,7 @@ impl Limits {
         self
     }
 
-    /// The smaller of the two in every dimension.
+    /// Returns the smaller limit of the two for each resource.
     #[must_use]
     pub fn tightened(self, other: &Self) -> Self {
         Self {
@@ -128,7 +128,8 @@ impl Limits {
         }
     }
 
-    /// No limit in any dimension. Start with it to set a few limits that tighten others.
+    /// Returns limits that restrict nothing. Start with them to set a few limits that tighten
+    /// others.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a run hands back: one message per call, events while it goes, and why it halted.
+//! The output of a run: one message for each call, the events, and the reason of a halt.
 //!
 //! In: settled calls. Out: [`Message`], [`RunEvent`], [`Halted`].
 //! Source: docs/contract.md, section 3.
@@ -36,13 +36,13 @@ pub struct Message {
     pub content: String,
     /// The handler's line for a person.
     pub message: Option<String>,
-    /// Content beside it.
+    /// Content beside the encoded result.
     #[serde(default)]
     pub parts: Vec<Part>,
-    /// Whether the call failed, as far as the model is concerned.
+    /// True if the call failed, as far as the model is concerned.
     #[serde(default)]
     pub is_error: bool,
-    /// Whether the handler said that the model's turn can end after this.
+    /// True if the handler said that the model's turn can end after this.
     #[serde(default)]
     pub end_turn: bool,
     /// Free metadata of the tool's definition.
@@ -51,7 +51,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message with this content and nothing beside it.
+    /// Creates a message with this content and no other fields.
     pub fn new(
         tool_call_id: impl Into<String>,
         name: impl Into<String>,
@@ -69,14 +69,14 @@ impl Message {
         }
     }
 
-    /// The same, of a call that failed.
+    /// Marks the message as that of a call that failed.
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;
         self
     }
 
-    /// With one more piece of content.
+    /// Adds a piece of content.
     #[must_use]
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
@@ -110,9 +110,9 @@ impl Serialize for Message {
     }
 }
 
-/// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and
-/// `Call(Log)`, `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`. If the run
-/// halted, `Halted` is its last event.
+/// One event of a run. For each call, in this order: `Call(Started)`, any number of
+/// `Call(Progress)` and `Call(Log)`, `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and
+/// `Halt`. If the run halted, `Halted` is its last event.
 ///
 /// # Shape
 /// As JSON: the event itself; its `type` tells which. `Halted` is `{"type": "run_halted", "halt":
@@ -121,11 +121,11 @@ impl Serialize for Message {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// What an observer of the one call sees.
+    /// An event of a call, as an observer of that call gets it.
     Call(Event),
     /// The settled end of a call.
     Settled {
-        /// How it ended.
+        /// The way in which the call ended.
         #[serde(flatten)]
         settled: Settled,
         /// The call's message, the same as in [`RunOutcome`](crate::RunOutcome). Not part of the
@@ -136,7 +136,7 @@ pub enum RunEvent {
     /// The run halted. Emitted once, after the events of every call.
     #[serde(serialize_with = "run_halted")]
     Halted(Halted),
-    /// The run could not start: the only event then.
+    /// The run could not start. This is its only event.
     Error(RunFailure),
 }
 
@@ -155,15 +155,15 @@ fn run_halted<S: Serializer>(halted: &Halted, serializer: S) -> Result<S::Ok, S:
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type")]
 pub enum Settled {
-    /// The result, a failure that the policy let pass included, as the model gets it.
+    /// The result as the model gets it, also of a failure that the policy let pass.
     #[serde(rename = "tool_result_encoded")]
     Encoded {
         /// The call.
         id: String,
-        /// What the model gets.
+        /// The text that the model gets.
         content: String,
     },
-    /// A person is asked; the loop waits.
+    /// A person is asked, and the loop waits for the answer.
     #[serde(rename = "ask_user_requested")]
     AskUser {
         /// The call.
@@ -172,12 +172,13 @@ pub enum Settled {
         tool_name: String,
         /// The question.
         question: String,
-        /// What to offer, as the handler gave it. As JSON `null` where it gave nothing.
+        /// The options of the answer, as the handler gave them. `null` in JSON if it gave no
+        /// options.
         options: Option<Json>,
         /// JSON Schema of the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer_schema: Option<Json>,
-        /// To be brought back with the answer.
+        /// The state to send back with the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         state: Option<Json>,
     },
@@ -215,7 +216,7 @@ impl Settled {
     }
 }
 
-/// Why a run did not start.
+/// The error of a run that did not start.
 ///
 /// # Shape
 /// As JSON: `{"type": "error", "reason", "message", "hint"}`.
@@ -233,7 +234,8 @@ impl Serialize for RunFailure {
     }
 }
 
-/// Why the loop is not to go on, from the halting call that is earliest in the run's input.
+/// The reason for which the loop has to stop, from the halting call that is earliest in the run's
+/// input.
 ///
 /// # Shape
 /// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id",
@@ -249,11 +251,11 @@ pub enum Halted {
         question: String,
         /// The call that waits.
         tool_call_id: String,
-        /// What to offer, as the handler gave it.
+        /// The options of the answer, as the handler gave them.
         options: Option<Json>,
         /// JSON Schema of the answer.
         answer_schema: Option<Json>,
-        /// To be brought back with the answer.
+        /// The state to send back with the answer.
         state: Option<Json>,
     },
     /// A handler halted.
@@ -265,11 +267,11 @@ pub enum Halted {
         /// Its result.
         result: Json,
     },
-    /// A failure, under a policy that halts.
+    /// A call failed, under a policy that halts.
     ToolError {
         /// The call.
         tool_call_id: String,
-        /// What the policy function died of, if it did.
+        /// The panic message of the policy function, if it panicked.
         exception: Option<String>,
     },
 }
@@ -285,7 +287,7 @@ impl Halted {
         }
     }
 
-    /// A person is asked this by the call of this id.
+    /// Creates the halt of a call that asks a question.
     pub(crate) fn by(question: Question, tool_call_id: String) -> Self {
         let Question { question, options, answer_schema, state } = question;
         Self::AskUser { question, tool_call_id, options, answer_schema, state }

@@ -1,7 +1,7 @@
 //! Code that runs around a tool's handler.
 //!
 //! In: a handler and a [`Middleware`]. Out: a handler whose calls go through the middleware.
-//! Invariants: only calls go through it; everything else is passed on to the handler.
+//! Invariants: only calls go through it; all other methods are passed on to the handler.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, Visible
 /// the handler's result.
 ///
 /// [`Tool::with_middleware`](crate::Tool::with_middleware) adds one. The checks of the call run
-/// before it, and the deadline includes it. Whether the tool is visible, and its own check of
-/// arguments, are still asked of the handler.
+/// before it, and the deadline includes it. The tool's visibility and its own check of arguments
+/// bypass it and go to the handler.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -55,7 +55,7 @@ pub trait Middleware: Send + Sync + 'static {
     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a>;
 }
 
-/// A handler within a middleware.
+/// A handler inside a middleware.
 pub(crate) struct Layered<M> {
     pub(crate) middleware: M,
     pub(crate) inner: Arc<dyn Handler>,
@@ -102,7 +102,7 @@ mod tests {
     use crate::outcome::Outcome;
     use crate::refusal::Fault;
 
-    /// None of its methods answers what the trait's own does.
+    /// Every method differs from the trait's default.
     struct Inner;
 
     impl Handler for Inner {

@@ -1,28 +1,32 @@
-//! Similar names: the nearest known name, for hints, and names that can be mistaken for each other.
+//! Finds similar names: the nearest known name, for hints, and names that can be mistaken for each
+//! other.
 //!
-//! Pure: same input, same answer.
+//! Invariants: pure; the same input gives the same answer.
 
 use std::collections::HashMap;
 
-/// How many edits still count as a slip of the hand: a third of the name, at least one.
+/// Returns the number of edits that still count as a typing error: a third of the name's
+/// characters, at least one.
 fn tolerance(name: &str) -> usize {
     (name.chars().count() / 3).max(1)
 }
 
-/// Bytes of a name that anybody could have mistyped: the comparison takes their product.
+/// Bytes. A longer name gets no suggestion, because the comparison takes the product of both
+/// lengths.
 const LONGEST: usize = 64;
-/// Candidates that are looked at.
+/// The maximum number of candidates that are compared.
 const CANDIDATES: usize = 256;
 
-/// What separates a name from the namespace that models write before it: `functions.add`,
+/// The separators between a namespace that models write and the name: `functions.add`,
 /// `default_api:add`, `mcp__calc__add`.
 const SEPARATORS: [&str; 4] = [".", ":", "/", "__"];
-/// What begins a mark of a model's own format, which some models write after a name:
+/// The start of a mark of a model's own format, which some models write after a name:
 /// `add<|channel|>commentary`.
 const MARK: &str = "<|";
 
-/// The candidate that is most similar to `name`, or `None` if none is similar. A candidate after a
-/// namespace, or before a mark of a model's format, is the most similar one.
+/// Returns the candidate that is most similar to `name`, or `None` if none is similar. A candidate
+/// that follows a namespace, or precedes a mark of a model's format, counts as the most similar
+/// one.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.split(MARK).next().unwrap_or_default().trim();
@@ -50,7 +54,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// A name, and what stands after each of its separators, the longest first.
+/// Returns the name and the text after each of its separators, the longest first.
 fn endings(name: &str) -> Vec<&str> {
     let after = SEPARATORS.iter().flat_map(|separator| name.match_indices(separator));
     let mut endings: Vec<_> =
@@ -60,7 +64,7 @@ fn endings(name: &str) -> Vec<&str> {
     endings
 }
 
-/// A name reduced to what readers and models notice: without case and separators, and with the same
+/// Reduces a name to what readers and models notice: without case and separators, and with one
 /// letter for similar ones (`0` and `o`; `1`, `i` and `l`; `rn` and `m`; `vv` and `w`). Two names
 /// with the same outline can be mistaken for each other. Names are ASCII; the pairs are the ASCII
 /// ones in Unicode's list of confusables (UTS 39).
@@ -82,8 +86,8 @@ pub fn outline(name: &str) -> String {
     outline
 }
 
-/// The first of these names that can be mistaken for an earlier, different one, and that earlier
-/// name.
+/// Returns the first of these names that can be mistaken for an earlier, different one, with that
+/// earlier name.
 #[must_use]
 pub fn look_alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
     let mut seen = HashMap::new();
@@ -151,7 +155,7 @@ mod tests {
             ("book-table", Some("book_table")),
             ("weather", None),
             ("", None),
-            // What models write around a name.
+            // Namespaces and marks that models write around a name.
             ("functions.jq", Some("jq")),
             ("default_api:jq", Some("jq")),
             ("mcp__calc__jq", Some("jq")),

@@ -1,8 +1,8 @@
 //! An async closure as a handler, in either of two signatures.
 //!
 //! In: a closure of the embedder. Out: a [`Handler`].
-//! Invariants: the executor keeps the deadline for closures that await; one that blocks holds the
-//! thread that polls it.
+//! Invariants: the executor enforces the deadline for closures that await; one that blocks holds
+//! the thread that polls it.
 //! Not here: closures that block (`blocking`).
 
 use std::future::Future;
@@ -15,16 +15,17 @@ use crate::call::CallResult;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::outcome::Outcome;
 
-/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a
-/// future of anything that becomes an [`Outcome`]: the outcome itself, an
+/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`. It returns a
+/// future of any type that converts into an [`Outcome`]: the outcome itself, an
 /// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
-/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the
-/// message.
+/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text becomes
+/// the message.
 ///
 /// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot
 /// hold exactly is a string with all its digits.
 ///
-/// Each call runs a clone of the closure, so what it captures is `Clone`: share state by an `Arc`.
+/// Each call runs a clone of the closure, so captured values must be `Clone`: share state by an
+/// `Arc`.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a tool handler",
     label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
@@ -32,7 +33,7 @@ use crate::outcome::Outcome;
     note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
 )]
 pub trait NativeFn<Shape>: Send + Sync + 'static {
-    /// Answers.
+    /// Answers one call.
     ///
     /// # Cancel safety
     /// As [`Handler::call`].
@@ -46,7 +47,8 @@ where
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        // Called once: only then does the future of an `async move` closure borrow nothing from it.
+        // The clone is called once. Only then does the future of an `async move` closure borrow
+        // nothing from it.
         self.clone()(invocation.take_arguments()).await.into()
     }
 }
@@ -62,7 +64,7 @@ where
     }
 }
 
-/// A closure as a handler.
+/// The [`Handler`] of a closure.
 pub(crate) struct Native<F, Shape> {
     function: F,
     shape: PhantomData<fn() -> Shape>,

@@ -19,8 +19,7 @@ use crate::json::{Json, present};
 pub use part::{Media, Part, Resource, ResourceContent};
 
 /// Halt reasons that the host reserves for the agent loop. A handler that uses one gets
-/// `invalid_return`, also if it writes it in other letters or with spaces around it: `Completed`,
-/// `completed `.
+/// `invalid_return`, also in other letters or with spaces around it: `Completed`, `completed `.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
     ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
 
@@ -49,17 +48,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Success with this value.
+    /// Creates a success with this value.
     pub fn ok(value: impl Into<Json>) -> Self {
         Self::Ok(Output::new(value))
     }
 
-    /// Failure with this message.
+    /// Creates a failure with this message.
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error(HandlerError::new(message))
     }
 
-    /// The bytes of all texts and contents together. The limit of a result counts these.
+    /// Returns the bytes of all texts and contents together. The limit of a result counts these.
     #[must_use]
     pub fn size(&self) -> u64 {
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
@@ -84,7 +83,7 @@ impl Outcome {
         bytes as u64
     }
 
-    /// Looks at every part that is JSON, until one is not as it should be.
+    /// Calls `look` with the name and the value of each JSON part; stops at the first error.
     pub(crate) fn each_json<E>(
         &self,
         mut look: impl FnMut(&'static str, &Json) -> Result<(), E>,
@@ -131,15 +130,15 @@ impl From<HandlerError> for Outcome {
     }
 }
 
-/// The error's text becomes the message.
+/// The text of the error becomes the message.
 impl<T: Into<Self>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
     fn from(result: Result<T, E>) -> Self {
         result.map_or_else(|error| Self::error(error.to_string()), Into::into)
     }
 }
 
-/// The error is kept whole. [`HandlerError`] does not print, so that it cannot be reduced to its
-/// message.
+/// The error is kept whole. [`HandlerError`] does not implement `Display`, so that it cannot be
+/// reduced to its message.
 impl<T: Into<Self>> From<Result<T, HandlerError>> for Outcome {
     fn from(result: Result<T, HandlerError>) -> Self {
         result.map_or_else(Self::Error, Into::into)
@@ -158,7 +157,7 @@ pub struct Output {
     /// Content beside the value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// Whether the turn of the model can end after this.
+    /// True if the model's turn can end after this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_turn: bool,
     /// Fields of later contract versions, passed on unchanged.
@@ -167,7 +166,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// This value and nothing else.
+    /// Creates an output with this value and nothing else.
     pub fn new(value: impl Into<Json>) -> Self {
         Self {
             value: value.into(),
@@ -178,27 +177,29 @@ impl Output {
         }
     }
 
-    /// A message without a value: the value is `null`, and the model gets the message.
+    /// Creates an output with a message and no value: the value is `null`, and the model gets the
+    /// message.
     pub fn from_message(message: impl Into<String>) -> Self {
         Self::new(Json::null()).with_message(message)
     }
 
-    /// With a line for a person.
+    /// Sets the line for a person.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// With one more piece of content.
+    /// Adds one piece of content.
     #[must_use]
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// The text that a model gets where the value is `null`: the message, or no text at all beside
-    /// parts. None where the value, `null` included, is all that there is.
+    /// Returns the text that a model gets in place of a `null` value: the message, or an empty text
+    /// if there are only parts. `None` if the value is not `null`, or if there is neither a message
+    /// nor a part.
     pub(crate) fn stand_in(&self) -> Option<&str> {
         if self.value.as_str() != "null" {
             return None;
@@ -215,12 +216,12 @@ impl Output {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HandlerError {
-    /// What went wrong. The model reads it.
+    /// The message of the failure. The model reads it.
     pub message: String,
     /// Details for programs, in a form that the handler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub data: Option<Json>,
-    /// Whether the same call may succeed later. Absent if that is unknown.
+    /// True if the same call may succeed later. Absent if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
     /// When to try again, in milliseconds from now.
@@ -229,19 +230,19 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// This message and nothing else.
+    /// Creates an error with this message and nothing else.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), data: None, retryable: None, retry_after_ms: None }
     }
 
-    /// With these details.
+    /// Sets the details.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.data = Some(data.into());
         self
     }
 
-    /// The same call may succeed after this time.
+    /// Marks the error as retryable after this time.
     #[must_use]
     pub fn retryable_after(mut self, wait: Duration) -> Self {
         self.retryable = Some(true);
@@ -250,8 +251,8 @@ impl HandlerError {
     }
 }
 
-/// A question to a person. The cell does not exist while the person thinks: only `state` is kept,
-/// by the caller.
+/// A question to a person. No cell exists while the person thinks: only `state` is kept, by the
+/// caller.
 ///
 /// # Shape
 /// As JSON: `{"question", "options"?, "answer_schema"?, "state"?}`.
@@ -267,34 +268,34 @@ pub struct Question {
     /// that does not fit it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer_schema: Option<Json>,
-    /// The handler gets it back with the answer. An executor with a [`Sealer`](crate::Sealer) seals
-    /// it: it becomes a JSON string that only the same key can open, and holds at most
-    /// [`MAX_STATE`](crate::MAX_STATE) bytes.
+    /// State that the handler gets back with the answer. An executor with a
+    /// [`Sealer`](crate::Sealer) seals it: it becomes a JSON string that only the same key can
+    /// open, of at most [`MAX_STATE`](crate::MAX_STATE) bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }
 
 impl Question {
-    /// This question and nothing else.
+    /// Creates a question with this text and nothing else.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), options: None, answer_schema: None, state: None }
     }
 
-    /// With these choices.
+    /// Sets the choices.
     #[must_use]
     pub fn with_options(mut self, options: impl Into<Json>) -> Self {
         self.options = Some(options.into());
         self
     }
 
-    /// With this JSON Schema of the answer.
+    /// Sets the JSON Schema of the answer.
     #[must_use]
     pub fn with_answer_schema(mut self, schema: impl Into<Json>) -> Self {
         self.answer_schema = Some(schema.into());
         self
     }
 
-    /// With this state, which the handler gets back with the answer.
+    /// Sets the state, which the handler gets back with the answer.
     #[must_use]
     pub fn with_state(mut self, state: impl Into<Json>) -> Self {
         self.state = Some(state.into());
@@ -316,7 +317,7 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// A halt for this reason with this result.
+    /// Creates a halt for this reason with this result.
     pub fn new(reason: impl Into<String>, result: impl Into<Json>) -> Self {
         Self { reason: reason.into(), result: result.into() }
     }

@@ -1,9 +1,8 @@
-//! How long a handler is waited for: until it answers, its time is over, or its caller ends the
-//! call by force.
+//! Waits for a handler until it answers, its time is over, or its caller ends the call by force.
 //!
 //! In: a handler's future. Out: its answer, or the tool error that the call ends with instead.
-//! Invariants: what a handler answers after the deadline does not count; a handler that is not
-//! waited for any more is dropped.
+//! Invariants: an outcome that comes after the deadline does not count; a handler that is no longer
+//! awaited is dropped.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,21 +14,23 @@ use crate::defence::{Defence, stands};
 use crate::handler::{Handler, Invocation};
 use crate::tool_error::{Exit, Timeout, ToolError};
 
-/// How long after the deadline a handler is waited for that keeps time by itself.
+/// The time after the deadline for a handler that watches the deadline by itself
+/// ([`Handler::keeps_time`]), so that its own error can arrive.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// What came of a handler.
+/// The result of waiting for a handler.
 pub(crate) enum Waited<T> {
-    /// It answered.
+    /// The handler answered in time.
     InTime(T),
-    /// It answered when its time was over: it had held its thread, or was not looked at before.
+    /// The handler answered after its deadline: it blocked its thread, or was not polled before.
     Late(T, Timeout),
-    /// It did not answer.
+    /// The handler did not answer; the call ends with this error.
     Not(ToolError),
 }
 
 impl Waited<CallResult> {
-    /// How the call ends. A late refusal or error is kept: it says more than that it was late.
+    /// Returns the result of the call. A late refusal or error is kept, because it says more than a
+    /// timeout.
     pub(crate) fn result(self) -> CallResult {
         match self {
             Self::Late(CallResult::Outcome(_), timeout) => {
@@ -41,7 +42,7 @@ impl Waited<CallResult> {
     }
 }
 
-/// Waits for a handler's answer.
+/// Waits for a handler's answer, its deadline or the forced end of the call.
 pub(crate) async fn wait<T>(
     handler: &dyn Handler,
     invocation: &Invocation,
@@ -51,8 +52,8 @@ pub(crate) async fn wait<T>(
     let until = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
     let until = until.filter(|_| stands(Defence::Patience));
     let mut answer = pin!(answer);
-    // When it was last polled: one that began before the deadline and came back after it was at
-    // work in between.
+    // The time of the last poll. If that poll began before the deadline and returned after it, the
+    // handler was running in between.
     let mut polled = invocation.started;
     let watched = poll_fn(|context| {
         polled = Instant::now();
@@ -64,8 +65,8 @@ pub(crate) async fn wait<T>(
         () = forced(&invocation.abort, invocation.stop_grace) => return Waited::Not(ToolError::HandlerExit(Exit::Cancelled)),
         () = reached(until) => return Waited::Not(ToolError::Timeout(blocked(invocation))),
     };
-    // One that keeps time has said what came of it in time, however late the caller's thread looks
-    // at it.
+    // The answer of a handler that keeps time counts as in time, however late the caller's thread
+    // reads it.
     match until.filter(|_| !handler.keeps_time()) {
         Some(until) if polled >= until => Waited::Late(said, blocked(invocation)),
         Some(until) if Instant::now() >= until => Waited::Late(said, running(invocation)),
@@ -73,7 +74,8 @@ pub(crate) async fn wait<T>(
     }
 }
 
-/// Ends when the caller's grace is over: from here on the call ends by force.
+/// Completes when the abort signal was raised and the grace is over: from then on the call is ended
+/// by force.
 pub(crate) async fn forced(abort: &AbortSignal, stop_grace: Duration) {
     abort.raised().await;
     if !stop_grace.is_zero() {
@@ -81,18 +83,18 @@ pub(crate) async fn forced(abort: &AbortSignal, stop_grace: Duration) {
     }
 }
 
-/// Whether the call was ended by force before it began.
+/// Returns true if the call was ended by force before it began.
 pub(crate) fn is_forced(invocation: &Invocation) -> bool {
     invocation.abort.is_raised() && invocation.stop_grace.is_zero()
 }
 
-/// The end of a handler that waited when its time was over.
+/// The timeout of a handler that was waiting when its time was over.
 pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     Timeout::Blocked { budget, used, awaited: None, stdout: None }
 }
 
-/// The end of a handler that was at work when its time was over.
+/// The timeout of a handler that was running when its time was over.
 pub(crate) fn running(invocation: &Invocation) -> Timeout {
     Timeout::Deadline {
         budget: invocation.limits.timeout,

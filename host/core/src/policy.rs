@@ -1,4 +1,4 @@
-//! What a run does about a failure.
+//! Decides what a run does after a failure.
 //!
 //! In: a failed call. Out: a [`Verdict`].
 //! Source: docs/contract.md, section 3 (`on_tool_error`).
@@ -16,7 +16,7 @@ use crate::outcome::{HandlerError, Outcome};
 use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
 
-/// A failed call: the kind says which part failed it.
+/// A failed call. The variant says which part failed it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
     /// The handler reported an error.
@@ -28,7 +28,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The failure in a result, if it is one.
+    /// Returns the failure of a result, or `None` if the result is not a failure.
     #[must_use]
     pub fn of(result: &CallResult) -> Option<Self> {
         match result {
@@ -39,20 +39,20 @@ impl Failure {
         }
     }
 
-    /// Whether the same call may succeed later. A handler's error with a `retry_after` counts as
-    /// retryable, unless it says that it is not.
+    /// Returns true if the same call may succeed later. A handler's error with a `retry_after`
+    /// counts as retryable, unless it says that it is not.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Error(error) => error.retryable.unwrap_or(error.retry_after_ms.is_some()),
             Self::ToolError(error) => match error {
-                // The machine, or what was waited for, may be less busy.
+                // The machine or the awaited resource may be less busy later.
                 ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => true,
                 ToolError::HandlerExit(Exit::Died) => true,
-                // The same instructions cost the same fuel, and end in the same way.
+                // A repetition costs the same fuel and ends in the same way.
                 ToolError::Timeout(Timeout::Fuel { .. })
                 | ToolError::HandlerExit(Exit::Called { .. })
-                // The caller does not want it any more.
+                // The caller has cancelled the call.
                 | ToolError::HandlerExit(Exit::Cancelled)
                 | ToolError::HandlerRaised(_)
                 | ToolError::InvalidReturn(_)
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// How long to wait before the same call is made again, if the failure says so.
+    /// Returns the time to wait before the same call is made again, if the failure gives one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -75,7 +75,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// All faults, in words for a model. Joined by `; ` they are the failure's text.
+    /// Returns all faults, in words for a model. Joined by `; ` they are the text of the failure.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
         match self {
@@ -86,8 +86,8 @@ impl Failure {
         }
     }
 
-    /// Returns the data that the handler returned with its message. Of a command that was ended it
-    /// is `{"stdout": …}`, what the command had printed.
+    /// Returns the data that the handler returned with its message. For a command that was ended
+    /// this is `{"stdout": …}`, the text that the command had printed.
     #[must_use]
     pub fn data(&self) -> Option<Cow<'_, Json>> {
         match self {
@@ -110,7 +110,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What happens after a failure.
+/// The decision about a failure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// The run continues, and the model gets this value instead of the failure.
@@ -119,7 +119,7 @@ pub enum Verdict {
     Halt,
 }
 
-/// A function that decides about a failure: see [`OnToolError::decide`] and
+/// A function that decides about a failure. See [`OnToolError::decide`] and
 /// [`OnToolError::decide_async`].
 #[derive(Clone)]
 pub struct Policy(pub(crate) PolicyKind);
@@ -134,7 +134,7 @@ pub(crate) type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
 pub(crate) type DecideAsync = dyn Fn(ToolCall, Failure) -> VerdictFuture + Send + Sync;
 pub(crate) type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// What a run does about failures: handlers' errors, tool errors and refusals alike.
+/// The rule for failures in a run: handlers' errors, tool errors and refusals alike.
 ///
 /// # Defaults
 /// [`Continue`](Self::Continue).
@@ -151,8 +151,8 @@ pub enum OnToolError {
 }
 
 impl OnToolError {
-    /// Decides with a function that can block. It is called once per failure, on a thread of its
-    /// own, so it sees none of the call's task-locals; the run's runtime and tracing span are
+    /// Decides with a function that may block. It is called once per failure, on a thread of its
+    /// own. It sees none of the call's task-locals, but the run's runtime and tracing span are
     /// entered there. It has as much time as the call had, counted anew. If it panics, or does not
     /// return in time, the run halts.
     pub fn decide(
@@ -161,10 +161,10 @@ impl OnToolError {
         Self::Decide(Policy(PolicyKind::Blocking(Arc::new(function))))
     }
 
-    /// An async function decides. It is called once per failure, in the call's own task, so it sees
-    /// the task-locals and the tracing span of the task that awaits the run. It must not block: it
-    /// would hold up its siblings. Time and panics count as for [`decide`](Self::decide); when its
-    /// time is over, its future is dropped.
+    /// Decides with an async function. It is called once per failure, in the call's own task, so it
+    /// sees the task-locals and the tracing span of the task that awaits the run. It must not
+    /// block: that would hold up the other calls of the run. Time and panics count as for
+    /// [`decide`](Self::decide). When its time is over, its future is dropped.
     ///
     /// ```
     /// use toolcell::{OnToolError, Verdict};

@@ -1,9 +1,9 @@
-//! Files and directories that are this user's alone: how they are made, opened and judged.
+//! Creates, opens and checks files and directories that only this user can access.
 //!
-//! In: a path. Out: what was opened or made, or an [`Unfit`] that says why it is not to be relied
-//! on.
-//! Invariants: nothing is opened through a link or waits for the other end of a pipe; what another
-//! user could have written is not read; a file has all of its content before it has its name.
+//! In: a path. Out: an opened or created file, or an [`Unfit`] with the reason why it cannot be
+//! trusted.
+//! Invariants: no open follows a link or waits for the other end of a pipe; content that another
+//! user could have written is not read; a file gets its name only after all of its content.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -18,11 +18,12 @@ use tempfile::NamedTempFile;
 use crate::defence::{Defence, stands};
 use crate::grants::Access;
 
-/// Bits of a mode that let others write, and those that let them do anything.
+/// Mode bits that let others write, and those that give others any access.
 const WRITE: u32 = 0o022;
 const ANYTHING: u32 = 0o077;
 
-/// Why something is not this user's alone, as the end of a sentence that begins with its path.
+/// The reason why a file or directory is not private, as the end of a sentence that begins with its
+/// path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
     #[error("cannot be made: {0}")]
@@ -54,7 +55,7 @@ impl From<Unfit> for io::Error {
     }
 }
 
-/// Opens a plain file, whosever it is.
+/// Opens a plain file of any owner.
 pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let is_writing = access == Access::Write;
@@ -63,7 +64,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
     if file.metadata().map_err(Unfit::Unread)?.is_file() { Ok(file) } else { Err(Unfit::NotPlain) }
 }
 
-/// What is known of a file that no other user could have read or written.
+/// Returns the metadata of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     let found = file.metadata().map_err(Unfit::Unread)?;
     if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) {
@@ -73,8 +74,8 @@ pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     }
 }
 
-/// The same of a plain file that is not opened for it: where processes lock a file, to close it
-/// gives up this process's locks.
+/// Checks a plain file without opening it, as [`alone`] does for an open one. Closing a file gives
+/// up this process's locks on it, so a file that processes lock must not be opened for the check.
 pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
     let found = fs::symlink_metadata(path).map_err(Unfit::Unopened)?;
     if found.is_symlink() {
@@ -90,7 +91,7 @@ pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
     }
 }
 
-/// Makes a directory if it is not there, and sees to it that no other user can write it.
+/// Creates a directory if it does not exist, and checks that no other user can write to it.
 pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Unfit::Unmade)?;
     let found = fs::metadata(dir).map_err(Unfit::Unread)?;
@@ -100,7 +101,7 @@ pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
     if is_ours(&found, WRITE) { Ok(()) } else { Err(Unfit::Writable) }
 }
 
-/// A file in a directory that has no name yet that anybody looks for.
+/// Creates a file in a directory under a temporary name.
 pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix("new-")
@@ -108,7 +109,7 @@ pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(dir)
 }
 
-/// Gives a whole file its name. The first file to get the name keeps it.
+/// Gives a complete file its name. The first file to get the name keeps it.
 pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
     match file.persist_noclobber(path) {
         Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
@@ -129,11 +130,11 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Replaces a file as a whole, or makes it, with its directory: only this user can read and write
-/// the new one. Readers see the old content or the new one.
+/// Replaces or creates a file as a whole, and creates its directory. Only this user can read and
+/// write the new file. Readers see either the old content or the new one.
 ///
 /// # Errors
-/// If the directory can be written by others, or the file cannot be written.
+/// If others can write to the directory, or the file cannot be written.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     directory(dir)?;
@@ -144,7 +145,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Whether it is this user's and none of these bits is set.
+/// Returns true if this user owns it and none of these mode bits is set.
 fn is_ours(found: &Metadata, bits: u32) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & bits == 0
 }
@@ -157,7 +158,7 @@ mod tests {
         result.err().map_or_else(|| "fit".to_owned(), |unfit| unfit.to_string())
     }
 
-    /// Seen to fail with each of the checks left out.
+    /// Fails without: any one of the checks.
     #[test]
     fn what_others_could_touch_is_told() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
-//! Each model provider's own format: definitions out, calls in, results out.
+//! Converts between this crate's types and the formats of model providers: definitions out, calls
+//! in, results out.
 //!
 //! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and
 //! [`ToolCall`]s.
-//! Invariants: pure; what an API cannot say is said in words or refused, and noted, never dropped.
+//! Invariants: pure; a feature that an API lacks is described in text or refused, and noted, never
+//! dropped silently.
 //! Not here: transport, keys, and fragments of a stream (`assemble`).
 //! Source: docs/contract.md, section 5; each API's public reference.
 
@@ -63,7 +65,7 @@ use place::Place;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// OpenAI, chat completions; spoken by many others too.
+    /// OpenAI, chat completions. Many other providers support it too.
     OpenAi,
     /// OpenAI, responses.
     OpenAiResponses,
@@ -71,18 +73,18 @@ pub enum Provider {
     Anthropic,
     /// Gemini, `generateContent`.
     Gemini,
-    /// Model Context Protocol, revision 2025-06-18, as its server.
+    /// Model Context Protocol, revision 2025-06-18, server side.
     Mcp,
     /// Agent–User Interaction protocol.
     AgUi,
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 6] =
         [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::AgUi];
 
-    /// The name that [`FromStr`] takes.
+    /// Returns the name that [`FromStr`] accepts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,18 +97,18 @@ impl Provider {
         }
     }
 
-    /// Definitions as this API takes them. A tool without parameters takes any object. A tool that
-    /// this API has no form for is left out, with a note, and the others stay. Gemini has no
-    /// references: a schema that refers to itself is written out inside of itself 3 times and cut
-    /// there, with a note; once, where 3 times would be too large.
+    /// Converts definitions to this API's format. A tool without parameters accepts any object. A
+    /// tool that the API cannot express is left out, with a note, and the others stay. Gemini has
+    /// no references: a recursive schema is expanded 3 times and cut there, with a note; once, if 3
+    /// times would be too large.
     ///
     /// # Shape
-    /// The list that belongs at `tools`: of a request, of the result of MCP's `tools/list`, of
-    /// AG-UI's `RunAgentInput`.
+    /// The list for `tools`: of a request, of the result of MCP's `tools/list`, of AG-UI's
+    /// `RunAgentInput`.
     ///
     /// # Errors
-    /// [`ProviderError::Inexpressible`] for the first tool, if there are tools and this API has a
-    /// form for none of them.
+    /// [`ProviderError::Inexpressible`] for the first tool, if there are tools and the API can
+    /// express none of them.
     pub fn definitions<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
@@ -118,12 +120,13 @@ impl Provider {
         }
     }
 
-    /// The same for a part of a longer list, which may be empty: never an error.
+    /// Converts one page of a longer list, as [`definitions`](Self::definitions) does. The page may
+    /// be empty; it is never an error.
     pub fn page<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> Converted {
         self.listed(definitions).0
     }
 
-    /// The list, and why the first tool that is left out has no form.
+    /// Returns the list, and the error of the first tool that is left out.
     fn listed<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
@@ -147,7 +150,7 @@ impl Provider {
         (Converted { value, notes }, first)
     }
 
-    /// One tool of a list.
+    /// Converts one tool of a list.
     fn definition(
         self,
         definition: &Definition,
@@ -189,30 +192,31 @@ impl Provider {
         }
     }
 
-    /// The tool calls in what this API sent, in their order. What is not a call of a function
-    /// (text, thoughts, what the provider runs by itself) is left out. A call in another form among
-    /// them is an error. A call that cannot be read (without a name, say, or not ended) is told
-    /// apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is,
-    /// and the executor refuses that call alone; no text at all, or blank text, means no arguments.
+    /// Reads the tool calls in a response of this API, in their order. Items that are no function
+    /// calls (text, thoughts, calls that the provider runs itself) are left out. A call in another
+    /// API's form among them is an error. A call that cannot be read (without a name or unfinished,
+    /// for instance) is returned separately and fails alone. Arguments are not validated here: text
+    /// that is not JSON is kept, and the executor refuses that call alone; empty or blank text
+    /// means no arguments.
     ///
-    /// The last call of an answer that the provider calls cut (`finish_reason: length`,
+    /// The last call of an answer that the provider reports as cut (`finish_reason: length`,
     /// `stop_reason: max_tokens`, `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, an
-    /// error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), also if its
-    /// arguments are valid: a part of them may be missing. Only the whole response says that it was
-    /// cut, so pass on that, or the one choice or candidate that you use. The pieces of a stream
-    /// are put together by an [`Assembler`](crate::Assembler); a list of them is an error.
+    /// error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), even if its
+    /// arguments are valid: a part of them may be missing. Only the whole response reports the cut,
+    /// so pass the whole response, or the one choice or candidate that you use. The pieces of a
+    /// stream are put together by an [`Assembler`](crate::Assembler); a list of them is an error.
     ///
     /// # Shape
-    /// A whole response, one choice or candidate of it, its message, or the list in it that holds
-    /// the calls; as a tree, which [`document`](Self::document) makes of its text so that one bad
-    /// call leaves the others. For MCP a `tools/call` request or its `params`; for AG-UI an
-    /// assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
-    /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
+    /// A whole response, one of its choices or candidates, its message, or the list in it that
+    /// holds the calls; as a tree. [`document`](Self::document) makes the tree from text so that
+    /// one bad call does not affect the others. For MCP a `tools/call` request or its `params`; for
+    /// AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. In APIs
+    /// whose calls may have no id, such a call gets one from its index: `toolcell-call-0`.
     ///
     /// # Errors
-    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, when
-    /// no list of calls is found in it, and when an item of this list is a call in another form.
-    /// For MCP also when its one call cannot be read.
+    /// [`ProviderError::Malformed`] if the response as a whole does not have this API's form,
+    /// contains no list of calls, or if an item of the list is a call in another form. For MCP also
+    /// if its one call cannot be read.
     pub fn calls(self, response: &Value) -> Result<Calls, ProviderError> {
         let response = Place::root(self, response);
         match self {
@@ -225,12 +229,12 @@ impl Provider {
         }
     }
 
-    /// A run's messages as this API takes them. A part that it takes no bytes of is described in
-    /// the text.
+    /// Converts a run's messages to this API's format. A part whose bytes the API does not accept
+    /// is described in the text.
     ///
     /// # Shape
-    /// A list, to be appended to the next request's `messages`, `input` or `contents`; one message
-    /// holds all results for Anthropic and Gemini. For MCP one `CallToolResult` per message, with
+    /// A list to be appended to the next request's `messages`, `input` or `contents`. For Anthropic
+    /// and Gemini, one message holds all results. For MCP one `CallToolResult` per message, with
     /// the call's id at `_meta` `toolcell/tool_call_id`.
     #[must_use]
     pub fn results(self, messages: &[Message]) -> Converted {
@@ -265,26 +269,26 @@ impl FromStr for Provider {
     }
 }
 
-/// Why there is no conversion.
+/// The reason why a conversion failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
     /// No provider has this name.
     #[error("`{asked}` is not a provider")]
     Unknown {
-        /// The name.
+        /// The unknown name.
         asked: String,
     },
-    /// An API has no form for a definition.
+    /// An API cannot express a definition.
     #[error("`{tool}` cannot be offered to {provider}: at `{pointer}`: {problem}")]
     Inexpressible {
         /// The API.
         provider: Provider,
         /// The tool.
         tool: String,
-        /// Where in its definition, as a JSON pointer.
+        /// The place in its definition, as a JSON pointer.
         pointer: String,
-        /// What is in the way.
+        /// The part that the API cannot express.
         problem: String,
     },
     /// No API sends a document of this form.
@@ -303,23 +307,23 @@ pub enum ProviderError {
     Cut {
         /// The API.
         provider: Provider,
-        /// Why, in the provider's own word: `max_tokens`, for instance.
+        /// The provider's own reason, `max_tokens` for instance.
         reason: String,
     },
-    /// What came is not what this API sends.
+    /// The document does not have this API's form.
     #[error("not as {provider} sends it: {}: expected {expected}", place(pointer))]
     Malformed {
         /// The API.
         provider: Provider,
-        /// Where, as a JSON pointer. It is empty for the whole document.
+        /// The place, as a JSON pointer. Empty for the whole document.
         pointer: String,
-        /// What would be right.
+        /// The expected form.
         expected: &'static str,
     },
 }
 
 impl ProviderError {
-    /// What to do about it, in one line.
+    /// A hint for the caller, in one line.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -341,7 +345,7 @@ impl ProviderError {
     }
 }
 
-/// A place in words.
+/// Describes a place in words.
 fn place(pointer: &str) -> String {
     if pointer.is_empty() { "the whole document".to_owned() } else { format!("at `{pointer}`") }
 }

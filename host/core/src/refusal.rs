@@ -1,9 +1,9 @@
-//! Why the host refused a call before the tool's `execute` ran.
+//! The reasons for which the host refuses a call before the tool's `execute` runs.
 //!
 //! In: the result of a check. Out: [`Refusal`], a closed set.
-//! Invariants: made by the host only; lists every fault, not only the first, so that a model can
-//! correct all of them.
-//! Not here: how arguments are judged (`schema`).
+//! Invariants: only the host makes a refusal; it lists every fault, not only the first, so that a
+//! model can correct all of them.
+//! Not here: the validation of arguments (`schema`).
 
 mod fault;
 
@@ -22,10 +22,10 @@ use crate::json::needed;
 /// The number of faults that one refusal lists; further faults are only counted. A model corrects a
 /// few at a time, and hostile arguments could otherwise make the refusal larger than themselves.
 pub const MAX_FAULTS: usize = 32;
-/// The wait that an overloaded host suggests. It is a guess.
+/// The wait that an overloaded host suggests: 250 ms. It is a guess.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
 
-/// Why the host refused a call. The tool's `execute` has not run.
+/// The reason for which the host refused a call. The tool's `execute` has not run.
 ///
 /// # Shape
 /// As JSON: `{"kind", "message", "faults"?, "secrets"?, "retry_after_ms"?}`; `kind` is what
@@ -48,13 +48,13 @@ pub enum Refusal {
     },
     /// No cell became free in time.
     Overloaded {
-        /// When to try again: a guess.
+        /// Time until the next try. It is a guess.
         retry_after: Duration,
     },
     /// The process that runs the tool is being restarted: see
     /// [`WorkerProcess`](crate::WorkerProcess).
     Restarting {
-        /// When to try again.
+        /// Time until the next try.
         retry_after: Duration,
     },
     /// The host panicked too often in calls of the tool's component. The component stays disabled
@@ -65,8 +65,8 @@ pub enum Refusal {
     /// linked now: see [`Component::load_on_demand`](crate::Component::load_on_demand). The host's
     /// log says why.
     Unavailable,
-    /// These secrets, which the tool may use, have no usable value: names in order. The host's
-    /// operator has to set them.
+    /// These secrets, which the tool may use, have no usable value; the names are in order. The
+    /// host's operator has to set them.
     UnsetSecret(Vec<String>),
     /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
@@ -79,7 +79,7 @@ pub enum Refusal {
     Resume(ResumeFault),
 }
 
-/// What is wrong with the sealed state that comes with an answer.
+/// A fault of the sealed state that comes with an answer.
 ///
 /// # Shape
 /// As JSON: the `kind` of the refusal, for example `resume_expired`.
@@ -87,8 +87,8 @@ pub enum Refusal {
 pub enum ResumeFault {
     /// The answer comes without a state.
     Missing,
-    /// The state is not one that this key sealed: it was changed, cut or made up, or another host
-    /// sealed it.
+    /// The state was not sealed by this key: it was changed, cut or made up, or another host sealed
+    /// it.
     Tampered,
     /// The state has expired.
     Expired,
@@ -113,7 +113,7 @@ impl ResumeFault {
         Self::OtherArguments,
     ];
 
-    /// The name of the fault, the same in JSON and in logs.
+    /// Returns the name of the fault, the same in JSON and in logs.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -160,12 +160,12 @@ impl fmt::Display for ResumeFault {
 }
 
 impl Refusal {
-    /// All cells are busy.
+    /// The refusal of a call for which no cell is free.
     pub(crate) fn overloaded() -> Self {
         Self::Overloaded { retry_after: RETRY_AFTER }
     }
 
-    /// The name of the refusal, the same in JSON and in logs.
+    /// Returns the name of the refusal, the same in JSON and in logs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it, in one line.
+    /// Returns what to do about the refusal, in one line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -219,7 +219,7 @@ impl Refusal {
         }
     }
 
-    /// When the same call may succeed, if that is known.
+    /// Returns the time after which the same call may succeed, if that is known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -294,7 +294,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Faults in one line, separated by `; `.
+/// Writes faults in one line, separated by `; `.
 pub(crate) fn write_faults(f: &mut fmt::Formatter<'_>, faults: &[Fault]) -> fmt::Result {
     for (index, fault) in faults.iter().enumerate() {
         if index > 0 {
@@ -326,7 +326,7 @@ impl Serialize for Refusal {
     }
 }
 
-/// A refusal as it is written, without its message, which follows from the kind.
+/// The JSON form of a refusal, without its message, which follows from the kind.
 #[derive(Deserialize)]
 struct Written {
     kind: String,
@@ -335,7 +335,7 @@ struct Written {
     retry_after_ms: Option<u64>,
 }
 
-/// Every kind of a refusal.
+/// The kinds of all refusals.
 const KINDS: [&str; 19] = [
     "invalid_arguments",
     "not_visible",

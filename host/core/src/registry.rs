@@ -1,9 +1,9 @@
 //! The tools that an embedder offers, by name.
 //!
 //! In: tools. Out: tools, definitions, calls of a tool by its name, statistics.
-//! Invariants: a name stands once; the order is that of registration; a change is seen whole or not
-//! at all, and a [`Toolbox`] keeps what it held.
-//! Not here: counting, which is the tool's own ([`Tool::statistics`]).
+//! Invariants: names are unique; tools keep the order of registration; a change is atomic, and a
+//! [`Toolbox`] is an immutable snapshot.
+//! Not here: counting of calls, which each tool does ([`Tool::statistics`]).
 //! Source: docs/contract.md, sections 4 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ use crate::names;
 use crate::statistics::{LastError, Statistics};
 use crate::tool::Tool;
 
-/// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the
-/// list.
+/// The number of tools whose visibility is checked at the same time, so that one slow check does
+/// not hold up the list.
 const ASKED_AT_ONCE: usize = 32;
 
 /// Tools by name, in the order of their registration. Cheap to clone; clones share the tools. Tools
@@ -50,7 +50,7 @@ const ASKED_AT_ONCE: usize = 32;
 #[derive(Debug, Clone, Default)]
 pub struct Registry(Arc<RwLock<Toolbox>>);
 
-/// The tools of a registry at one moment. Cheap to clone.
+/// A snapshot of the tools of a registry. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Toolbox(Arc<Tools>);
 
@@ -58,7 +58,7 @@ pub struct Toolbox(Arc<Tools>);
 #[derive(Debug, Clone, Default)]
 struct Tools {
     tools: Vec<Tool>,
-    /// By name, where each stands.
+    /// The position of each tool in `tools`, by name.
     places: BTreeMap<String, usize>,
 }
 
@@ -70,27 +70,28 @@ impl Tools {
 }
 
 impl Registry {
-    /// An empty registry.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool, after the others.
+    /// Adds a tool after the others.
     ///
     /// # Errors
-    /// [`Error::is_duplicate`] if there is a tool with this name. Use [`replace`](Self::replace) to
-    /// replace it.
+    /// [`Error::is_duplicate`] if a tool with this name is registered. Use
+    /// [`replace`](Self::replace) to replace it.
     pub fn register(&self, tool: Tool) -> Result<(), Error> {
         self.register_all([tool])
     }
 
-    /// Adds tools: all or none. For many tools this is far cheaper than one by one.
+    /// Adds all of these tools or none. For many tools this is far cheaper than one by one.
     ///
     /// # Errors
     /// [`Error::is_duplicate`] with the first name that is registered already or appears twice.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
-        // Before the lock: the iterator is the embedder's code and may look at this registry.
+        // Collected before the lock is taken: the iterator is the embedder's code and may use this
+        // registry.
         let tools: Vec<_> = tools.into_iter().collect();
         let mut toolbox = self.0.write();
         let mut names = BTreeSet::new();
@@ -110,7 +111,7 @@ impl Registry {
     }
 
     /// Replaces the tool of the same name in one step, and returns the old one. The new tool
-    /// continues its statistics. Runs that have started keep the old tool. If there is none of that
+    /// continues its statistics. Runs that have started keep the old tool. If no tool has this
     /// name, the tool is added.
     pub fn replace(&self, tool: Tool) -> Option<Tool> {
         let mut toolbox = self.0.write();
@@ -130,7 +131,7 @@ impl Registry {
         replaced
     }
 
-    /// Removes a tool. Runs that have started keep it to their end.
+    /// Removes a tool and returns it. Runs that have started keep it to their end.
     pub fn unregister(&self, name: &str) -> Option<Tool> {
         let mut toolbox = self.0.write();
         let mut changed = Tools::clone(&toolbox.0);
@@ -147,25 +148,25 @@ impl Registry {
         let _all = std::mem::take(&mut *self.0.write());
     }
 
-    /// The tools as they are now.
+    /// Returns a snapshot of the tools.
     #[must_use]
     pub fn toolbox(&self) -> Toolbox {
         self.0.read().clone()
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Tool> {
         self.toolbox().get(name).cloned()
     }
 
-    /// Whether there is a tool of this name.
+    /// Returns true if a tool of this name is registered.
     #[must_use]
     pub fn is_registered(&self, name: &str) -> bool {
         self.toolbox().get(name).is_some()
     }
 
-    /// Every definition, in the order of registration.
+    /// Returns every definition, in the order of registration.
     #[must_use]
     pub fn list(&self) -> Vec<Definition> {
         self.toolbox().tools().map(|tool| tool.definition().clone()).collect()
@@ -175,8 +176,8 @@ impl Registry {
     /// is counted.
     ///
     /// # Errors
-    /// [`Error::is_unknown_tool`] if there is no such tool: [`unknown_tool`](Error::unknown_tool)
-    /// is the name.
+    /// [`Error::is_unknown_tool`] if no tool has this name. [`unknown_tool`](Error::unknown_tool)
+    /// returns the name.
     ///
     /// # Cancel safety
     /// As [`Executor::call`].
@@ -190,9 +191,9 @@ impl Registry {
         Ok(executor.call(&tool, call, options).await)
     }
 
-    /// The tools that are offered in this context, in the order of registration. A tool with a
-    /// visibility check of its own is asked, a component in a cell of its own. If that check fails,
-    /// the tool is not offered.
+    /// Returns the tools that are offered in this context, in the order of registration. For a tool
+    /// with its own visibility check, the check is run; a component runs it in a cell of its own.
+    /// If the check fails, the tool is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -204,7 +205,7 @@ impl Registry {
         stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// Whether a tool accepts this call.
+    /// Returns true if the tool accepts this call.
     #[must_use]
     pub fn can_execute(&self, call: &ToolCall) -> bool {
         self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
@@ -215,14 +216,14 @@ impl Registry {
         self.toolbox().tools().for_each(Tool::clear_statistics);
     }
 
-    /// The statistics of a tool, wherever its calls were made: see [`Tool::statistics`]. `None` for
-    /// a name that is not registered.
+    /// Returns the statistics of a tool, wherever its calls were made: see [`Tool::statistics`].
+    /// `None` for a name that is not registered.
     #[must_use]
     pub fn statistics(&self, name: &str) -> Option<Statistics> {
         self.toolbox().get(name).map(Tool::statistics)
     }
 
-    /// The statistics of every tool by its name, in the order of registration.
+    /// Returns the statistics of every tool with its name, in the order of registration.
     #[must_use]
     pub fn all_statistics(&self) -> Vec<(String, Statistics)> {
         self.toolbox()
@@ -231,8 +232,8 @@ impl Registry {
             .collect()
     }
 
-    /// The last failure that a tool's statistics count. `None` if there was none, or if the name is
-    /// not registered.
+    /// Returns the last failure that a tool's statistics count. `None` if there was none, or if the
+    /// name is not registered.
     #[must_use]
     pub fn last_error(&self, name: &str) -> Option<LastError> {
         self.toolbox().get(name).and_then(Tool::last_error)
@@ -240,18 +241,18 @@ impl Registry {
 }
 
 impl Toolbox {
-    /// The tool of this name.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.0.places.get(name).and_then(|place| self.0.tools.get(*place))
     }
 
-    /// Every tool, in the order of registration.
+    /// Returns every tool, in the order of registration.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.0.tools.iter()
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     ///
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
@@ -260,8 +261,8 @@ impl Toolbox {
             .ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
     }
 
-    /// Tells a model that no tool has this name, and the nearest name that it may know of: one that
-    /// is allowed, of a tool that is offered in this context.
+    /// Returns the text that tells a model that no tool has this name. It suggests the nearest
+    /// name, if `is_allowed` accepts that name and its tool is offered in this context.
     pub(crate) async fn no_such_tool(
         &self,
         name: &str,
@@ -320,7 +321,7 @@ mod tests {
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
     }
 
-    /// Looks at the registry as it goes, and then panics.
+    /// A handler that locks the registry when it is dropped, and then panics.
     struct Leaving(Registry);
 
     impl Handler for Leaving {
@@ -335,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Seen to fail with the tools dropped under the lock.
+    /// Fails without: dropping the tools after the lock is released.
     #[test]
     fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
         let table: [fn(&Registry, Tool); 4] = [
@@ -353,7 +354,7 @@ mod tests {
                 registry.clear();
                 drop(replaced);
             },
-            // Refused, since another name stands twice.
+            // Refused, because another name appears twice.
             |registry, leaving| drop(registry.register_all([leaving, tool("b"), tool("b")])),
         ];
         for leaves in table {

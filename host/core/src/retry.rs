@@ -1,10 +1,11 @@
 //! Retries of failed calls.
 //!
 //! In: a tool and a [`Retry`]. Out: the same tool, whose calls can make several attempts.
-//! Invariants: only retryable failures are retried; the number of attempts, each wait and, if set,
-//! each attempt's time are bounded, and so is all of it by the call's deadline; all attempts share
-//! one budget, one receipt and one pair of events. Source: docs/contract.md, section 4. Not here:
-//! which failures are retryable (`policy`).
+//! Invariants: only retryable failures are retried. The number of attempts, each wait and, if set,
+//! each attempt's time are bounded; the call's deadline bounds all of it. All attempts share one
+//! budget, one receipt and one pair of events.
+//! Not here: which failures are retryable (`policy`).
+//! Source: docs/contract.md, section 4.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,18 +22,18 @@ use crate::policy::Failure;
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
 
-/// Attempts of a call, the first included. A call that fails three times in a row will most likely
-/// fail a fourth time.
+/// The number of attempts of a call, the first included. A call that fails three times in a row
+/// will most likely fail a fourth time.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
-/// The largest number of attempts. It bounds how long a handler that fails at once can keep its
+/// The largest number of attempts. It bounds how long a handler that fails at once can hold its
 /// caller's thread.
 pub const MAX_ATTEMPTS: u32 = 100;
 /// The longest wait between two attempts. It is a third of the default timeout, so that one long
 /// wait leaves time for the next attempt.
 pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// When a failed call is tried again. [`Tool::with_retry`] applies it; without it, nothing is tried
-/// again.
+/// The schedule of retries of a failed call. [`Tool::with_retry`] applies it; without it, no call
+/// is retried.
 ///
 /// # Defaults
 /// [`DEFAULT_ATTEMPTS`], each with the time that the call has left, [`DEFAULT_MAX_DELAY`], a random
@@ -48,7 +49,7 @@ pub struct Retry {
     clock: Arc<dyn Clock>,
 }
 
-/// How the waits grow.
+/// The growth of the waits.
 #[derive(Debug, Clone, Copy)]
 enum Growth {
     Fixed,
@@ -135,7 +136,7 @@ impl Retry {
         self
     }
 
-    /// The wait after this many attempts have failed.
+    /// Returns the wait after this many failed attempts.
     fn delay(&self, failed: u32, dice: &mut Rng) -> Duration {
         let units = match self.growth {
             Growth::Fixed => 1,
@@ -182,14 +183,14 @@ impl Tool {
     }
 }
 
-/// Calls a handler until it answers or there is no point in it.
+/// A middleware that calls its handler until it succeeds or a retry is not possible.
 struct Retrying {
     retry: Retry,
     dice: Mutex<Rng>,
 }
 
 impl Retrying {
-    /// When to try again; never, if there is no point in it.
+    /// Returns the time of the next attempt, or `None` if the call is not retried.
     fn next(&self, call: &Invocation, failed: u32, result: &CallResult) -> Option<Instant> {
         let failure = Failure::of(result).filter(Failure::is_retryable)?;
         let asked = failure.retry_after().unwrap_or_default();
@@ -201,8 +202,8 @@ impl Retrying {
         call.deadline().is_none_or(|deadline| at < deadline).then_some(at)
     }
 
-    /// Sleeps until then. None when the call is over before, by its deadline or by its caller's
-    /// wish.
+    /// Sleeps until `at`. `None` if the call ends before that, by its deadline or because its
+    /// caller aborts it.
     async fn sleep(&self, call: &Invocation, at: Instant) -> Option<()> {
         tokio::select! {
             biased;
@@ -222,7 +223,7 @@ impl Retrying {
         }
     }
 
-    /// The attempt after this many have failed.
+    /// Makes the attempt that follows this many failed ones.
     async fn attempt(&self, inner: &dyn Handler, call: &Invocation, failed: u32) -> CallResult {
         let attempt = Arc::new(call.attempt_after(failed, self.retry.attempt_timeout));
         let answer = inner.call(Arc::clone(&attempt));
@@ -234,7 +235,8 @@ impl Retrying {
     }
 }
 
-/// The last attempt had what was left of the call's time: its timeout is told as the call's.
+/// Turns the timeout of the last attempt, which had the call's remaining time, into that of the
+/// call.
 fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     CallResult::ToolError(ToolError::Timeout(

@@ -1,10 +1,12 @@
-//! The rights of a tool: what it declares ∩ what its component is granted ∩ its own section ∩ its
-//! tenant's overlay ∩ the call's overlay ∩ the rights of the tool that calls it, if one does.
+//! The rights of a tool: the intersection of what it declares, what its component is granted, its
+//! own section, its tenant's overlay, the call's overlay and, if another tool calls it, the rights
+//! of that tool.
 //!
 //! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies
-//! the request, and the smallest grant that would allow it. Invariants: pure; a layer can only take
-//! away; the same value decides when a component is loaded, when it makes a request, and when an
-//! operator asks. Source: docs/contract.md, section 7.
+//! the request, and the smallest grant that would allow it.
+//! Invariants: pure; a layer can only take away; the same value decides when a component is loaded,
+//! when it makes a request, and when an operator asks for an explanation.
+//! Source: docs/contract.md, section 7.
 
 mod caller;
 mod request;
@@ -33,13 +35,13 @@ pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
 pub enum Layer {
     /// The tool's own definition does not declare this need.
     Declared,
-    /// The component is not granted it.
+    /// The component does not have this grant.
     Granted,
-    /// The component is granted it, but not this tool.
+    /// The component has this grant, but not this tool.
     Tool,
-    /// The tenant's overlay does not allow it.
+    /// The tenant's overlay does not allow the request.
     Tenant,
-    /// The call's overlay does not allow it.
+    /// The call's overlay does not allow the request.
     Call,
     /// Another tool made the call, and that tool does not have this right.
     Caller,
@@ -49,16 +51,16 @@ pub enum Layer {
     /// The host of the request is on a private network that the rule which grants the request does
     /// not name.
     Network,
-    /// The host offers it to no tool, for example a socket.
+    /// The host does not offer this to any tool, for example a socket.
     Host,
 }
 
-/// Whether a request is within a tool's rights.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It is allowed.
+    /// The request is allowed.
     Allowed,
-    /// It is denied.
+    /// The request is denied.
     Denied(Denial),
 }
 
@@ -70,29 +72,31 @@ pub enum Decision {
 #[error("{}", self.sentence())]
 #[non_exhaustive]
 pub struct Denial {
-    /// The first layer that denies it.
+    /// The first layer that denies the request.
     pub layer: Layer,
     /// The request, in the notation of [`Request`].
     pub request: String,
-    /// The smallest grant that would allow it, as a line of configuration; absent if no grant can.
+    /// The smallest grant that would allow the request, as a line of configuration; absent if no
+    /// grant can.
     pub grant: Option<String>,
 }
 
 impl Denial {
-    /// Of this request, by this layer, with the smallest grant that would allow it.
+    /// Creates the denial of a request by a layer, with the smallest grant that would allow it.
     fn of(layer: Layer, request: &Request<'_>) -> Self {
         let (request, grant) = (request.to_string(), Some(smallest_grant(request)));
         if request.len() > MAX_REQUEST {
-            // A stranger's text: long enough to be seen for what it is, and no rule.
+            // The text is untrusted. Its start is enough to recognise it, and it is not suggested
+            // as a rule.
             let start: String = request.chars().take(MAX_REQUEST / 8).collect();
             return Self { layer, request: format!("{start}…"), grant: None };
         }
         Self { layer, request, grant }
     }
 
-    /// Of a request to a host that is on a private network only. The network is in the grant if no
-    /// name was resolved to find it, and otherwise a [`PLACEHOLDER`]: observers of a call may be
-    /// other people than its operator.
+    /// Creates the denial of a request to a host that is only on a private network. The suggested
+    /// grant names the network if no name was resolved to find it, and otherwise a [`PLACEHOLDER`]:
+    /// observers of a call may be other people than its operator.
     pub(crate) fn by_network(request: &Request<'_>) -> Self {
         let mut denial = Self::of(Layer::Network, request);
         if let Request::Http { method, target } = request
@@ -103,12 +107,12 @@ impl Denial {
         denial
     }
 
-    /// Of a request that holds the value of a secret. No grant can allow it.
+    /// Creates the denial of a request that holds the value of a secret. No grant can allow it.
     pub(crate) fn by_secrets(request: &Request<'_>) -> Self {
         Self { grant: None, ..Self::of(Layer::Secrets, request) }
     }
 
-    /// Of what the host has for no tool.
+    /// Creates the denial of a request for something that the host does not offer to any tool.
     pub(crate) fn by_host(request: String) -> Self {
         Self { layer: Layer::Host, request, grant: None }
     }
@@ -140,7 +144,7 @@ impl Denial {
         }
     }
 
-    /// What to do about it, in one line.
+    /// Returns what to do about the denial, in one line.
     #[must_use]
     pub fn hint(&self) -> String {
         let by = |how: &str| match &self.grant {
@@ -172,11 +176,11 @@ impl Denial {
     }
 }
 
-/// The need of a tool that calls whatever tools it is granted.
+/// The pattern of an `invoke` need that covers every tool that is granted.
 const ANY_TOOL: &str = "*";
 
-/// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's
-/// has.
+/// Bytes. A denial quotes a shorter request in full; paths, keys and URLs of ordinary use are
+/// shorter.
 const MAX_REQUEST: usize = 1 << 10;
 
 /// The rights of one tool. Cheap to clone.
@@ -187,28 +191,28 @@ pub struct Rights {
     tool: Option<Arc<Overlay>>,
     tenant: Option<Arc<Overlay>>,
     call: Option<Arc<Overlay>>,
-    /// Of the tool that made the call.
+    /// The rights of the tool that made the call.
     caller: Option<Arc<Rights>>,
     tool_name: Arc<str>,
 }
 
 impl Rights {
-    /// The rights of the only tool of a component under these grants. As
-    /// [`in_component`](Self::in_component) otherwise.
+    /// Creates the rights of the only tool of a component under these grants. Otherwise as
+    /// [`in_component`](Self::in_component).
     ///
     /// # Errors
-    /// [`BadRule`] when the definition declares a need that cannot be read.
+    /// [`BadRule`] if the definition declares a need that cannot be read.
     pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
         Self::in_component(granted, definition, std::slice::from_ref(definition))
     }
 
-    /// The rights of a tool under these grants. `tools` are all tools of its component. If one of
-    /// them declares needs ([`Definition::declares_needs`]), each gets only what it declares, and a
-    /// tool that declares nothing gets nothing. If none declares needs, each gets everything that
-    /// is granted: the component's imports are the declaration.
+    /// Creates the rights of a tool under these grants. `tools` are all tools of its component. If
+    /// one of them declares needs ([`Definition::declares_needs`]), each gets only what it
+    /// declares, and a tool that declares nothing gets nothing. If none declares needs, each gets
+    /// everything that is granted: the component's imports are the declaration.
     ///
     /// # Errors
-    /// [`BadRule`] when the definition declares a need that cannot be read.
+    /// [`BadRule`] if the definition declares a need that cannot be read.
     pub fn in_component(
         granted: Arc<Grants>,
         definition: &Definition,
@@ -224,7 +228,8 @@ impl Rights {
         Ok(rights.with_granted(granted))
     }
 
-    /// The same tool under other grants, before a tenant's or a call's overlay.
+    /// Returns the rights of the same tool under other grants, without an overlay of a tenant or a
+    /// call.
     #[must_use]
     pub fn with_granted(&self, granted: Arc<Grants>) -> Self {
         let tool = granted.tools.get(&*self.tool_name).cloned().map(Arc::new);
@@ -232,34 +237,34 @@ impl Rights {
         Self { granted, declared, tool, tenant: None, call: None, caller: None, tool_name }
     }
 
-    /// The same, narrowed for a tenant and a call.
+    /// Returns these rights, narrowed by the overlays of a tenant and a call.
     #[must_use]
     pub fn narrowed(&self, tenant: Option<Arc<Overlay>>, call: Option<Arc<Overlay>>) -> Self {
         Self { tenant, call, ..self.clone() }
     }
 
-    /// The same, narrowed to what the tool that makes the call is allowed.
+    /// Returns these rights, narrowed to those of the tool that makes the call.
     pub(crate) fn within_caller(&self, caller: Option<Arc<Self>>) -> Self {
         Self { caller, ..self.clone() }
     }
 
-    /// The name of the store of its component.
+    /// Returns the name of the store of the tool's component.
     pub(crate) fn store(&self) -> &str {
         self.granted.store.as_deref().unwrap_or_default()
     }
 
-    /// What was granted, before anything was taken away.
+    /// Returns the grants of the component, before any layer narrows them.
     #[must_use]
     pub fn granted(&self) -> &Grants {
         &self.granted
     }
 
-    /// Whether a request was granted, before anything was taken away.
+    /// Returns true if the request was granted, before any layer narrows the grants.
     pub(crate) fn is_granted(&self, request: &Request<'_>) -> bool {
         request.is_granted(&self.granted)
     }
 
-    /// Whether a request is within all layers.
+    /// Decides if all layers allow a request.
     #[must_use]
     pub fn allows(&self, request: &Request<'_>) -> Decision {
         let within = |overlay: &Option<Arc<Overlay>>| {
@@ -283,12 +288,12 @@ impl Rights {
         Decision::Denied(Denial::of(layer, request))
     }
 
-    /// What may be opened of a directory with this name and access: the topmost paths at or below
-    /// it that all layers leave, and below those what may be written to where the upper may be read
-    /// only.
+    /// Returns the paths that may be opened of the directory with this name and access: the topmost
+    /// paths at or below it that all layers allow, and below a path that may only be read, those
+    /// that may be written.
     pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
         let rules = self.overlays().filter_map(|overlay| overlay.files.as_ref()).flatten();
-        // In order, so that the upper comes before the lower.
+        // Sorted, so that a parent path comes before the paths below it.
         let paths: BTreeSet<_> = rules
             .map(|rule| rule.below())
             .filter(|path| is_below(path, name))
@@ -324,7 +329,7 @@ fn smallest_grant(request: &Request<'_>) -> String {
 }
 
 impl Default for Rights {
-    /// Nothing.
+    /// No rights.
     fn default() -> Self {
         let (granted, tool_name) = (Arc::default(), Arc::from(""));
         Self {
@@ -339,8 +344,7 @@ impl Default for Rights {
     }
 }
 
-/// What a definition declares, as a layer: a kind that it does not name is one that it does not
-/// need.
+/// Turns declared needs into a layer. A kind that is not declared is not needed.
 fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
     let mut overlay = Overlay::nothing();
     for Need { kind, pattern, .. } in needs {
@@ -352,7 +356,7 @@ fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
             "reveal" => insert(&mut overlay.reveal, pattern),
             "kv" => overlay.keys.get_or_insert_default().push(pattern.parse()?),
             "invoke" if pattern == ANY_TOOL => {}
-            // With whose rights the other tool runs is for the operator to say.
+            // The operator decides with whose rights the other tool runs.
             "invoke" => {
                 overlay
                     .invoke
@@ -375,7 +379,7 @@ fn insert(names: &mut Option<BTreeSet<String>>, name: &str) {
     names.get_or_insert_default().insert(name.to_owned());
 }
 
-/// The lines of configuration that would grant everything that a definition declares.
+/// Returns the lines of configuration that would grant every declared need.
 pub(crate) fn grants_declared(needs: &[Need]) -> Vec<String> {
     needs.iter().flat_map(|need| Suggestion::of_need(need).lines()).collect()
 }

@@ -1,9 +1,8 @@
-//! An embedder's own rules for a tool: who is offered it, which calls it takes, which arguments are
-//! good.
+//! An embedder's own rules for a tool: visibility, admission of calls, checks of arguments.
 //!
-//! In: a call. Out: yes, or a refusal.
+//! In: a call. Out: permission, or a refusal.
 //! Invariants: a rule of visibility or admission that panics refuses the call; a check that panics
-//! fails it.
+//! returns an error.
 //! Source: docs/contract.md, sections 4 and 5.
 
 use std::sync::Arc;
@@ -18,7 +17,7 @@ type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
 type Takes = dyn Fn(&ToolCall) -> bool + Send + Sync;
 type Validate = dyn Fn(&Value) -> Vec<String> + Send + Sync;
 
-/// The rules of each kind. All rules of a kind have to agree.
+/// The rules of each kind. All rules of a kind have to allow the call.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
     pub(crate) visible: Vec<Arc<Visible>>,
@@ -27,17 +26,18 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Whether the tool is offered.
+    /// Returns true if the tool is offered.
     pub(crate) fn show(&self, arguments: &Value, context: &CallContext) -> bool {
         self.visible.iter().all(|rule| fenced(|| rule(arguments, context)).unwrap_or(false))
     }
 
-    /// Whether the tool takes this call.
+    /// Returns true if the tool accepts this call.
     pub(crate) fn take(&self, call: &ToolCall) -> bool {
         self.takes.iter().all(|rule| fenced(|| rule(call)).unwrap_or(false))
     }
 
-    /// The refusal of a call that may not be made, whatever its arguments are worth.
+    /// Refuses a call that is not visible or not allowed, whatever the checks say about its
+    /// arguments.
     pub(crate) fn gate(
         &self,
         call: &ToolCall,
@@ -50,10 +50,10 @@ impl Rules {
         if self.take(call) { Ok(()) } else { Err(Refusal::NotAllowed) }
     }
 
-    /// Everything that is wrong with arguments that fit the schema.
+    /// Returns every fault that the checks find in arguments that fit the schema.
     ///
     /// # Errors
-    /// A check panicked, which says nothing about the arguments.
+    /// A check panicked, so nothing is known about the arguments.
     pub(crate) fn problems(&self, arguments: &Value) -> Result<Vec<Fault>, Panic> {
         let mut problems = Vec::new();
         for rule in &self.validate {

@@ -2,8 +2,8 @@
 //!
 //! In: calls and [`RunOptions`]. Out: one message per call in input order ([`Runner::run`]), or
 //! events in completion order ([`Runner::stream`]).
-//! Invariants: one path for both; nothing runs before every call is known to be good to start;
-//! every call that started is settled, also beside one that halts.
+//! Invariants: both use the same path; no call runs before all of them are checked; every call that
+//! started is settled, also if another one halts the run.
 //! Source: docs/contract.md, section 3.
 
 mod ask;
@@ -62,7 +62,7 @@ pub struct Runner {
     registry: Registry,
     executor: Executor,
     encoder: Fenced,
-    /// Places for policy functions at work.
+    /// Permits for policy functions that run.
     deciding: Arc<Semaphore>,
 }
 
@@ -76,15 +76,15 @@ pub struct Runner {
 pub struct RunOutcome {
     /// One message per call, in the order of the calls.
     pub messages: Vec<Message>,
-    /// What each call used, in the order of the calls.
+    /// The receipt of each call, in the order of the calls.
     pub usage: Vec<Usage>,
-    /// Why the agent loop must not continue, if so.
+    /// The reason why the agent loop must not continue, if there is one.
     #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]
     pub halted: Option<Halted>,
 }
 
 impl Runner {
-    /// A runner of these tools, with the defaults.
+    /// Creates a runner of these tools, with the defaults.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         let executor = Executor::new().of_a_run();
@@ -95,7 +95,7 @@ impl Runner {
     /// Sets the executor. Its observer sees every event, and its limits apply to every call. That
     /// includes its timeout: a run with a longer [`tool_timeout`](RunOptions::tool_timeout) does
     /// not start. An executor without [`with_limits`](Executor::with_limits) sets no timeout: then
-    /// each run does.
+    /// each run sets one.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor.of_a_run();
@@ -109,16 +109,16 @@ impl Runner {
         self
     }
 
-    /// The tools.
+    /// Returns the registry of the tools.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Makes all calls and waits for the last. A failed call is a message.
+    /// Makes all calls and waits for the last. A failed call becomes a message.
     ///
     /// # Errors
-    /// Before anything runs: [`Error::is_unknown_tool`] unless [`RunOptions::unknown_tools`] is
+    /// Before any call runs: [`Error::is_unknown_tool`] unless [`RunOptions::unknown_tools`] is
     /// [`UnknownTools::Answer`], [`Error::is_duplicate`] for two calls of one id,
     /// [`Error::is_options`].
     ///

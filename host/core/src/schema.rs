@@ -1,9 +1,9 @@
-//! Arguments and results against JSON Schema.
+//! Checks arguments and results against JSON Schema.
 //!
-//! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the
+//! In: an untrusted schema and a value. Out: a compiled [`Schema`], or every [`Fault`] of the
 //! value.
-//! Invariants: pure, offline, bounded: no reference leaves the document, and a schema whose check
-//! could take long is refused when it is compiled, or the value when it is checked.
+//! Invariants: pure, offline, bounded: no reference leaves the document. A schema whose check could
+//! take long is refused when it is compiled, or the value when it is checked.
 //! Source: docs/contract.md, section 4; JSON Schema 2020-12.
 
 mod ecma;
@@ -38,7 +38,7 @@ impl Schema {
     /// Compiles a schema of any draft.
     ///
     /// # Errors
-    /// What is wrong with the schema, in words for its author.
+    /// The problem of the schema, in words for its author.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         work::admit(schema)?;
         let translated = translate(schema)?;
@@ -63,7 +63,7 @@ impl Schema {
         Ok(Self { translated, validator, work })
     }
 
-    /// The schema in 2020-12, as it is checked.
+    /// Returns the translated schema (2020-12), against which values are checked.
     pub(crate) fn text(&self) -> &Value {
         &self.translated.schema
     }
@@ -71,9 +71,9 @@ impl Schema {
     /// Checks a value.
     ///
     /// # Errors
-    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest
-    /// counted; none of them where the value and the schema are so large that looking for all would
-    /// cost too much.
+    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) in full and the rest counted.
+    /// A single fault without details if the value and the schema are so large that collecting all
+    /// faults would cost too much.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
         self.work.afford(value)?;
         let (is_valid, unfinished) = pattern::watched(|| self.validator.is_valid(value));
@@ -88,16 +88,16 @@ impl Schema {
                 || fault::all(&self.translated.schema, value, self.validator.iter_errors(value));
             return Err(pattern::watched(all).0);
         }
-        // Even the first error may hold all those of its alternatives.
+        // A single error may already hold all errors of its alternatives.
         let message = "expected a value that fits the tool's schema; this value does not, and is too large to say where";
         Err(vec![Fault::of_kind("", FaultKind::Schema { message: message.to_owned() })])
     }
 }
 
 impl Definition {
-    /// What of its schemas cannot be enforced and is left out when a [`Tool`](crate::Tool) is made
-    /// of it, such as a pattern that is not a regular expression. Each text begins with the place,
-    /// as a JSON pointer from `parameters` or `output`.
+    /// Returns the parts of its schemas that cannot be enforced and are left out when a
+    /// [`Tool`](crate::Tool) is made from it, such as a pattern that is not a regular expression.
+    /// Each text begins with the place, as a JSON pointer from `parameters` or `output`.
     #[must_use]
     pub fn unenforced(&self) -> Vec<String> {
         let parts = [("parameters", &self.parameters), ("output", &self.output)];
@@ -112,8 +112,8 @@ impl Definition {
 }
 
 impl Question {
-    /// Checks a person's answer against [`answer_schema`](Self::answer_schema). Any answer is good
-    /// where there is none, or where it is no usable schema.
+    /// Checks a person's answer against [`answer_schema`](Self::answer_schema). Without a schema,
+    /// or with an unusable one, every answer is accepted.
     ///
     /// # Errors
     /// Every fault of the answer.

@@ -1,4 +1,4 @@
-//! A handler that answers from a list, for tests of what stands around a handler.
+//! A handler that answers from a script, for tests of the code around a handler.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
 
-/// One answer. The last of a script is given for ever.
+/// One answer. The last one of a script is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Say {
     Ok,
-    /// A failure that is the caller's own: not worth a second try.
+    /// A failure that a retry cannot change.
     Error,
-    /// One that may pass.
+    /// A retryable failure.
     Busy,
-    /// How many milliseconds that takes; that it may pass is not said.
+    /// A failure with this `retry_after` in milliseconds, but without `retryable`.
     BusyFor(u64),
     OutOfFuel,
     Blocked,
@@ -74,7 +74,7 @@ impl Say {
     }
 }
 
-/// A call's attempt, and when it came.
+/// The attempt number of a call, and its time.
 type Seen = (Option<u32>, Duration);
 
 /// The handler, and a record of its calls.
@@ -96,17 +96,17 @@ impl Scripted {
         }
     }
 
-    /// A tool that it answers.
+    /// Creates a tool with this handler.
     pub(crate) fn tool(&self) -> Tool {
         Tool::with_handler(Definition::new("scripted", "").unwrap(), self.clone()).unwrap()
     }
 
-    /// From now on it says this.
+    /// Replaces the script by one answer.
     pub(crate) fn say(&self, say: Say) {
         *self.left.lock() = VecDeque::from([say]);
     }
 
-    /// The attempt that each call said to be, and when it came, in milliseconds since the start.
+    /// Returns the attempt number of each call, and its time in milliseconds since the start.
     pub(crate) fn calls(&self) -> Vec<(Option<u32>, u128)> {
         self.calls.lock().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
     }
@@ -149,7 +149,7 @@ impl Handler for Scripted {
     }
 }
 
-/// A call that comes now, with this much time.
+/// Creates a call that starts now, with this timeout.
 pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
     let (call, limits) =
         (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
@@ -157,7 +157,7 @@ pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
     Invocation { started: clock.now(), ..aside }
 }
 
-/// That a handler around another one answers everything beside a call with the other's words.
+/// Asserts that a middleware passes everything but calls to the inner handler.
 pub(crate) async fn assert_delegates(tool: &Tool) {
     let clock = ManualClock::new();
     let invocation = Arc::new(invocation(&clock, Duration::from_secs(1)));

@@ -1,16 +1,17 @@
 //! Encrypts and authenticates the state of a question, so that it can travel through an untrusted
 //! client.
 //!
-//! In: a question and the call that asked. Out: a text that only this key can make and read; later,
-//! from that text and an answer that fits the question, the state, or a [`Refusal`]. Form: `tc2.`
-//! and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix authenticated too)
-//! of four fingerprints (tenant and principal, tool, digest of the code, arguments), the time of
-//! expiry, the length of the answer schema, the schema and the state. Invariants: a text is
-//! authenticated before anything in it is used; errors and `Debug` contain no state; an answer is
-//! checked against the schema that was sealed; a question without a state is sealed as well,
-//! because the seal proves that it was asked. Not here: protection against replay. There is no list
-//! of answers: within its lifetime a question can be answered more than once, each time in a cell
-//! of its own. Source: docs/contract.md, section 7.
+//! In: a question and the call that asked. Out: a text that only this key can create and read;
+//! later, from that text and an answer that fits the question, the state, or a [`Refusal`].
+//! Form: `tc2.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix
+//! authenticated too) of four fingerprints (tenant and principal, tool, digest of the code,
+//! arguments), the time of expiry, the length of the answer schema, the schema and the state.
+//! Invariants: a text is authenticated before anything in it is used; errors and `Debug` contain no
+//! state; an answer is checked against the schema that was sealed; a question without a state is
+//! sealed as well, because the seal proves that it was asked.
+//! Not here: protection against replay. There is no list of answers: within its lifetime a question
+//! can be answered more than once, each time in a cell of its own.
+//! Source: docs/contract.md, section 7.
 
 mod bytes;
 mod key;
@@ -35,23 +36,23 @@ use crate::refusal::{Refusal, ResumeFault};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
 
-/// How long a question can be answered: a day, so that a person can answer the next morning.
+/// Lifetime of a question: a day, so that a person can answer the next morning.
 pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Largest state of a question, in bytes, with its answer schema. A client sends it with each
+/// Bytes. The largest state of a question with its answer schema. A client sends it with each
 /// answer; sealed, it still fits into one argument of a command line (128 KiB).
 pub const MAX_STATE: u64 = 64 << 10;
 
-/// The version of the form. A change of the form changes it too.
+/// The version of the form. It changes with the form.
 const PREFIX: &str = "tc2.";
 const KEY_BYTES: usize = 32;
-/// So many that random ones never meet, however many questions one key seals.
+/// Long enough that random nonces never collide, however many questions one key seals.
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 const FINGERPRINT_BYTES: usize = 32;
 type Fingerprint = [u8; FINGERPRINT_BYTES];
 /// Four fingerprints, the time of expiry, and the length of the answer schema.
 const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>() + size_of::<u32>();
-/// The longest text that can be sealed, in its quotes: a longer one is not decoded.
+/// The longest sealed text, in its quotes. A longer one is not decoded.
 const MAX_SEALED: usize = PREFIX.len()
     + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3)
     + 2;
@@ -59,8 +60,8 @@ const MAX_SEALED: usize = PREFIX.len()
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
 /// Seals the state that a tool leaves with a question, so that a client can neither read nor change
-/// it. Use one unless every client is trusted. Cheap to clone. Hosts with the same key open each
-/// other's states.
+/// it. Use one unless every client is trusted. Cheap to clone. Hosts with the same key can open
+/// each other's states.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -102,14 +103,14 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 #[derive(Clone)]
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
-    /// Whose questions it seals within a tenant.
+    /// The principal, within a tenant, whose questions it seals.
     principal: Option<Fingerprint>,
     lifetime: Duration,
     clock: Arc<Clock>,
 }
 
 impl Sealer {
-    /// A sealer with this key: 32 random bytes that are kept secret.
+    /// Creates a sealer with this key: 32 random bytes that are kept secret.
     #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
@@ -121,8 +122,8 @@ impl Sealer {
         }
     }
 
-    /// A sealer with a new random key, which is not stored: after the last clone is dropped, no
-    /// question can be answered.
+    /// Creates a sealer with a new random key, which is not stored: after the last clone is
+    /// dropped, its questions can no longer be answered.
     ///
     /// # Errors
     /// [`Error::is_environment`] if the system has no randomness.
@@ -130,8 +131,8 @@ impl Sealer {
         key::fresh().map(Self::new)
     }
 
-    /// A sealer with the key in this directory. The key is created at the first use, and only this
-    /// user can read it. Processes can share the directory.
+    /// Creates a sealer with the key in this directory. The key is created at the first use, and
+    /// only this user can read it. Processes can share the directory.
     ///
     /// # Errors
     /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could
@@ -155,19 +156,18 @@ impl Sealer {
         self
     }
 
-    /// The same key, for the questions of one principal: only a sealer that is bound to the same
-    /// principal opens them. A tenant's principals are its keys or users, named as the embedder
-    /// likes. The refusal is [`ResumeFault::Foreign`].
+    /// Returns a sealer with the same key for the questions of one principal: only a sealer that is
+    /// bound to the same principal can open them. A tenant's principals are its keys or users, with
+    /// names that the embedder chooses. The refusal is [`ResumeFault::Foreign`].
     #[must_use]
     pub fn bound_to(&self, principal: &str) -> Self {
         Self { principal: Some(of_text(Some(principal))), ..self.clone() }
     }
 
-    /// Seals what a question leaves, for an answer to the same call.
+    /// Seals the state of a question, for an answer to the same call.
     ///
     /// # Errors
-    /// [`ToolError::InvalidReturn`] for a state and an answer schema of more than [`MAX_STATE`]
-    /// together.
+    /// [`ToolError::InvalidReturn`] if state and answer schema together exceed [`MAX_STATE`].
     pub(crate) fn seal(&self, origin: &Origin<'_>, question: &Question) -> Result<Json, ToolError> {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
@@ -183,16 +183,16 @@ impl Sealer {
             plain.extend(fingerprint);
         }
         plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
-        // A result, and the schema in it, has less than 4 GiB.
+        // A result, and so its schema, is smaller than 4 GiB.
         plain.extend(u32::try_from(schema.len()).unwrap_or(u32::MAX).to_le_bytes());
         plain.extend(schema.as_bytes());
         plain.extend(state.as_bytes());
-        // Without randomness there is no machine left to speak of.
+        // Fails only if the system has no randomness.
         let sealed = self.encrypt(PREFIX, &plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
         Ok(Json::from(Value::String(sealed)))
     }
 
-    /// Opens what an answer brings back: the answer, with the state that the question left.
+    /// Opens the sealed state of an answer. Returns the answer with the question's state.
     ///
     /// # Errors
     /// [`Refusal::Resume`], and [`Refusal::InvalidAnswer`] for an answer that does not fit the
@@ -205,7 +205,7 @@ impl Sealer {
         Ok(Resume { answer: resume.answer.clone(), state })
     }
 
-    /// The answer schema and the state of the question.
+    /// Returns the answer schema and the state of the question.
     fn opened(
         &self,
         origin: &Origin<'_>,
@@ -235,7 +235,7 @@ impl Sealer {
         Ok((json(schema)?, json(state)?))
     }
 
-    /// The text begins with `prefix`, which tells the form of what is in it.
+    /// Encrypts bytes. The text begins with `prefix`, which identifies the form of the content.
     fn encrypt(&self, prefix: &str, plain: &[u8]) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
@@ -252,7 +252,7 @@ impl Sealer {
             .ok()
     }
 
-    /// Milliseconds since 1970; none before that.
+    /// Returns milliseconds since 1970, or 0 for an earlier time.
     fn now(&self) -> u64 {
         (self.clock)().duration_since(UNIX_EPOCH).map_or(0, millis)
     }
@@ -264,7 +264,7 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// JSON that was sealed. `None`: there was none.
+/// Parses sealed JSON. `None`: no JSON was sealed.
 fn json(bytes: &[u8]) -> Result<Option<Json>, ResumeFault> {
     if bytes.is_empty() {
         return Ok(None);
@@ -273,12 +273,12 @@ fn json(bytes: &[u8]) -> Result<Option<Json>, ResumeFault> {
     text.and_then(|text| Json::parse(text).ok()).map(Some).ok_or(ResumeFault::Tampered)
 }
 
-/// The longest is more than any clock tells.
+/// Saturates: the maximum is later than any clock's time.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Which call a question belongs to.
+/// Identifies the call that a question belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin<'a> {
     tenant: Option<&'a str>,
@@ -292,8 +292,8 @@ impl<'a> Origin<'a> {
         Self { tenant, tool: &tool.definition().name, digest: tool.code(), arguments }
     }
 
-    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is
-    /// comes first: no other owner is told more.
+    /// Returns the properties that must be equal when the answer comes, each with the fault if it
+    /// differs. The owner comes first, so that another owner learns nothing else.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
         let principal = principal.filter(|_| stands(Defence::SealedPrincipal));
@@ -308,15 +308,15 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Absent is not empty.
+/// Hashes a text. `None` and the empty text differ.
 fn of_text(text: Option<&str>) -> Fingerprint {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[u8::from(text.is_some())]).update(text.unwrap_or_default().as_bytes());
     *hasher.finalize().as_bytes()
 }
 
-/// The same for equal values, however they are written: what is kept of a call's arguments while it
-/// runs.
+/// Returns the fingerprint of a JSON value, equal for equal values in any notation. It is kept of a
+/// call's arguments while the call runs.
 pub(crate) fn fingerprint(value: &Value) -> Fingerprint {
     *blake3::hash(&canonical::bytes(value)).as_bytes()
 }

@@ -1,8 +1,8 @@
-//! Secrets: values that the host puts into requests. A tool knows only their names.
+//! Secrets: values that the host adds to requests. A tool knows only their names.
 //!
-//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that puts them into requests.
-//! Invariants: `Debug` does not show a value, and there is no `Serialize`; its memory is cleared
-//! after use.
+//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that adds them to requests.
+//! Invariants: `Debug` does not show a value, and there is no `Serialize`; the memory of a value is
+//! cleared after use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use zeroize::Zeroizing;
 
 use crate::defence::{Defence, stands};
 
-/// Shortest value in bytes. A shorter one would match ordinary text when responses are redacted.
+/// Bytes. The shortest value: a shorter one would match ordinary text when responses are redacted.
 pub const MIN_SECRET: usize = 8;
 
-/// Longest value in bytes: most servers accept no longer header. A search for a longer value in all
-/// its encodings would slow down each call that can use it.
+/// Bytes. The longest value: most servers accept no longer header. A search for a longer value in
+/// all its encodings would slow down each call that can use it.
 pub const MAX_SECRET: usize = 16 << 10;
 
 /// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped.
@@ -27,7 +27,7 @@ pub const MAX_SECRET: usize = 16 << 10;
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
-    /// A secret with this value.
+    /// Creates a secret with this value.
     ///
     /// # Errors
     /// [`SecretError`] if it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or
@@ -48,7 +48,7 @@ impl Secret {
         Ok(Self(Arc::new(value)))
     }
 
-    /// The value. The caller must keep it secret.
+    /// Returns the value. The caller must keep it secret.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -61,26 +61,26 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a secret has no value.
+/// The reason why a secret has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(String);
 
 impl SecretError {
-    /// An error with this text: one sentence, which must not contain the value.
+    /// Creates an error with this text: one sentence, which must not contain the value.
     pub fn new(problem: impl Into<String>) -> Self {
         Self(problem.into())
     }
 }
 
-/// What [`SecretSource::secret`] returns.
+/// The future that [`SecretSource::secret`] returns.
 pub type SecretFuture<'a> = Pin<Box<dyn Future<Output = Result<Secret, SecretError>> + Send + 'a>>;
 
-/// What [`SecretSource::known`] returns.
+/// The future that [`SecretSource::known`] returns.
 pub type KnownFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Secret>, SecretError>> + Send + 'a>>;
 
-/// Where the values of secrets come from: a vault, the environment, files.
+/// A source of the values of secrets: a vault, the environment, files.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -109,22 +109,22 @@ pub type KnownFuture<'a> =
 /// # Ok(()) }
 /// ```
 pub trait SecretSource: Send + Sync + 'static {
-    /// The value of this name for this tenant. It is called at each use, and at the start of each
-    /// call of a tool that is granted the secret; its time counts as the call's.
+    /// Returns the value of this name for this tenant. Called at each use, and at the start of each
+    /// call of a tool that is granted the secret. Its time counts as the call's.
     ///
     /// # Errors
     /// [`SecretError`] if the value is not available now.
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a>;
 
-    /// All values that must not leave in a request of a tool for this tenant: the host looks for
-    /// them in each request. The values that a tool is granted are always included. It is called at
-    /// each request; its time counts as the call's.
+    /// Returns all values that must not be sent in a request of a tool for this tenant: the host
+    /// searches each request for them. The values that a tool is granted are always included.
+    /// Called at each request. Its time counts as the call's.
     ///
     /// # Defaults
     /// None.
     ///
     /// # Errors
-    /// [`SecretError`] if the values are not available now: then no request is sent.
+    /// [`SecretError`] if the values are not available now: the request is not sent.
     fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
         Box::pin(ready(Ok(Vec::new())))
     }
@@ -167,7 +167,7 @@ impl SecretSource for StoredSecrets {
         ))
     }
 
-    /// All of them, whatever tenant they belong to: no tenant's value is another's to send.
+    /// Returns the values of all tenants: no tenant may send another tenant's value.
     fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
         Box::pin(ready(Ok(self.0.values().cloned().collect())))
     }

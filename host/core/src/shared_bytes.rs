@@ -1,9 +1,9 @@
-//! A number of bytes that calls share, and each tenant's part of it.
+//! A limit of bytes that calls share, with a cap for each tenant.
 //!
-//! In: a tenant, and how many bytes its call is about to hold. Out: a [`Held`], which gives them
-//! back when it is dropped, or nothing.
+//! In: a tenant, and the number of bytes that its call is about to hold. Out: a [`Held`], which
+//! releases them on drop, or `None`.
 //! Invariants: a tenant leaves at least as many bytes free as it holds. A call without a tenant is
-//! the embedder's own and may hold what is free.
+//! the embedder's own and may hold all free bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::defence::{Defence, stands};
 
-/// The bytes, and who holds them.
+/// The limit, and the bytes that each tenant holds.
 #[derive(Debug)]
 pub(crate) struct SharedBytes {
     most: u64,
@@ -25,7 +25,7 @@ struct Holders {
     tenants: HashMap<Arc<str>, u64>,
 }
 
-/// Bytes that one call holds.
+/// Bytes that one call holds, released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     shared: Arc<SharedBytes>,
@@ -34,13 +34,13 @@ pub(crate) struct Held {
 }
 
 impl SharedBytes {
-    /// So many, all of them free.
+    /// Creates a limit of this many bytes, all of them free.
     pub(crate) fn new(most: u64) -> Arc<Self> {
         Arc::new(Self { most, held: Mutex::default() })
     }
 
-    /// Takes bytes for a call of this tenant. None where they are not free, or are the other
-    /// tenants'.
+    /// Takes bytes for a call of this tenant. Returns `None` if they are not free or exceed the
+    /// tenant's cap.
     pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Held> {
         let mut held = self.held.lock();
         let all = held.all.saturating_add(bytes);
@@ -92,7 +92,7 @@ mod tests {
         held.all == 0 && held.tenants.is_empty()
     }
 
-    /// Seen to fail without the bound, and with bytes that are not given back.
+    /// Fails without: the limit; the release of bytes.
     #[test]
     fn bytes_are_bounded_and_come_back() {
         let shared = SharedBytes::new(100);
@@ -106,7 +106,7 @@ mod tests {
         assert!(is_as_new(&shared));
     }
 
-    /// Seen to fail without a tenant's bound.
+    /// Fails without: a tenant's cap.
     #[test]
     fn a_tenant_leaves_as_many_bytes_as_it_holds() {
         let shared = SharedBytes::new(100);

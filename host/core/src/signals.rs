@@ -1,4 +1,4 @@
-//! Signals that would end the process for one failed write.
+//! Handles the signal that would end the process for one failed write.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use signal_hook::flag;
 
 use crate::defence::{Defence, stands};
 
-/// Lets the process live through a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
+/// Keeps the process alive at a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
 /// write fails with `EFBIG` instead of ending the process by SIGXFSZ.
 ///
 /// Called when an [`Engine`](crate::Engine) is built, and by both kinds of worker processes. A
-/// program that writes files before that calls it by itself. It acts once, and only where the
-/// signal has its default disposition: a handler or an ignored signal of the program's own stays.
-/// It installs a handler that does nothing. Unlike an ignored signal, a handler is not inherited by
+/// program that writes files before that should call it itself. It acts once, and only if the
+/// signal has its default disposition: the program's own handler or an ignored signal stays. It
+/// installs a handler that does nothing. Unlike an ignored signal, a handler is not inherited by
 /// the programs that this process starts.
 pub fn survive_file_size_limit() {
     static ONCE: Once = Once::new();
@@ -31,8 +31,8 @@ pub fn survive_file_size_limit() {
     });
 }
 
-/// Whether a signal is neither ignored nor handled. Yes, where the system does not tell: a handler
-/// that is installed calls the one before it.
+/// Returns true if a signal is neither ignored nor handled. Returns true if that is unknown: an
+/// installed handler calls the previous one.
 fn is_default(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_in = |field: &str| {

@@ -1,10 +1,10 @@
-//! How a worker process is started: with its standard streams, an empty environment and nothing
-//! else of this process.
+//! Starts a worker process with its standard streams, an empty environment and nothing else of this
+//! process.
 //!
 //! In: a program. Out: a [`Command`], to which the caller adds arguments, environment and streams.
-//! Invariants: of the descriptors of this process a worker gets the three standard ones, which the
-//! caller chooses; the signals that tell how a worker ended have their default disposition in it,
-//! whatever this process does with them.
+//! Invariants: a worker inherits only the three standard descriptors, which the caller chooses; the
+//! signals that report a worker's end, or that end it at a limit, have their default disposition in
+//! it, whatever this process does with them.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -13,15 +13,15 @@ use std::process::Command;
 
 use crate::defence::{Defence, stands};
 
-/// The first descriptor that is none of the standard streams.
+/// The first descriptor after the standard streams.
 const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
-/// The kernel's own default for what a process may have open (`fs.nr_open`).
+/// The kernel's default limit of open descriptors (`fs.nr_open`).
 const MOST_DESCRIPTORS: u64 = 1 << 20;
-/// Signals by which a worker's end is told, or that end it for a limit.
+/// Signals that report a worker's end, or that end it at a limit.
 const RESET: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGXCPU, libc::SIGXFSZ];
 
-/// A command that starts this program as a worker, in a process group of its own: a terminal's
-/// Ctrl-C is its parent's to hear.
+/// Returns a command that starts this program as a worker, in a process group of its own, so that
+/// Ctrl-C in a terminal reaches only the parent.
 pub(crate) fn worker(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().process_group(0);
@@ -52,9 +52,8 @@ fn reset_signals() {
     }
 }
 
-/// Marks every descriptor but the standard streams to be closed when the program is executed.
-/// Marked and not closed: the standard library has one of its own, by which it tells why a program
-/// could not be executed.
+/// Marks every descriptor except the standard streams to be closed on exec. They are not closed at
+/// once, because the standard library uses one to report a failed exec.
 fn close_on_exec() -> io::Result<()> {
     // SAFETY: the system call takes three numbers, and changes the descriptors of this process
     // alone, which is about to exec.
@@ -65,10 +64,10 @@ fn close_on_exec() -> io::Result<()> {
     if marked == 0 { Ok(()) } else { each_close_on_exec() }
 }
 
-/// The same, one by one, for Linux before 5.11.
+/// Does the same one by one, for Linux before 5.11.
 fn each_close_on_exec() -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is there to be written to.
+    // SAFETY: `limit` is valid for the call, which writes to it.
     #[expect(unsafe_code, reason = "see `worker`")]
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Err(io::Error::last_os_error());
@@ -76,7 +75,7 @@ fn each_close_on_exec() -> io::Result<()> {
     for descriptor in
         FIRST..libc::c_int::try_from(limit.rlim_cur.min(MOST_DESCRIPTORS)).unwrap_or(FIRST)
     {
-        // SAFETY: a number that is no descriptor is an error that changes nothing.
+        // SAFETY: a number that is not an open descriptor gives an error and changes nothing.
         #[expect(unsafe_code, reason = "see `worker`")]
         unsafe {
             libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC)
@@ -89,12 +88,12 @@ fn each_close_on_exec() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the shell finds: its streams, the directory that it lists, and nothing that this
-    /// process has open.
+    /// The shell sees its streams and the directory that it lists, but no other descriptor of this
+    /// process.
     #[test]
     fn a_worker_inherits_the_standard_streams_and_nothing_else() {
         let file = tempfile::tempfile().unwrap();
-        // Without the flag that would close it: as a library of C opens files.
+        // Opened without the close-on-exec flag, as a C library may open files.
         let _inherited = rustix::io::dup(&file).unwrap();
         let listed = |command: &mut Command| {
             let output = command.args(["-c", "echo /proc/self/fd/*"]).output().unwrap();
@@ -105,7 +104,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let found = listed(&mut worker(Path::new("/bin/sh")));
-        // The one more is the directory.
+        // The fourth descriptor is the listed directory.
         assert_eq!(
             found,
             ["0", "1", "2", "3"].map(|fd| format!("/proc/self/fd/{fd}")),

@@ -1,6 +1,7 @@
 //! Statistics of a tool's calls.
 //!
-//! In: completions. Out: [`Statistics`]. Source: docs/contract.md, section 4.
+//! In: completions. Out: [`Statistics`].
+//! Source: docs/contract.md, section 4.
 
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use crate::call::Completion;
 use crate::policy::Failure;
 use crate::tool_error::{Exit, Reason, ToolError};
 
-/// Significant figures of a latency that are kept: 1 % off at most, in a few KiB a tool.
+/// Significant figures of a recorded latency: an error of 1 % at most, in a few KiB for each tool.
 const FIGURES: u8 = 2;
-/// Characters of the last error's message that are kept.
+/// The maximum number of characters that are kept of the last error's message.
 const MESSAGE_CHARS: usize = 1000;
 
 /// Statistics of a tool's calls, since it was made or its statistics were cleared.
@@ -55,14 +56,15 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The average time of a call; zero if no call was made.
+    /// Returns the average time of a call; zero if no call was made.
     #[must_use]
     pub fn average(&self) -> Duration {
         let nanos = self.total.as_nanos().checked_div(u128::from(self.count)).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The share of successes among the calls that ran, from 0 to 1; `None` if no call was made.
+    /// Returns the share of successes among the calls that ran, from 0 to 1; `None` if no call was
+    /// made.
     #[must_use]
     pub fn success_rate(&self) -> Option<f64> {
         (self.count > 0).then(|| self.success as f64 / self.count as f64)
@@ -110,7 +112,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Counts calls of one tool.
+/// The counters of the calls of one tool.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(Mutex<Option<Counted>>);
 
@@ -127,7 +129,7 @@ struct Counted {
 }
 
 impl Counters {
-    /// Counts one call that took so long, and failed so if it did.
+    /// Counts one call with its wall time, and with its failure if it failed.
     pub(crate) fn record(&self, wall: Duration, failure: Option<&Failure>) {
         let (succeeded, panicked) = match failure {
             None => (true, false),
@@ -153,7 +155,7 @@ impl Counters {
                 let message = failure.to_string().chars().take(MESSAGE_CHARS).collect();
                 counted.last_error = Some(LastError { reason, message });
             }
-            // It grows as it needs to, so that every value fits.
+            // The histogram resizes itself, so that every value fits.
             let _ = counted.times.record(micros(wall));
         });
     }
@@ -163,14 +165,14 @@ impl Counters {
         self.count(|counted| counted.cancelled += 1);
     }
 
-    /// Forgets everything.
+    /// Resets all counters.
     pub(crate) fn clear(&self) {
         *self.0.lock() = None;
     }
 
     fn count(&self, change: impl FnOnce(&mut Counted)) {
         let mut counted = self.0.lock();
-        // Made with the first call: most of many registered tools are never called.
+        // Created with the first call: most registered tools are never called.
         if counted.is_none() {
             let times = Histogram::new(FIGURES).ok();
             *counted = times.map(|times| Counted {
@@ -188,12 +190,12 @@ impl Counters {
         }
     }
 
-    /// The last failure that was counted.
+    /// Returns the last failure that was counted.
     pub(crate) fn last_error(&self) -> Option<LastError> {
         self.0.lock().as_ref().and_then(|counted| counted.last_error.clone())
     }
 
-    /// What was counted until now.
+    /// Returns the statistics until now.
     pub(crate) fn read(&self) -> Statistics {
         let counted = self.0.lock();
         let Some(counted) = counted.as_ref() else { return Statistics::default() };
@@ -214,7 +216,7 @@ impl Counters {
     }
 }
 
-/// One call that is being counted: as it ends, or as cancelled if it never does.
+/// One call that is being counted: by its end, or as cancelled if it is dropped before that.
 pub(crate) struct Counting<'a>(Option<&'a Counters>);
 
 impl<'a> Counting<'a> {
@@ -222,13 +224,13 @@ impl<'a> Counting<'a> {
         Self(Some(counters))
     }
 
-    /// Counts its end, which it hands on.
+    /// Counts the end of the call, and returns the completion.
     pub(crate) fn end(self, completion: Completion) -> Completion {
         self.end_as(completion.usage.wall, Failure::of(&completion.result).as_ref());
         completion
     }
 
-    /// Counts its end, where that is not for the completion alone to say.
+    /// Counts the end of the call, if the completion alone does not decide if it failed.
     pub(crate) fn end_as(mut self, wall: Duration, failure: Option<&Failure>) {
         if let Some(counters) = self.0.take() {
             counters.record(wall, failure);
@@ -252,8 +254,8 @@ mod tests {
     use crate::outcome::HandlerError;
     use crate::refusal::Refusal;
 
-    /// A hundred calls of 1 to 100 ms, in no order, ten of them failures; and what counts for
-    /// nothing.
+    /// A hundred calls of 1 to 100 ms, unordered, ten of them failures; a cancelled and a refused
+    /// call do not count.
     #[test]
     fn percentiles_and_rates_are_those_of_the_calls_made() {
         let counters = Counters::default();

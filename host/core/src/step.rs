@@ -1,11 +1,13 @@
 //! Single steps of an agent loop: a call is checked, made and recorded.
 //!
 //! In: the call that a model asked for, and the [`Turn`]. Out: always one [`Step`] per call, which
-//! says what the loop does next. The stages: judge → stop? → context → gate → dispatch → window →
-//! notice → restart? → entry. Of several calls, all pass their gates first, then all are dispatched
-//! side by side, then the other stages follow for each call in order. Invariants: a tool is
-//! dispatched at most once; a stop wins over a result; a panic of the embedder's code does not
-//! break a step. Source: docs/contract.md, section 6, whose stages are numbered below.
+//! says what the loop does next.
+//! The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of
+//! several calls, all pass their gates first, then all are dispatched side by side, then the other
+//! stages follow for each call in order.
+//! Invariants: a tool is dispatched at most once; a stop takes precedence over a result; a panic of
+//! the embedder's code does not break a step.
+//! Source: docs/contract.md, section 6, whose stages are numbered below.
 
 mod config;
 mod entry;
@@ -77,14 +79,14 @@ pub struct Stepper {
     config: StepConfig,
     encoder: Option<Fenced>,
     policy: OnToolError,
-    /// Places for policy functions at work.
+    /// Permits for policy functions that run.
     deciding: Arc<Semaphore>,
     observer: Option<Arc<Observer>>,
     hook: Option<Arc<Hook>>,
 }
 
 impl Stepper {
-    /// A stepper for the tools of this registry.
+    /// Creates a stepper for the tools of this registry.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         Self {
@@ -214,8 +216,8 @@ impl Stepper {
         steps
     }
 
-    /// Stage 5. The executor keeps the time and ends a stopped call, so that either is a completion
-    /// like any other.
+    /// Stage 5. The executor enforces the timeout and ends a stopped call, so that either is a
+    /// completion like any other.
     async fn dispatch(
         &self,
         tool: &Tool,
@@ -223,7 +225,7 @@ impl Stepper {
         options: CallOptions,
     ) -> Result<Completion, AbortStatus> {
         let (name, abort) = (&tool.definition().name, options.abort.clone());
-        // The step's own timeout stands in the options; the executor's would undercut it.
+        // The options contain the step's own timeout; the executor's limits would shorten it.
         let registry = self.registry.clone();
         let executor = self
             .executor
@@ -238,7 +240,7 @@ impl Stepper {
         );
         let how = if is_stopped { "stopped" } else { "completed" };
         tracing::info!("Function call {how}: {name} ({} ms)", completion.usage.wall.as_millis());
-        // A stop that came with the result beats it.
+        // A stop takes precedence over a result that came at the same time.
         go_on(&abort).map(|()| completion)
     }
 }
@@ -252,7 +254,7 @@ impl fmt::Debug for Stepper {
     }
 }
 
-/// Whether the turn was not stopped.
+/// Fails if the turn was stopped.
 fn go_on(abort: &AbortSignal) -> Result<(), AbortStatus> {
     if abort.is_raised() { Err(AbortStatus::StoppedByUser) } else { Ok(()) }
 }

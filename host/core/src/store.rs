@@ -1,13 +1,14 @@
-//! An embedded database (SQLite) on disk, which several processes use at once, or in memory.
+//! An embedded database (SQLite) on disk, which several processes can use at once, or in memory.
 //!
-//! In: a directory. Out: a [`Database`]: transactions. Invariants, on disk: a change is on the
-//! disk, flushed, before [`Database::write`] returns: it survives the death of the process and a
-//! loss of power; a process that is killed leaves the state before its last change or after it; the
-//! file is this user's alone. Layout: the file `store.db` in WAL mode, beside it `store.db-wal` and
-//! `store.db-shm` while it is in use. The header has our application id, `user_version` is the
-//! version of the schema.
-//! Not here: what tables mean (`kv`), and the count of a granted directory, which changes with
-//! every write of a tool (`directory::shared`).
+//! In: a directory. Out: a [`Database`]: transactions.
+//! Invariants, on disk: a change is flushed before [`Database::write`] returns, so it survives the
+//! death of the process and a loss of power; a process that is killed leaves the state before or
+//! after its last change; only this user can access the file.
+//! Layout: the file `store.db` in WAL mode, with `store.db-wal` and `store.db-shm` while it is in
+//! use. The header has this crate's application id, and `user_version` is the version of the
+//! schema.
+//! Not here: the meaning of the tables (`kv`), and the count of a granted directory, which changes
+//! with every write of a tool (`directory::shared`).
 
 mod failure;
 mod place;
@@ -25,25 +26,26 @@ use failure::{DAMAGED, OTHER_VERSION, busy, failed, refused};
 #[cfg(test)]
 pub(crate) use place::FILE;
 
-/// The result of statements, or the reason for which the operation is refused.
+/// The result of statements, or the reason why the operation is refused.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
 
-/// How long an operation waits for other processes: longer than most calls may take, so that a
-/// call's own deadline is what ends its wait.
+/// Longest wait for other processes: longer than most calls may take, so that a call's own deadline
+/// ends its wait.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Marks the file as ours: `tcel`.
+/// Application id in the file's header: `tcel`.
 const APPLICATION: i64 = 0x7463_656c;
-/// The version of the schema that is read and written here.
+/// The version of the schema that this code reads and writes.
 const SCHEMA: i64 = 2;
 /// Connections that are kept open: as many as threads usually read at once.
 const KEPT: usize = 4;
-/// KiB of pages that a connection keeps in memory.
+/// KiB. The page cache of a connection.
 const CACHE: i64 = 4096;
 /// Bytes of the log that stay on the disk after its content was moved into the database.
 const LOG: i64 = 4 << 20;
 
 /// The tables. `last` has the last version of each namespace that has keys, and, under the empty
-/// name, the highest version of those that had. `sum` is over the rest of a row.
+/// name, the highest version of the namespaces that had keys. `sum` is the checksum of the rest of
+/// a row.
 const TABLES: &str = "
     CREATE TABLE entry (
         namespace BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL, expires INTEGER,
@@ -52,26 +54,25 @@ const TABLES: &str = "
     CREATE INDEX ends ON entry (namespace, expires) WHERE expires IS NOT NULL;
     CREATE TABLE last (namespace BLOB PRIMARY KEY NOT NULL, version INTEGER NOT NULL) STRICT;";
 
-/// A database. Several processes, and any number of threads, may have one on disk open.
+/// A database. A database on disk can be open in several processes and any number of threads.
 #[derive(Debug)]
 pub(crate) struct Database {
-    /// None: it is in memory, in its one connection.
+    /// `None`: the database is in memory, in its one connection.
     file: Option<PathBuf>,
-    /// [`PATIENCE`], but in tests.
+    /// [`PATIENCE`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
-    /// Writers of this process wait here for each other, and not by asking the file again and
-    /// again.
+    /// Serialises the writers of this process, so that they do not poll the file's lock.
     writing: Mutex<()>,
 }
 
 impl Database {
-    /// Opens the database of a directory. Both are made where they are not there, for this user
-    /// alone. Reads all of it, so that damage is found here and not by a call.
+    /// Opens the database in a directory. Creates both if they do not exist, for this user only.
+    /// Reads the whole database, so that damage is found here and not by a call.
     ///
     /// # Errors
-    /// [`Error::is_environment`] for a directory or file that others can write, a file that is no
-    /// store, is damaged or of another version, a disk that is full.
+    /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
+    /// a store, is damaged or has another version, or a full disk.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let file = place::secure(dir, |new| made(new).map_err(|error| refused(new, &error)))?;
         let database = Self::at(Some(file.clone()));
@@ -81,7 +82,7 @@ impl Database {
         Ok(database)
     }
 
-    /// An empty one in memory. It is made when it is first asked for something.
+    /// Creates an empty database in memory. It is set up at its first use.
     pub(crate) fn in_memory() -> Self {
         Self::at(None)
     }
@@ -90,7 +91,7 @@ impl Database {
         Self { file, patience: PATIENCE, idle: Mutex::default(), writing: Mutex::default() }
     }
 
-    /// One state of all rows.
+    /// Reads one state of all rows.
     ///
     /// # Errors
     /// Those of `look`, and those of the database.
@@ -101,11 +102,11 @@ impl Database {
         self.transaction(TransactionBehavior::Deferred, look)
     }
 
-    /// One change of all rows, alone among all processes. After an error nothing has changed.
+    /// Changes rows, exclusively among all processes. After an error, nothing has changed.
     ///
     /// # Errors
     /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the
-    /// flush itself the change may or may not be there.
+    /// flush itself, the change may or may not be stored.
     pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&Connection) -> Answer<T>,
@@ -126,7 +127,7 @@ impl Database {
         let idle = self.idle.lock().pop();
         let connection =
             idle.map_or_else(|| self.connect(), Ok).map_err(|error| failed(file, &error))?;
-        // Also when `work` panics.
+        // Returns the connection also if `work` panics.
         let mut connection = scopeguard::guard(connection, |connection| {
             let mut idle = self.idle.lock();
             if idle.len() < KEPT {
@@ -137,7 +138,7 @@ impl Database {
             connection.busy_timeout(self.patience)?;
             let transaction = connection.transaction_with_behavior(behavior)?;
             let worked = work(&transaction)?;
-            // Dropped without this, the transaction changes nothing.
+            // A transaction that is dropped without a commit changes nothing.
             worked.is_ok().then(|| transaction.commit()).transpose()?;
             Ok(worked)
         };
@@ -154,16 +155,16 @@ impl Database {
     }
 }
 
-/// A connection to a file.
+/// Opens a connection to a file.
 fn opened(file: &Path) -> rusqlite::Result<Connection> {
-    // Without links on the way: the directory is resolved, and only its owner can open it. Threads
-    // take turns here, not there.
+    // No link is followed: the directory is resolved, and only its owner can open it. `NO_MUTEX`:
+    // this module ensures that one thread at a time uses a connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // The log is flushed with each commit: `NORMAL` would lose the last ones with the power.
+    // Flushes the log with each commit: `NORMAL` would lose the last commits at a loss of power.
     connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -{CACHE}; PRAGMA journal_size_limit = {LOG};"
@@ -171,7 +172,7 @@ fn opened(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes an empty file a database of ours.
+/// Initialises an empty file as a database.
 fn made(file: &Path) -> rusqlite::Result<()> {
     let connection = opened(file)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -182,11 +183,11 @@ fn made(file: &Path) -> rusqlite::Result<()> {
          PRAGMA user_version = {SCHEMA};
          COMMIT;"
     ))?;
-    // With the last connection the log goes: all of it is in the file that gets its name then.
+    // Closing the last connection moves the log into the file, which then gets its name.
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Sees to it that the file is whole, ours, and of a version that is known here.
+/// Checks that the file is undamaged, was created by toolcell and has a known version.
 fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let place = file.display();
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -217,8 +218,8 @@ mod tests {
     use super::*;
 
     impl Database {
-        /// A new one in this directory whose first connections do not flush, for tests of many
-        /// writes.
+        /// Creates a database in this directory whose first connections do not flush, for tests of
+        /// many writes.
         pub(crate) fn unflushed(dir: &Path) -> Self {
             let database = Self::open(dir).unwrap();
             database.idle.lock().resize_with(KEPT, || database.connect().unwrap());

@@ -1,12 +1,13 @@
 //! Finds texts in a definition that seem to be written to steer a model, not to describe a tool.
 //!
-//! In: a [`Definition`]. Out: the suspicious places, for the person who decides whether the tool
-//! may be used.
+//! In: a [`Definition`]. Out: the suspicious places, for the person who decides if the tool may be
+//! used.
 //! Invariants: linear in the length of the text; every text of the definition is searched, names of
 //! members too. This helps a reader and is not a defence: a text can always be worded so that no
 //! pattern matches. The defence is that a tool is used only after a person has approved its
-//! definition, and only in the form that was approved. Source: the published attacks on tool
-//! descriptions (hidden instructions, shadowing of other tools, secrecy).
+//! definition, and only in the approved form.
+//! Source: the published attacks on tool descriptions (hidden instructions, shadowing of other
+//! tools, secrecy).
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -17,14 +18,14 @@ use serde_json::Value;
 
 use crate::definition::Definition;
 
-/// Suspicions that are told of one definition: more of them tell the reader nothing new.
+/// The maximum number of suspicions of one definition. More would tell the reader nothing new.
 const MOST: usize = 32;
-/// Characters around what was found.
+/// The maximum number of characters of an excerpt.
 const EXCERPT: usize = 80;
-/// Blank lines, or blanks in a line, that push what follows out of sight.
+/// Blank lines, or blanks in a line, that push the following text out of sight.
 const OUT_OF_SIGHT: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
 
-/// Why a text is suspicious.
+/// The reason why a text is suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,14 +69,14 @@ impl fmt::Display for SuspicionKind {
 pub struct Suspicion {
     /// A JSON pointer into the definition.
     pub place: String,
-    /// Why the text is suspicious.
+    /// The reason why the text is suspicious.
     pub kind: SuspicionKind,
     /// The text around it in one line: at most 80 characters, without invisible ones.
     pub excerpt: String,
 }
 
 impl Definition {
-    /// The texts that seem to be written to steer a model: at most 32, in the order of the
+    /// Returns the texts that seem to be written to steer a model: at most 32, in the order of the
     /// definition. An empty list does not mean that the definition is harmless.
     #[must_use]
     pub fn suspicions(&self) -> Vec<Suspicion> {
@@ -88,7 +89,7 @@ impl Definition {
     }
 }
 
-/// Whether a character is invisible, or changes how a terminal shows the text around it.
+/// Returns true if a character is invisible, or changes how a terminal shows the text around it.
 ///
 /// These are: the soft hyphen, direction marks and overrides, characters of zero width, line
 /// separators, invisible operators, interlinear marks, tags, and variation selectors that can carry
@@ -168,7 +169,7 @@ fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
     }
 }
 
-/// The text around a place.
+/// Returns the text around a place.
 fn excerpt(text: &str, at: usize) -> String {
     let before = text.get(..at).map_or(0, |before| before.chars().count());
     let skipped = before.saturating_sub(EXCERPT / 4);
@@ -182,7 +183,7 @@ fn excerpt(text: &str, at: usize) -> String {
     excerpt
 }
 
-/// What is looked for: all at once, then each for its place.
+/// The patterns: one set to match all at once, and each by itself to find its place.
 struct Patterns {
     all: RegexSet,
     each: Vec<(SuspicionKind, Regex)>,

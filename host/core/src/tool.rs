@@ -1,4 +1,4 @@
-//! A tool: a definition, its compiled schemas, the embedder's rules for it, and what runs for it.
+//! A tool: a definition, its compiled schemas, the embedder's rules for it, and its handler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::usage::Meter;
 
 /// A tool that can be called. Cheap to clone.
 ///
-/// Its calls are counted, whether the [`Executor`](crate::Executor) makes them directly, for a run
-/// or for a step: each once, for the tool and all its clones. What a method like
-/// [`with_limits`](Self::with_limits) returns is another tool, which counts from zero.
+/// Each of its calls is counted once, for the tool and all its clones. That applies to calls that
+/// the [`Executor`](crate::Executor) makes directly, for a run and for a step. A method like
+/// [`with_limits`](Self::with_limits) returns another tool, which counts from zero.
 #[derive(Clone)]
 pub struct Tool(Arc<Inner>);
 
@@ -44,23 +44,23 @@ struct Inner {
     counters: Arc<Counters>,
 }
 
-/// Time to say whether a tool is offered: a list waits for it.
+/// The time of a visibility check. A list of tools waits for it.
 const VISIBLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Fuel for the same: a look at the context, nothing more.
+/// The fuel of a visibility check: enough to read the context.
 const VISIBLE_FUEL: u64 = 50_000_000;
 
 impl Tool {
-    /// A tool without a handler (manual mode): the application answers its calls. The executor
-    /// reports `not_found`.
+    /// Creates a tool without a handler (manual mode): the application answers its calls. The
+    /// executor reports `not_found`.
     ///
     /// # Errors
-    /// [`Error::is_definition`] when a schema is not usable.
+    /// [`Error::is_definition`] if a schema is not usable.
     pub fn manual(definition: Definition) -> Result<Self, Error> {
         Self::build(definition, None)
     }
 
-    /// A tool whose handler is an async closure: `async |arguments| …` or `async |arguments,
-    /// invocation| …`.
+    /// Creates a tool whose handler is an async closure: `async |arguments| …` or
+    /// `async |arguments, invocation| …`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -90,7 +90,7 @@ impl Tool {
     /// [`native_blocking`](Self::native_blocking) for code that blocks.
     ///
     /// # Errors
-    /// [`Error::is_definition`] when a schema is not usable.
+    /// [`Error::is_definition`] if a schema is not usable.
     pub fn native<S: 'static>(
         definition: Definition,
         function: impl NativeFn<S>,
@@ -98,15 +98,15 @@ impl Tool {
         Self::build(definition, Some(Arc::new(Native::new(function))))
     }
 
-    /// A tool with any handler.
+    /// Creates a tool with any handler.
     ///
     /// # Errors
-    /// [`Error::is_definition`] when a schema is not usable.
+    /// [`Error::is_definition`] if a schema is not usable.
     pub fn with_handler(definition: Definition, handler: impl Handler) -> Result<Self, Error> {
         Self::build(definition, Some(Arc::new(handler)))
     }
 
-    /// Stands for the tool of a call whose name no tool has, whatever that name is.
+    /// Creates a stand-in for the tool of a call whose name no tool has, whatever that name is.
     pub(crate) fn unknown(name: &str) -> Self {
         Self::assembled(Definition::unchecked(name.to_owned(), String::new()), (None, None), None)
     }
@@ -127,7 +127,8 @@ impl Tool {
         Ok(Self::assembled(definition, (parameters, output), handler))
     }
 
-    /// The tool of these parts: the schemas are those of the parameters and of the output.
+    /// Creates the tool from these parts: the schemas are those of the parameters and of the
+    /// output.
     fn assembled(
         definition: Definition,
         (parameters, output): (Option<Arc<Schema>>, Option<Arc<Schema>>),
@@ -147,10 +148,11 @@ impl Tool {
         }))
     }
 
-    /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the
-    /// call, before they are checked against the schema; for a list, where there are none yet, they
-    /// are `null`. A tool that is not offered cannot be called either: `not_visible`. A further
-    /// rule is added: the tool is offered where all of them hold. Source: contract, section 5.
+    /// Offers the tool only if `rule(arguments, context)` returns true. The arguments are those of
+    /// the call, before they are checked against the schema; for a list of tools, where there are
+    /// none yet, they are `null`. A tool that is not offered cannot be called either:
+    /// `not_visible`. A further rule is added: the tool is offered if all of them return true.
+    /// Source: contract, section 5.
     #[must_use]
     pub fn with_visibility(
         self,
@@ -159,9 +161,9 @@ impl Tool {
         self.with(|tool| tool.rules.visible.push(Arc::new(rule)))
     }
 
-    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. If `rule` panics,
-    /// the call is refused. A further rule is added: all of them have to accept a call. Source:
-    /// docs/contract.md, section 4.
+    /// Accepts only calls for which `rule` returns true; others are refused as `not_allowed`. If
+    /// `rule` panics, the call is refused. A further rule is added: all of them have to accept a
+    /// call. Source: docs/contract.md, section 4.
     #[must_use]
     pub fn with_can_execute(
         self,
@@ -170,9 +172,9 @@ impl Tool {
         self.with(|tool| tool.rules.takes.push(Arc::new(rule)))
     }
 
-    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in
-    /// words for a model. Each text becomes the `expected` of a [`Fault`](crate::Fault) with an
-    /// empty path. A further rule is added: the call is refused with what all of them found.
+    /// Checks arguments that fit the schema: `rule` returns all their faults, in words for a model.
+    /// Each text becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. A further
+    /// rule is added: the call is refused with the faults of all of them.
     ///
     /// If `rule` panics, the call fails as `handler_raised` with the kind `native_panic`: the
     /// arguments may be right.
@@ -187,19 +189,19 @@ impl Tool {
         self.with(|tool| tool.rules.validate.push(Arc::new(rule)))
     }
 
-    /// With these limits in addition to those of its callers: the tighter ones apply.
+    /// Sets limits in addition to those of its callers: the tighter ones apply.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         self.with(|tool| tool.limits = limits)
     }
 
-    /// Its own limits; unlimited unless they were set.
+    /// Returns its own limits; unlimited unless they were set.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.0.limits
     }
 
-    /// These limits, tightened by its own and by its definition's `max_execution`.
+    /// Returns these limits, tightened by the tool's own and by its definition's `max_execution`.
     pub(crate) fn tightened(&self, limits: Limits) -> Limits {
         let limits = limits.tightened(&self.limits());
         let timeout =
@@ -208,7 +210,7 @@ impl Tool {
     }
 
     /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs
-    /// first. A tool without a handler stays without.
+    /// first. A tool without a handler is not changed.
     #[must_use]
     pub fn with_middleware(self, middleware: impl Middleware) -> Self {
         self.with(|tool| {
@@ -217,32 +219,32 @@ impl Tool {
         })
     }
 
-    /// Names the version of the code behind it: an answer to a question of another version is
-    /// refused under a sealer. Components need none, their digest is theirs. Source:
+    /// Sets the version of the code behind the tool. Under a sealer, an answer to a question of
+    /// another version is refused. Components need no version, because their digest is one. Source:
     /// docs/contract.md, section 7.
     #[must_use]
     pub fn with_version(self, version: impl Into<String>) -> Self {
         self.with(|tool| tool.version = Some(version.into()))
     }
 
-    /// What tells the code behind it from another version's.
+    /// Returns the identity of the code behind the tool: its version, or the digest of its handler.
     pub(crate) fn code(&self) -> Option<&str> {
         self.0.version.as_deref().or_else(|| self.handler().and_then(|handler| handler.digest()))
     }
 
-    /// Notes what its handler may reach.
+    /// Sets the rights of its handler.
     pub(crate) fn with_rights(self, rights: Rights) -> Self {
         self.with(|tool| tool.rights = Some(rights))
     }
 
-    /// What it may reach, before a tenant's or a call's overlay; none for native tools, which reach
-    /// what the process does.
+    /// Returns the tool's rights, before a tenant's or a call's overlay narrows them. `None` for
+    /// native tools, which have the rights of the process.
     #[must_use]
     pub fn rights(&self) -> Option<&Rights> {
         self.0.rights.as_ref()
     }
 
-    /// Notes the circuit that a handler around its own opens and closes.
+    /// Sets the circuit that a middleware of the tool opens and closes.
     pub(crate) fn with_circuit(self, circuit: Arc<Circuit>) -> Self {
         self.with(|tool| tool.circuit = Some(circuit))
     }
@@ -254,19 +256,19 @@ impl Tool {
         Self(Arc::new(inner))
     }
 
-    /// How its calls have ended.
+    /// Returns the statistics of its calls.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.0.counters.read()
     }
 
-    /// The last failure that [`statistics`](Self::statistics) counts.
+    /// Returns the last failure that [`statistics`](Self::statistics) counts.
     #[must_use]
     pub fn last_error(&self) -> Option<LastError> {
         self.0.counters.last_error()
     }
 
-    /// Begins to count anew.
+    /// Resets the statistics.
     pub fn clear_statistics(&self) {
         self.0.counters.clear();
     }
@@ -275,25 +277,25 @@ impl Tool {
         &self.0.counters
     }
 
-    /// The same tool, which counts on where `other` is.
+    /// Returns the same tool with the counters of `other`.
     pub(crate) fn counting_with(self, other: &Self) -> Self {
         self.with(|tool| tool.counters = Arc::clone(&other.0.counters))
     }
 
-    /// Whether this tool takes a call: by its name, and by the rule where one was set.
+    /// Returns true if the tool accepts a call, by its name and by its rules.
     #[must_use]
     pub fn can_execute(&self, call: &ToolCall) -> bool {
         call.name == self.definition().name && self.0.rules.take(call)
     }
 
-    /// Whether it is offered in every context.
+    /// Returns true if the tool is offered in every context.
     pub(crate) fn always_visible(&self) -> bool {
         self.0.rules.visible.is_empty() && self.handler().is_none_or(Handler::always_visible)
     }
 
-    /// Whether the tool is offered in this context, for a list: without arguments. One that decides
-    /// by itself is asked, a component in a cell of its own; if it fails at that, it is not
-    /// offered.
+    /// Returns true if the tool is offered in this context, for a list: without arguments. A tool
+    /// with a check of its own runs it, a component in a cell of its own; if the check fails, the
+    /// tool is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -301,7 +303,7 @@ impl Tool {
         self.is_visible_with(&Value::Null, context).await
     }
 
-    /// The same for a call with these arguments. `null` stands for none.
+    /// Returns true if the tool is offered for a call with these arguments. `null` stands for none.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -325,7 +327,7 @@ impl Tool {
         }
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
-        // An answer's state must not be seen before it was opened.
+        // A question's state must not be visible before it is unsealed.
         let context = CallContext { resume: None, ..context.clone() };
         let aside = Invocation::aside(call, arguments.clone(), context, limits);
         let Beside { caller, is_shared, fuel } = beside;
@@ -344,8 +346,9 @@ impl Tool {
         }
     }
 
-    /// The definition, with its schemas in JSON Schema 2020-12: a schema of an earlier draft is
-    /// translated, and what cannot be enforced is left out (see [`Definition::unenforced`]).
+    /// Returns the definition, with its schemas in JSON Schema 2020-12: a schema of an earlier
+    /// draft is translated, and parts that cannot be enforced are left out (see
+    /// [`Definition::unenforced`]).
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.0.definition
@@ -377,7 +380,7 @@ impl fmt::Debug for Tool {
         f.debug_tuple("Tool").field(&self.0.definition.name).finish()
     }
 }
-/// The tool of this name among those of a component.
+/// Returns the tool of this name among those of a component.
 ///
 /// # Errors
 /// [`Error::is_unknown_tool`], with the nearest name as a hint.

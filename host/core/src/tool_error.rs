@@ -1,9 +1,9 @@
 //! The error of a call whose handler gave no valid answer.
 //!
-//! In: how a cell or a native handler ended. Out: [`ToolError`], a closed reason with a typed
+//! In: the end of a cell or of a native handler. Out: [`ToolError`], a closed reason with a typed
 //! cause.
-//! Invariants: made by the host only; six reasons and no more (docs/contract.md, section 2); text
-//! is for people, decisions go by type.
+//! Invariants: made by the host only; exactly six reasons (docs/contract.md, section 2); texts are
+//! for people, decisions are by type.
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
 mod awaited;
@@ -21,7 +21,7 @@ use crate::refusal::Fault;
 pub use awaited::Awaited;
 pub use raised::{Frame, LimitHit, LimitKind, Raised, RaisedKind};
 
-/// Why a handler gave no valid answer: a closed set.
+/// The reason why a handler gave no valid answer: a closed set.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -43,7 +43,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason's name, the same in JSON, in spans and in messages.
+    /// Returns the reason's name, the same in JSON, in spans and in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// The reason, without its cause.
+    /// Returns the reason, without its cause.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
@@ -98,7 +98,7 @@ impl ToolError {
     }
 }
 
-/// How a handler ended before it answered.
+/// The end of a handler before it answered.
 ///
 /// # Shape
 /// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
@@ -108,8 +108,8 @@ impl ToolError {
 pub enum Exit {
     /// The guest called `exit`.
     Called {
-        /// 0 if the guest exited with success, 1 if it did not. WASI 0.2 tells the host no more
-        /// than that: a tool's `exit(3)` arrives as 1.
+        /// 0 if the guest exited with success, 1 otherwise. WASI 0.2 tells the host no more than
+        /// that: a tool's `exit(3)` arrives as 1.
         code: i32,
     },
     /// The caller cancelled the call or dropped its future.
@@ -118,7 +118,7 @@ pub enum Exit {
     Died,
 }
 
-/// Which budget is used up.
+/// The budget that is used up.
 ///
 /// # Shape
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
@@ -150,7 +150,7 @@ pub enum Timeout {
         budget: Duration,
         /// The time that passed.
         used: Duration,
-        /// Names what the guest waited for, if the host knows it.
+        /// The event that the guest waited for, if the host knows it.
         awaited: Option<Awaited>,
         /// The standard output of a command until then.
         stdout: Option<String>,
@@ -158,7 +158,7 @@ pub enum Timeout {
 }
 
 impl Timeout {
-    /// Returns the standard output of a command until then. Bytes that are no UTF-8 are shown as
+    /// Returns the standard output of a command until then. Bytes that are not UTF-8 are shown as
     /// U+FFFD.
     #[must_use]
     pub fn stdout(&self) -> Option<&str> {
@@ -168,7 +168,8 @@ impl Timeout {
         stdout.as_deref()
     }
 
-    /// Returns it with these durations in place of its own. Fuel stays.
+    /// Returns the timeout with these durations in place of its own. A timeout of fuel is not
+    /// changed.
     pub(crate) fn lasting(self, budget: Duration, used: Duration) -> Self {
         match self {
             Self::Fuel { .. } => self,
@@ -179,7 +180,7 @@ impl Timeout {
         }
     }
 
-    /// Returns the place of the standard output.
+    /// Returns the standard output for writing.
     pub(crate) fn stdout_mut(&mut self) -> &mut Option<String> {
         let (Self::Fuel { stdout, .. }
         | Self::Deadline { stdout, .. }
@@ -188,7 +189,7 @@ impl Timeout {
     }
 }
 
-/// Which rule an answer violates.
+/// The rule that an answer violates.
 ///
 /// # Shape
 /// As JSON: `{"rule": NAME, …}` with the fields by name.
@@ -201,15 +202,15 @@ pub enum ReturnRule {
     NotJson {
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The problem of the field.
         detail: String,
     },
     /// All texts and bytes of the answer together exceed the limit.
     TooLarge {
         /// The limit in bytes.
         limit: u64,
-        /// The size in bytes. Of a return so large that the host does not copy it: what the host
-        /// would have copied, so it is more.
+        /// The size in bytes. For a return so large that the host does not copy it: the bytes that
+        /// the host would have copied, which are more.
         got: u64,
     },
     /// The answer has more parts than the limit.
@@ -219,7 +220,7 @@ pub enum ReturnRule {
         /// The number of parts.
         got: u64,
     },
-    /// The state that comes with a question is larger than what can be sealed.
+    /// The state of a question is larger than can be sealed.
     StateTooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -241,7 +242,7 @@ pub enum ReturnRule {
     /// The policy function of a run panicked or gave no answer when it was asked about a failure of
     /// the tool.
     Policy {
-        /// What happened.
+        /// The failure of the function, for example `panicked: …`.
         detail: String,
     },
     /// The answer cannot be read at all: it is not of the declared type, or much too large.

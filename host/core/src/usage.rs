@@ -1,6 +1,6 @@
 //! The receipt of a call.
 //!
-//! In: what the cell's meters read when the call ended. Out: [`Usage`].
+//! In: the meters of a cell at the end of the call. Out: [`Usage`].
 //! Invariants: present on success and on failure; made by the host only.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fence::fenced;
 
-/// What one call used.
+/// The resources that one call used.
 ///
 /// # Units
 /// Time is wall time from the call's start to its end, waiting included. Memory and sizes are
@@ -25,13 +25,12 @@ use crate::fence::fenced;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Instruction units of the engine; absent where nothing was metered (native handlers,
-    /// refusals).
+    /// Instruction units of the engine; absent if nothing was metered (native handlers, refusals).
     pub fuel: Option<u64>,
     /// Wall time.
     #[serde(rename = "wall_us", with = "micros")]
     pub wall: Duration,
-    /// The most that all memories and tables of the cell held at once.
+    /// The maximum size of all memories and tables of the cell together.
     pub peak_memory: u64,
     /// Size of the arguments.
     pub bytes_in: u64,
@@ -66,8 +65,8 @@ mod micros {
     }
 }
 
-/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped.
-/// All attempts at it share them, each counts on from where the one before ended.
+/// The meters of one running call, read at its end: answered, killed or dropped. All attempts of a
+/// call share them, and each attempt continues the count of the one before.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) fuel: AtomicU64,
@@ -80,13 +79,13 @@ pub(crate) struct Meter {
     pub(crate) denials: AtomicU64,
     /// Calls of other tools.
     pub(crate) sub_calls: AtomicU64,
-    /// Hears of the fuel of a question beside a call, which is on no receipt.
+    /// Receives the fuel of a check outside of a call, which appears on no receipt.
     check: Option<CheckFuel>,
-    /// Fuel that it has heard of.
+    /// Fuel that was already reported to `check`.
     told: AtomicU64,
 }
 
-/// Hears how much fuel a tool's checks use beside its calls.
+/// A callback for the fuel of a tool's checks outside of its calls.
 #[derive(Clone)]
 pub(crate) struct CheckFuel(pub(crate) Arc<dyn Fn(u64) + Send + Sync>);
 
@@ -97,26 +96,26 @@ impl fmt::Debug for CheckFuel {
 }
 
 impl Meter {
-    /// The meter of a question beside a call.
+    /// Creates the meter of a check outside of a call.
     pub(crate) fn of_check(check: Option<CheckFuel>) -> Self {
         let mut meter = Self::default();
         meter.check = check;
         meter
     }
 
-    /// Tells the fuel that was not told yet. The rest is told when the cell, which may outlive its
-    /// question, is gone.
+    /// Reports the fuel that was not reported yet. The rest is reported when the cell, which may
+    /// outlive its check, is dropped.
     pub(crate) fn tell_check(&self) {
         let Some(CheckFuel(tell)) = &self.check else { return };
         let fuel = self.fuel.load(Relaxed);
         let more = fuel.saturating_sub(self.told.fetch_max(fuel, Relaxed));
         if more > 0 {
-            // An observer's mistake must not become the tool's failure.
+            // A panic of the observer must not become a failure of the tool.
             let _ = fenced(|| tell(more));
         }
     }
 
-    /// What was used until now.
+    /// Returns the usage until now.
     pub(crate) fn read(&self, wall: Duration, bytes_in: u64) -> Usage {
         Usage {
             fuel: self.metered.load(Relaxed).then(|| self.fuel.load(Relaxed)),
@@ -130,8 +129,8 @@ impl Meter {
         }
     }
 
-    /// Notes what the call used until now. Readings only go up: a cell that is killed may write its
-    /// last one late.
+    /// Records the usage until now. Values only increase: a cell that is killed may write its last
+    /// one late.
     pub(crate) fn note(&self, fuel: u64, peak_memory: u64, host_calls: u64) {
         self.fuel.fetch_max(fuel, Relaxed);
         self.metered.store(true, Relaxed);

@@ -1,8 +1,8 @@
 //! The result of a call as one flat object, for hosts that need neither events nor a policy.
 //!
-//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`]. Source: docs/contract.md,
-//! sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and
-//! 9.
+//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
+//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5
+//! (`{success, result, errors[], attributes}`) and 9.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct ResultView {
     pub tool_call_id: String,
     /// The tool's name.
     pub tool: String,
-    /// Whether the handler answered ok, with a question or with a halt.
+    /// True if the handler answered ok, with a question or with a halt.
     pub success: bool,
     /// The value, or the result of a halt. In JSON, `null` for a failure and for a question.
     #[serde(default)]
@@ -48,7 +48,7 @@ pub struct ResultView {
 }
 
 impl ResultView {
-    /// The view of this completion of a call of this tool.
+    /// Creates the view of a completion of a call of this tool.
     #[must_use]
     pub fn of(completion: &Completion, definition: &Definition) -> Self {
         let failure = Failure::of(&completion.result);
@@ -74,8 +74,8 @@ impl ResultView {
         }
     }
 
-    /// The view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as it is,
-    /// a message without a value as it is, anything else as JSON.
+    /// Returns the view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as
+    /// it is, a message without a value as it is, anything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match (&self.result, &self.message) {

@@ -1,6 +1,6 @@
 //! A component as a source of tools.
 //!
-//! In: bytes. Out: a [`Component`] and its [`Tool`]s, each call in a fresh cell.
+//! In: bytes. Out: a [`Component`] and its [`Tool`]s; each call runs in a fresh cell.
 
 use std::io;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Component {
     /// quota or has too many waiting loads: [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
-    /// As [`load`](Self::load). Nothing has begun while it waits for its turn.
+    /// As [`load`](Self::load). Nothing has started while it waits for the tenant's other loads.
     pub async fn load_for(
         engine: &Engine,
         tenant: &str,
@@ -94,13 +94,13 @@ impl Component {
     }
 
     /// Loads a component with grants for a host that has many components. If its code is in the
-    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. The
-    /// engine releases linked code that was not called for longest when there is more of it than
-    /// [`linked_bytes`](crate::EngineBuilder::linked_bytes); the next call links it again. `source`
-    /// reads the component's bytes again; it is called, on a thread of the engine, if the code is
-    /// no longer in the cache or is not optimised yet. Bytes with another digest are not used. If
-    /// the code cannot be linked, calls are refused as
-    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log says why.
+    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
+    /// there is more linked code than [`linked_bytes`](crate::EngineBuilder::linked_bytes), the
+    /// engine releases the code that was not called for longest; the next call links it again.
+    /// `source` reads the component's bytes again; it is called, on a thread of the engine, if the
+    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not
+    /// used. If the code cannot be linked, calls are refused as
+    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
     ///
     /// # Errors
     /// As [`load_with`](Self::load_with).
@@ -143,13 +143,13 @@ impl Component {
         Ok(Self { loaded, tools: tools.into(), left_out: left_out.into() })
     }
 
-    /// The tools, in the component's order.
+    /// Returns the tools, in the component's order.
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     ///
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
@@ -157,13 +157,13 @@ impl Component {
         tool::named(&self.tools, name)
     }
 
-    /// The definitions of its tools, in the component's order, with their schemas in JSON Schema
-    /// 2020-12.
+    /// Returns the definitions of its tools, in the component's order, with their schemas in JSON
+    /// Schema 2020-12.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.tools.iter().map(Tool::definition)
     }
 
-    /// The same definitions as the component gives them, for example to
+    /// Returns the same definitions as the component gives them, for example to
     /// [recognise](Definition::hash) them.
     pub fn described(&self) -> impl Iterator<Item = &Definition> {
         let is_tool = |definition: &&Definition| {
@@ -172,58 +172,59 @@ impl Component {
         self.loaded.definitions().iter().filter(is_tool)
     }
 
-    /// The tools that cannot be used, each by its name with the problem in its definition. A
-    /// component all of whose tools are unusable is not loaded.
+    /// Returns the tools that cannot be used, each by its name with the problem in its definition.
+    /// A component without any usable tool is not loaded.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
         self.left_out.iter().map(|(name, problem)| (&**name, &**problem))
     }
 
-    /// What can be seen of it without running it: digest, size and imports.
+    /// Returns the properties that are known without running the component: digest, size and
+    /// imports.
     #[must_use]
     pub fn examination(&self) -> &Examination {
         self.loaded.examination()
     }
 
-    /// What it is used as.
+    /// Returns the kind of the component: tools, functions or a command.
     #[must_use]
     pub fn kind(&self) -> &ComponentKind {
         self.loaded.kind()
     }
 
-    /// Whether its compiled code came from the cache.
+    /// Returns true if the compiled code came from the cache.
     #[must_use]
     pub fn is_cached(&self) -> bool {
         self.loaded.is_cached()
     }
 
-    /// Whether its cells come from the pool. A component that is bigger than a slot of the pool,
-    /// and each one under strict isolation, gets its memory on demand, which is slower. For one
-    /// that is [loaded on demand](Self::load_on_demand) it is what was found when it was loaded,
-    /// or, if its code was in the cache, whether the engine has a pool.
+    /// Returns true if the cells come from the pool. A component that is larger than a slot of the
+    /// pool, and each one under strict isolation, gets its memory on demand, which is slower. For a
+    /// component that is [loaded on demand](Self::load_on_demand) this is the state when it was
+    /// loaded, or, if its code was in the cache, true if the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.loaded.is_pooled()
     }
 
-    /// Whether its calls are refused because the host panicked too often while it ran them: see
-    /// [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
+    /// Returns true if the calls are refused because the host panicked too often while it ran them:
+    /// see [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
     #[must_use]
     pub fn is_quarantined(&self) -> bool {
         self.loaded.is_quarantined()
     }
 
-    /// Ends its quarantine, and counts panics from zero.
+    /// Ends the quarantine, and counts panics from zero.
     pub fn reinstate(&self) {
         self.loaded.reinstate();
     }
 
-    /// How long it took to compile, or `None` if its code came from the cache.
+    /// Returns the time that it took to compile, or `None` if the code came from the cache.
     #[must_use]
     pub fn compile_time(&self) -> Option<Duration> {
         self.loaded.compile_time()
     }
 
-    /// The code on which a call that starts now would run.
+    /// Returns the code on which a call that starts now would run.
     #[must_use]
     pub fn code(&self) -> Code {
         self.loaded.code()
@@ -247,17 +248,17 @@ impl std::fmt::Debug for Component {
     }
 }
 
-/// One tool of a component.
+/// The handler of one tool of a component.
 struct WasmHandler {
     loaded: LoadedComponent,
     checks: Checks,
     rights: Arc<Rights>,
-    /// Whether the host reads the arguments, to call a function or a command with them.
+    /// True if the host reads the arguments, to call a function or a command with them.
     reads_arguments: bool,
 }
 
 impl WasmHandler {
-    /// Whether the component can ask for directories.
+    /// Returns true if the component can ask for directories.
     fn reads_files(&self) -> bool {
         self.loaded
             .examination()
@@ -266,7 +267,7 @@ impl WasmHandler {
             .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
     }
 
-    /// The tool's rights in this call. Most calls narrow nothing.
+    /// Returns the tool's rights in this call. Most calls are not narrowed, and share them.
     fn rights(&self, invocation: &Invocation) -> Arc<Rights> {
         let Overlays { tenant, call } = &invocation.overlays;
         let caller = invocation.caller.as_ref().and_then(|caller| caller.rights.clone());
@@ -323,11 +324,11 @@ impl Handler for WasmHandler {
     }
 }
 
-/// Tools, and the names of those that cannot be used with the problem of each.
+/// Usable tools, and the names of the others with the problem of each.
 type Usable = (Vec<Tool>, Vec<(String, String)>);
 
-/// The tools that can be made of these definitions, and the names of the others with the problem of
-/// each.
+/// Makes tools of these definitions. Returns the usable ones, and the names of the others with the
+/// problem of each.
 ///
 /// # Errors
 /// The first problem, if there is no usable tool.

@@ -1,13 +1,14 @@
 //! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of
 //! one tenant only.
 //!
-//! In: how to start the worker, which is a program that calls [`Worker::begin`]. Out: a
-//! [`WorkerProcess`] and its [`Tool`]s, whose calls run in the worker. Invariants: no guest runs in
-//! this process; when a worker dies, only its own calls end; its messages are bounded, and count
-//! for its own calls only; it ends with its [`WorkerProcess`] and with this process. Not here:
-//! rights of the operating system. A worker runs as the same user with all rights of that user, and
-//! so does a guest that can run machine code of its own there. Source: docs/threat-model.md, rows
-//! 52 and 83.
+//! In: the command that starts the worker, a program that calls [`Worker::begin`]. Out: a
+//! [`WorkerProcess`] and its [`Tool`]s, whose calls run in the worker.
+//! Invariants: no guest runs in this process; when a worker dies, only its own calls end; its
+//! messages are bounded, and count for its own calls only; it ends with its [`WorkerProcess`] and
+//! with this process.
+//! Not here: rights of the operating system. A worker runs as the same user with all rights of that
+//! user, and so does a guest that can run machine code of its own there.
+//! Source: docs/threat-model.md, rows 52 and 83.
 
 mod asking;
 mod book;
@@ -37,7 +38,7 @@ pub use ward::Worker;
 /// answered is killed. A worker normally ends a guest within a millisecond.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
-/// How the child of a [`WorkerProcess`] is started.
+/// The command that starts the child of a [`WorkerProcess`].
 #[derive(Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
@@ -114,7 +115,7 @@ impl WorkerProcessBuilder {
 /// When a worker dies, the next one is started at once. If workers die again and again, there is a
 /// growing pause before the next one.
 ///
-/// What happens to a call when the worker dies:
+/// The death of a worker affects calls as follows:
 ///
 /// - A call that the worker had received ends as `handler_exit`, status `died`. If the tool claims
 ///   to be idempotent or read-only, the call is made once more instead.
@@ -142,7 +143,7 @@ pub struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Configures a worker process that runs this program. The program must find out that it is the
+    /// Configures a worker process that runs this program. The program must detect that it is the
     /// worker, for instance by an argument, and then call [`Worker::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
         let launch =
@@ -150,13 +151,13 @@ impl WorkerProcess {
         WorkerProcessBuilder { launch, grace: DEFAULT_GRACE }
     }
 
-    /// The tools of the worker process.
+    /// Returns the tools of the worker process.
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     ///
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
@@ -164,7 +165,7 @@ impl WorkerProcess {
         tool::named(&self.tools, name)
     }
 
-    /// The process id of the current worker, or `None` while there is none.
+    /// Returns the process id of the current worker, or `None` while there is none.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.tie.0.pid()
@@ -180,7 +181,7 @@ impl fmt::Debug for WorkerProcess {
     }
 }
 
-/// Without the environment, which holds values of secrets.
+/// Leaves out the environment, which holds values of secrets.
 impl fmt::Debug for WorkerProcessBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Launch { program, arguments, .. } = &self.launch;

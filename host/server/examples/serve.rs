@@ -1,7 +1,7 @@
 //! Serves one tool over HTTP and MCP on this machine, to every local program.
 //!
-//! Run it with `cargo run --example serve`, then: `curl http://ADDRESS/v1/calls --json '{"name":
-//! "now"}'`
+//! Run it with `cargo run --example serve`, then:
+//! `curl http://ADDRESS/v1/calls --json '{"name": "now"}'`
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,10 +1,10 @@
-//! What one tenant uses: its quota's state, and totals for the tenant itself.
+//! The account of one tenant: its quota's buckets, and the totals that the tenant sees.
 //!
 //! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
-//! Invariants: an account lives as long as the service, across versions of what is served; a call
-//! is charged also when its caller has dropped it, because the executor's last event is charged,
-//! not the answer; what tools use beside calls, or to hide themselves, is charged to the quota and
-//! not shown, because it would tell that there are such tools.
+//! Invariants: an account lives as long as the service, across versions of what is served. A call
+//! is charged by the executor's last event, not by its answer, so a call that its caller dropped is
+//! charged too. Fuel that tools use outside of calls, and fuel of calls to hidden tools, is charged
+//! to the quota and not shown, because it would reveal that such tools exist.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use toolcell::{CallResult, Clock, Event, Exit, Outcome, Refusal, ToolError};
 use crate::quota::{Bucket, Quota, QuotaKind};
 use crate::refused::Refused;
 
-/// When a tenant that runs as many calls as it may is told to try again.
+/// The time after which a tenant at its limit of concurrent calls is told to retry.
 const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// What a tenant has used since the server started.
@@ -63,8 +63,7 @@ struct State {
     totals: TenantUsage,
     calls: Option<Bucket>,
     fuel: Option<Bucket>,
-    /// The fuel that the tenant is shown: it does not include charges for what the tenant must not
-    /// see.
+    /// The fuel that is shown to the tenant. It leaves out charges that the tenant must not see.
     shown: Option<Bucket>,
 }
 
@@ -73,8 +72,8 @@ impl Account {
         Self { clock, state: Mutex::default() }
     }
 
-    /// Admits a request of so many calls, which wants to run so many at once. It gets as many slots
-    /// as are free, at least one.
+    /// Admits a request of `calls` calls that asks to run `wanted` at once. Returns the free slots,
+    /// up to `wanted`, or an error if none is free.
     pub(crate) fn admit(
         self: &Arc<Self>,
         quota: &Quota,
@@ -117,7 +116,7 @@ impl Account {
         Ok(Slots { account: Arc::clone(self), count: free })
     }
 
-    /// Whether one call would be admitted now. Takes nothing.
+    /// Returns an error if one call would not be admitted now. Charges nothing.
     pub(crate) fn check(&self, quota: &Quota) -> Result<(), Refused> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
@@ -134,7 +133,7 @@ impl Account {
         Ok(())
     }
 
-    /// Refuses while the quota has no fuel.
+    /// Returns an error while the quota has no fuel.
     pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), Refused> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
@@ -155,11 +154,11 @@ impl Account {
         }
     }
 
-    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace that is
-    /// shown, as one that there is not.
+    /// Charges a call that has ended. A call to a tool that the tenant must not see changes no
+    /// shown total, like a call to an unknown tool.
     pub(crate) fn charge(&self, event: &Event) {
         let Event::Completed { result, usage, parent, .. } = event else { return };
-        // What a call of a tool's own has used is charged with the call that led to it.
+        // The fuel of a sub-call is part of its outermost call's fuel.
         let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
         if matches!(result, CallResult::Refusal(Refusal::NotVisible))
             && stands(Defence::HiddenUsage)
@@ -183,7 +182,7 @@ impl Account {
         }
     }
 
-    /// What the tenant has used, and what the quota leaves.
+    /// Returns what the tenant has used, and what the quota leaves.
     pub(crate) fn usage(&self, quota: &Quota) -> TenantUsage {
         let now = self.clock.now();
         let mut state = self.state.lock();
@@ -195,7 +194,7 @@ impl Account {
 }
 
 impl State {
-    /// Makes the buckets those of this quota at this time.
+    /// Creates, refills or removes the buckets, as the quota says.
     fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
         let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;
         for (bucket, rate) in [
@@ -212,7 +211,7 @@ impl State {
     }
 }
 
-/// Places of running calls, given back on drop.
+/// Slots of running calls, freed on drop.
 #[derive(Debug)]
 pub(crate) struct Slots {
     account: Arc<Account>,
@@ -220,7 +219,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// How many calls may run at once.
+    /// The number of calls that may run at once.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -232,14 +231,14 @@ impl Drop for Slots {
     }
 }
 
-/// How a call ended, as one word.
+/// Returns the name of how a call ended.
 pub(crate) fn ending(result: &CallResult) -> &'static str {
     match result {
         CallResult::Outcome(Outcome::Ok(_)) => "ok",
         CallResult::Outcome(Outcome::Error(_)) => "error",
         CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
         CallResult::Outcome(Outcome::Halt(_)) => "halt",
-        // As a reason it is shared with a tool that exits by itself.
+        // Its reason is that of a tool that exits by itself.
         CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => "cancelled",
         CallResult::ToolError(error) => error.reason().name(),
         CallResult::Refusal(_) => "refusal",

@@ -1,8 +1,8 @@
-//! Artifacts: content that is kept outside of the messages of an agent, and read by reference.
+//! Artifacts: content that is stored outside of an agent's messages and read by reference.
 //!
 //! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`],
 //! whose URI stands for the content in results, in arguments and in `resources/read`.
-//! Invariants: every lookup names a tenant, and finds artifacts of that tenant only; an unknown
+//! Invariants: every lookup names a tenant and finds artifacts of that tenant only. An unknown
 //! artifact, an expired one and another tenant's have the same answer.
 
 mod disk;
@@ -25,7 +25,7 @@ pub(crate) use layer::Layer;
 
 use crate::probe::is_full;
 
-/// How the URI of an artifact begins.
+/// The prefix of an artifact's URI.
 pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
 /// Characters of an artifact's name.
 const MAX_NAME: usize = 128;
@@ -33,24 +33,25 @@ const MAX_NAME: usize = 128;
 const MAX_MIME_TYPE: usize = 128;
 /// Time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(60);
-/// The type of content whose type is not known.
+/// The media type of content whose type is unknown.
 pub(crate) const BYTES: &str = "application/octet-stream";
 
-/// How much is kept, for how long, and what is kept.
+/// Limits of an artifact store, and which parts of results it stores.
 ///
 /// # Defaults
-/// Parts over 256 KiB; artifacts of 16 MiB; 256 MiB and 1,000 artifacts of a tenant; 24 hours.
+/// Parts over 256 KiB are stored; artifacts of at most 16 MiB; 256 MiB and 1,000 artifacts a
+/// tenant; 24 hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArtifactOptions {
-    /// A content part of a result with more bytes than this is kept as an artifact, and the result
-    /// links to it.
+    /// Bytes. A longer content part of a result is stored as an artifact, and the result links to
+    /// it.
     pub above: usize,
-    /// Bytes of one artifact.
+    /// The most bytes of one artifact.
     pub artifact: usize,
-    /// Bytes of all artifacts of one tenant.
+    /// The most bytes of all artifacts of one tenant.
     pub quota: u64,
-    /// Artifacts of one tenant.
+    /// The most artifacts of one tenant.
     pub count: usize,
     /// Time after which an artifact that was not stored again is removed.
     pub lifetime: Duration,
@@ -69,35 +70,35 @@ impl Default for ArtifactOptions {
 }
 
 impl ArtifactOptions {
-    /// Keeps parts with more bytes than this.
+    /// Sets the length in bytes above which a part is stored as an artifact.
     #[must_use]
     pub fn with_above(mut self, bytes: usize) -> Self {
         self.above = bytes;
         self
     }
 
-    /// With artifacts of at most this many bytes.
+    /// Sets the most bytes of one artifact.
     #[must_use]
     pub fn with_artifact(mut self, bytes: usize) -> Self {
         self.artifact = bytes;
         self
     }
 
-    /// With this many bytes for each tenant.
+    /// Sets the most bytes of each tenant.
     #[must_use]
     pub fn with_quota(mut self, bytes: u64) -> Self {
         self.quota = bytes;
         self
     }
 
-    /// With this many artifacts for each tenant.
+    /// Sets the most artifacts of each tenant.
     #[must_use]
     pub fn with_count(mut self, artifacts: usize) -> Self {
         self.count = artifacts;
         self
     }
 
-    /// With this lifetime.
+    /// Sets the time after which an artifact that was not stored again is removed.
     #[must_use]
     pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
@@ -130,31 +131,31 @@ pub struct ArtifactInfo {
     pub expires_in: u64,
 }
 
-/// Why an artifact was not stored or not found.
+/// The reason why an artifact was not stored or not found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
     /// The tenant has no artifact with this id.
     #[error("there is no such artifact")]
     NotFound,
-    /// The content is longer than an artifact can be.
+    /// The content is longer than [`ArtifactOptions::artifact`].
     #[error("the content has more than {limit} bytes, the limit of an artifact")]
     TooLarge {
-        /// The most bytes.
+        /// The most bytes of one artifact.
         limit: usize,
     },
-    /// The tenant has no room for it.
+    /// The tenant's limit of bytes or of artifacts is reached.
     #[error("the artifact would exceed the tenant's limit of bytes or number of artifacts")]
     Quota,
-    /// The name is not one of a file.
+    /// The name is not a valid file name.
     #[error(
         "the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -"
     )]
     BadName,
-    /// The media type cannot be kept.
+    /// The media type is not 1 to 128 visible ASCII characters.
     #[error("the media type is not 1 to 128 visible ASCII characters")]
     BadType,
-    /// The disk of the store has no room, or none that the server may have.
+    /// The disk of the store is full, or the server's disk quota is used up.
     #[error("the disk of the artifact store is full")]
     DiskFull(#[source] io::Error),
     /// The filesystem failed.
@@ -168,7 +169,7 @@ impl From<io::Error> for ArtifactError {
     }
 }
 
-/// The artifacts of all tenants, in a directory. Cheap to clone; clones are the same store. One
+/// The artifact store of all tenants, in a directory. Cheap to clone; clones share the store. One
 /// process at a time uses a directory.
 ///
 /// The methods block on the filesystem.
@@ -176,8 +177,8 @@ impl From<io::Error> for ArtifactError {
 pub struct Artifacts(Arc<Store>);
 
 impl Artifacts {
-    /// The artifacts in this directory, which is created if it is missing. What a process that was
-    /// killed had not finished is removed.
+    /// Opens the store in a directory, which is created if it is missing. Removes unfinished files
+    /// that a killed process left.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the
@@ -186,7 +187,7 @@ impl Artifacts {
         Self::open_with(directory, options, SystemClock)
     }
 
-    /// The same with this clock.
+    /// Like [`open`](Self::open), with a clock.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -198,7 +199,7 @@ impl Artifacts {
         Ok(Self(Arc::new(Store::open(directory, options, Arc::new(clock))?)))
     }
 
-    /// No artifacts yet, in a temporary directory of this process.
+    /// Creates an empty store in a temporary directory of this process.
     ///
     /// # Errors
     /// The error of the operating system.
@@ -206,7 +207,7 @@ impl Artifacts {
         Ok(Self(Arc::new(Store::temporary(options, Arc::new(SystemClock))?)))
     }
 
-    /// The same, with this in the place of what writes content.
+    /// Like [`temporary`](Self::temporary), with a function that writes the content.
     #[cfg(test)]
     pub(crate) fn with_write(options: ArtifactOptions, write: Write) -> io::Result<Self> {
         let mut store = Store::temporary(options, Arc::new(SystemClock))?;
@@ -220,40 +221,41 @@ impl Artifacts {
         self.0.options
     }
 
-    /// With these bytes for single tenants instead of [`ArtifactOptions::quota`], from now on. What
-    /// is kept stays.
+    /// Sets the bytes that single tenants can store instead of [`ArtifactOptions::quota`], from now
+    /// on. Stored artifacts stay.
     pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
         self.0.set_quotas(quotas);
     }
 
-    /// Removes artifacts that have expired, and the directories of tenants that have none left: at
-    /// most 1,000 files at once. A tenant that asks for its artifacts has its own removed before.
+    /// Removes expired artifacts, at most 1,000 files a call, and the directories of tenants that
+    /// have none left. A tenant's own expired artifacts are also removed before each of its
+    /// requests.
     pub fn sweep(&self) {
         self.0.sweep();
     }
 
-    /// [Sweeps](Self::sweep) each minute, by the clock of the store, on a thread that may block.
-    /// Does not end. [`HttpServer::serve`](crate::HttpServer::serve) does so with the store of its
+    /// Runs [`sweep`](Self::sweep) each minute, by the store's clock, on a thread that may block.
+    /// Never returns. [`HttpServer::serve`](crate::HttpServer::serve) runs it for the store of its
     /// service.
     ///
     /// # Cancel safety
-    /// May be dropped: a sweep that has begun goes on to its end.
+    /// Cancel safe: a sweep that has begun runs to its end.
     pub async fn keep_swept(&self) {
         let clock = self.0.clock();
         loop {
             clock.sleep_until(clock.now() + SWEEP).await;
             let store = Arc::clone(&self.0);
-            // It ends early only with the runtime.
+            // It fails only when the runtime shuts down.
             let _ = tokio::task::spawn_blocking(move || store.sweep()).await;
         }
     }
 
-    /// Whether the directory can be written to. It is tried once in a few seconds.
+    /// Returns true if the directory can be written to. Checked once in a few seconds.
     pub(crate) fn is_writable(&self) -> bool {
         self.0.is_writable()
     }
 
-    /// Stores content for a tenant. Content that the tenant has stored before gets this name and
+    /// Stores content for a tenant. Content that the tenant has stored before gets the new name and
     /// type, and a new lifetime.
     ///
     /// # Errors
@@ -268,8 +270,8 @@ impl Artifacts {
         self.put_within(1, tenant, content, (name, mime_type))
     }
 
-    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then.
-    /// The other half is for what it stores itself.
+    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used
+    /// afterwards. The other half is left for the tenant's own artifacts.
     pub(crate) fn put_spare(
         &self,
         tenant: Option<&str>,
@@ -298,7 +300,7 @@ impl Artifacts {
         self.0.put_within(part, tenant, content, (name, mime_type))
     }
 
-    /// What is known of the tenant's artifact of this id.
+    /// Returns the description of the tenant's artifact with this id.
     ///
     /// # Errors
     /// [`ArtifactError::NotFound`].
@@ -316,7 +318,7 @@ impl Artifacts {
         Ok(content)
     }
 
-    /// The tenant's artifacts, by id.
+    /// Lists the tenant's artifacts, by id.
     #[must_use]
     pub fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
         self.0.list(tenant)
@@ -330,7 +332,7 @@ impl Artifacts {
         self.0.remove(tenant, id)
     }
 
-    /// An artifact of the tenant, open.
+    /// Opens an artifact of the tenant.
     pub(crate) fn artifact(
         &self,
         tenant: Option<&str>,
@@ -341,7 +343,7 @@ impl Artifacts {
 }
 
 impl Artifact {
-    /// Reads so many bytes from here on; fewer at the end.
+    /// Reads `bytes` bytes from the offset `at`, fewer at the end.
     pub(crate) fn piece(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.info.size.saturating_sub(at)).unwrap_or(usize::MAX);
         let mut piece = vec![0; bytes.min(left)];
@@ -349,7 +351,7 @@ impl Artifact {
         Ok(piece)
     }
 
-    /// Reads from the start to the end.
+    /// Returns a reader of the whole content.
     pub(crate) fn reader(&self) -> impl Read + '_ {
         Reader { artifact: self, at: 0 }
     }
@@ -369,7 +371,7 @@ impl Read for Reader<'_> {
     }
 }
 
-/// [`Artifacts::keep_swept`], where there are artifacts. Does not end.
+/// Runs [`Artifacts::keep_swept`] if there is a store. Never returns.
 pub(crate) async fn keep_swept(artifacts: Option<&Artifacts>) {
     match artifacts {
         Some(artifacts) => artifacts.keep_swept().await,
@@ -377,7 +379,7 @@ pub(crate) async fn keep_swept(artifacts: Option<&Artifacts>) {
     }
 }
 
-/// The id in a reference.
+/// Returns the id in an artifact's URI.
 pub(crate) fn id_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(ARTIFACT_URI)
 }

@@ -1,8 +1,8 @@
-//! Which principal sent a request.
+//! Authentication of requests: from headers to a principal.
 //!
 //! In: a request's headers. Out: a [`Principal`], or [`AuthError`].
-//! Invariants: every failure of a credential has the same text and the same challenge, whatever was
-//! wrong with it.
+//! Invariants: every failure of a credential has the same text and the same challenge, so the
+//! answer does not reveal what was wrong.
 
 mod jwt;
 mod keys;
@@ -27,23 +27,23 @@ pub use published::{PublishedKeys, PublishedKeysError};
 
 use crate::principal::Principal;
 
-/// Where the server describes itself to OAuth clients. The path of its URL follows, if it has one.
-/// Source: RFC 9728, section 3.
+/// The path of the server's metadata for OAuth clients. The path of the server's URL follows, if it
+/// has one. Source: RFC 9728, section 3.
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Tells from a request's headers which principal sent it. Cheap to clone.
+/// Determines from a request's headers which principal sent it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Authenticator {
-    /// Whether every request is accepted. Clones share it: it only ever becomes false.
+    /// True if every request is accepted. Shared by clones. Changes from true to false only.
     is_open: Arc<AtomicBool>,
     keys: Option<ApiKeyStore>,
-    /// Clones share it.
+    /// The issuer whose tokens are accepted. Shared by clones.
     jwt: Arc<ArcSwapOption<JwtIssuer>>,
-    /// Told of a token that names a key which the issuer does not have yet.
+    /// Notified of a token that names a key which the issuer does not have yet.
     new_key: Arc<Notify>,
 }
 
-/// Why a request has no principal.
+/// The reason why a request has no principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// The request has no valid credentials.
@@ -69,7 +69,7 @@ pub(crate) struct ResourceMetadata {
 }
 
 impl Authenticator {
-    /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it
+    /// Accepts every request as [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it
     /// listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
@@ -81,8 +81,8 @@ impl Authenticator {
         }
     }
 
-    /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or
-    /// revoked, also by another process, count from the next request on.
+    /// Accepts requests with a key of this store: `Authorization: Bearer tck_…`. A key that is
+    /// added or revoked, also by another process, counts from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
         Self {
@@ -93,22 +93,22 @@ impl Authenticator {
         }
     }
 
-    /// Every request is accepted until this store has a key, or
-    /// [`require_keys`](Self::require_keys) is called. From then on a request has a key, as with
-    /// [`api_keys`](Self::api_keys), also if the last key is revoked.
+    /// Accepts every request until this store has a key, or [`require_keys`](Self::require_keys) is
+    /// called. From then on a request needs a key, as with [`api_keys`](Self::api_keys), even if
+    /// the last key is revoked.
     #[must_use]
     pub fn open_until_keys(store: ApiKeyStore) -> Self {
         Self { is_open: Arc::new(true.into()), ..Self::api_keys(store) }
     }
 
-    /// Asks for credentials from now on, in all clones.
+    /// Requires credentials from now on, in all clones.
     pub fn require_keys(&self) {
         if stands(Defence::KeyedServer) {
             self.is_open.store(false, Ordering::Release);
         }
     }
 
-    /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
+    /// Accepts requests with a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
         Self {
@@ -118,16 +118,16 @@ impl Authenticator {
         }
     }
 
-    /// Accepts tokens of this issuer too.
+    /// Also accepts tokens of this issuer.
     #[must_use]
     pub fn with_jwt(mut self, issuer: JwtIssuer) -> Self {
         (self.is_open, self.jwt) = (Arc::default(), Arc::new(ArcSwapOption::from_pointee(issuer)));
         self
     }
 
-    /// Accepts tokens of this issuer from now on, instead of those of another one, in all clones.
-    /// `None`: accepts no tokens; what they have opened ends. An authenticator that was given an
-    /// issuer asks for credentials from then on.
+    /// Replaces the issuer whose tokens are accepted, from now on and in all clones. With `None` no
+    /// tokens are accepted, and what was opened with tokens ends. With an issuer, credentials are
+    /// required from then on.
     pub fn replace_jwt(&self, issuer: Option<JwtIssuer>) {
         if issuer.is_some() {
             self.require_keys();
@@ -135,19 +135,19 @@ impl Authenticator {
         self.jwt.store(issuer.map(Arc::new));
     }
 
-    /// Whether there is an issuer whose keys are known: tokens can be accepted.
+    /// Returns true if there is an issuer whose keys are known, so that tokens can be accepted.
     #[must_use]
     pub fn has_issuer_keys(&self) -> bool {
         self.jwt.load().as_ref().is_some_and(|issuer| issuer.has_keys())
     }
 
-    /// Returns once a token has named a key that the issuer does not have, since this returned
-    /// last.
+    /// Waits until a token names a key that the issuer does not have. Counts tokens since the last
+    /// return.
     async fn new_key(&self) {
         self.new_key.notified().await;
     }
 
-    /// Whether every request is accepted.
+    /// Returns true if every request is accepted.
     #[must_use]
     pub fn is_open(&self) -> bool {
         if !self.is_open.load(Ordering::Acquire) {
@@ -159,13 +159,13 @@ impl Authenticator {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Whether the store of keys cannot be read.
+    /// Returns true if the store of keys cannot be read.
     pub(crate) fn has_unreadable_keys(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| !keys.is_readable())
     }
 
-    /// Whether a principal that was accepted before still would be: its key was not revoked, and
-    /// its token has not expired and is of the issuer that is configured now.
+    /// Returns true if a principal that was accepted before would still be accepted: its key is not
+    /// revoked, and its token has not expired and is of the issuer that is configured now.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
         if principal.is_expired() && stands(Defence::ExpiredStreams) {
             return false;
@@ -180,7 +180,7 @@ impl Authenticator {
         }
     }
 
-    /// The principal that sent a request with these headers.
+    /// Returns the principal that sent a request with these headers.
     ///
     /// # Errors
     /// [`AuthError`].
@@ -203,8 +203,8 @@ impl Authenticator {
         }
     }
 
-    /// The value of `WWW-Authenticate` for this error. Source: RFC 6750, section 3; RFC 9728,
-    /// section 5.1.
+    /// Returns the value of `WWW-Authenticate` for this error. Source: RFC 6750, section 3; RFC
+    /// 9728, section 5.1.
     #[must_use]
     pub fn challenge(&self, error: AuthError) -> String {
         let mut challenge = String::from("Bearer realm=\"toolcell\"");
@@ -222,8 +222,8 @@ impl Authenticator {
         challenge
     }
 
-    /// What OAuth clients need to know, at this path after that of all metadata: none, or that of
-    /// the audience. `None` for another path, and without an issuer.
+    /// Returns the metadata for OAuth clients if `path`, the part after the metadata path, is empty
+    /// or the audience's path. `None` for another path, and without an issuer.
     pub(crate) fn metadata(&self, path: &str) -> Option<ResourceMetadata> {
         let issuer = self.jwt.load_full()?;
         let is_here =
@@ -240,7 +240,7 @@ impl Authenticator {
     }
 }
 
-/// Whether the path of metadata ends with this one.
+/// Returns true if `whole` is the metadata path followed by `end`. A final slash does not count.
 fn same_path(whole: &str, end: &str) -> bool {
     let end = end.strip_suffix('/').unwrap_or(end);
     whole
@@ -248,7 +248,7 @@ fn same_path(whole: &str, end: &str) -> bool {
         .is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == end)
 }
 
-/// The one bearer token of a request.
+/// Returns the bearer token of a request. `None` if it has several `Authorization` headers.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };

@@ -1,9 +1,9 @@
-//! Calls and denials in the diagnostic log, for the operator.
+//! Logs calls and denials in the diagnostic log, for the operator.
 //!
 //! In: the events of a tenant's calls. Out: a line for each call at the level `info`, and one for
 //! each new denial at `warn`.
-//! Invariants: a denial that was logged is not logged again, and the number of denials that are
-//! logged is bounded: a tool can ask without end. All of them are counted (`metrics`).
+//! Invariants: a denial is logged once, and the number of logged denials is bounded, because a tool
+//! can make requests without end. All denials are counted (`metrics`).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,9 +13,9 @@ use toolcell::Event;
 
 use crate::account::ending;
 
-/// Denials that are logged for a tenant, until the tools are served anew.
+/// Denials that are logged for a tenant, until the tools are reloaded.
 const MAX_DENIALS: usize = 256;
-/// Characters of a tool's name in a line: a client can invent names.
+/// Characters of a tool's name in a line. Bounded because a client can invent names.
 const NAME_CHARS: usize = 64;
 
 /// The log of one tenant's calls.
@@ -36,7 +36,7 @@ impl CallLog {
         }
     }
 
-    /// Logs what an event says.
+    /// Logs a completed call or a new denial.
     pub(crate) fn tell(&self, event: &Event) {
         let tenant = self.tenant.as_deref();
         match event {
@@ -65,7 +65,7 @@ impl CallLog {
         }
     }
 
-    /// Whether this denial is to be logged: it was not before, and there is room.
+    /// Returns true if this denial was not logged before and the limit is not reached.
     fn is_new(&self, request: &str) -> bool {
         let digest = self.hasher.hash_one(request);
         let mut denials = self.denials.lock();

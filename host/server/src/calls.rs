@@ -1,8 +1,8 @@
 //! One call for a principal.
 //!
 //! In: a [`CallRequest`]. Out: an [`Answer`] with the call's completion, or [`Refused`].
-//! Invariants: the principal decides the tenant, whatever the request's context says; a tool that
-//! is not visible is answered as one that does not exist.
+//! Invariants: the principal decides the tenant, whatever the request's context says. A call to an
+//! invisible tool gets the answer of an unknown tool.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::service::Service;
 
-/// One call that a principal asks for.
+/// A request for one call.
 ///
 /// # Defaults
-/// A new request id, an empty context, nothing tightened, cancelled without a grace, no observer.
+/// A new request id, an empty context, no tightened limits, no grace after a cancel, no observer.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CallRequest {
     /// The call.
     pub call: ToolCall,
-    /// The id by which the request is cancelled. `None`: a new one.
+    /// The id by which the request can be cancelled. `None`: a new one is generated.
     pub request_id: Option<RequestId>,
-    /// Where the call comes from, and the answer to an earlier question ([`CallContext::resume`]).
-    /// The server sets the tenant and the request id.
+    /// The origin of the call, and the answer to an earlier question ([`CallContext::resume`]). The
+    /// server sets the tenant and the request id.
     pub context: CallContext,
     /// Tightens the call's limits.
     pub limits: Limits,
-    /// Time that the tool has to end by itself once the request is cancelled.
+    /// Time that the tool has to end by itself after a cancel.
     pub stop_grace: Duration,
-    /// Sees the events of the call.
+    /// Receives the events of the call.
     pub events: Option<Arc<dyn EventSink>>,
 }
 
 impl CallRequest {
-    /// A request for this call.
+    /// Creates a request for this call.
     #[must_use]
     pub fn new(call: ToolCall) -> Self {
         Self {
@@ -54,35 +54,35 @@ impl CallRequest {
         }
     }
 
-    /// With this id.
+    /// Sets the request id.
     #[must_use]
     pub fn with_request_id(mut self, id: RequestId) -> Self {
         self.request_id = Some(id);
         self
     }
 
-    /// With this context.
+    /// Sets the context.
     #[must_use]
     pub fn with_context(mut self, context: CallContext) -> Self {
         self.context = context;
         self
     }
 
-    /// With these limits on top of the tenant's.
+    /// Sets limits that apply in addition to the tenant's.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With this time for the tool to end by itself once the request is cancelled.
+    /// Sets the time that the tool has to end by itself after a cancel.
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
         self
     }
 
-    /// With this observer of the call's events, for example to pass on its progress. It must be
+    /// Sets an observer of the call's events, for example to forward its progress. It must be
     /// quick.
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {
@@ -100,18 +100,18 @@ impl fmt::Debug for CallRequest {
     }
 }
 
-/// How a call that was made ended.
+/// The answer to a call that was made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
     /// The id of the request.
     pub request_id: RequestId,
-    /// How the call ended. The state of a question is sealed.
+    /// The completion of the call. The state of a question is sealed.
     pub completion: Completion,
 }
 
 impl Answer {
-    /// The question, if the tool asks a person. Its sealed state comes back in
+    /// Returns the question, if the tool asks a person. Its sealed state comes back in
     /// [`CallContext::resume`] with the answer.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
@@ -124,16 +124,15 @@ impl Answer {
 }
 
 impl Service {
-    /// Makes one call for the principal. A failed call is part of the answer.
+    /// Makes one call for the principal. A failed call is an answer, not an error.
     ///
     /// # Errors
-    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for a tool
-    /// that is not visible, [`Overloaded`](Refused::Overloaded) also if no cell became free in
-    /// time, [`InvalidAnswer`](Refused::InvalidAnswer) for an answer that does not fit the
-    /// question.
+    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for an
+    /// invisible tool, [`Overloaded`](Refused::Overloaded) also if no cell became free in time,
+    /// [`InvalidAnswer`](Refused::InvalidAnswer) for an answer that does not fit the question.
     ///
     /// # Cancel safety
-    /// When dropped, the guest is stopped and everything it held is given back.
+    /// When dropped, the guest is stopped and everything it held is freed.
     pub async fn call(
         &self,
         principal: &Principal,
@@ -178,7 +177,7 @@ impl Service {
     }
 }
 
-/// What the server decides in a context.
+/// Sets the members of a context that the server decides.
 pub(crate) trait OwnedContext {
     /// Sets the tenant and the request id.
     fn owned_by(&mut self, principal: &Principal, id: &RequestId);

@@ -1,8 +1,8 @@
-//! The tools that a principal sees.
+//! Lists the tools that a principal sees, in pages.
 //!
-//! Invariants: sorted by name; tools that decide by themselves are asked, and only those that a
-//! page needs; a cursor says after which name the next page begins, so that a page is right also
-//! after tools were added or removed.
+//! Invariants: tools are sorted by name. Tools that decide their own visibility are asked, but only
+//! those that a page needs. A cursor contains the last name of its page, so the next page is right
+//! even after tools were added or removed.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::refused::Refused;
 use crate::served::View;
 use crate::service::Service;
 
-/// Tools that are asked at once whether they are visible.
+/// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
-/// What the text in a cursor begins with: its form.
+/// The prefix of the text in a cursor: its format.
 const FORM: &str = "1:";
 
 /// One page of the tools that a principal sees.
@@ -28,20 +28,20 @@ const FORM: &str = "1:";
 pub struct Page {
     /// The tools, by name.
     pub tools: Vec<Tool>,
-    /// Where the next page begins. `None` on the last page.
+    /// The cursor of the next page. `None` on the last page.
     pub next: Option<String>,
 }
 
 impl Service {
-    /// A page of the tools that the principal sees, sorted by name. `cursor` is [`Page::next`] of
-    /// the page before.
+    /// Returns a page of the tools that the principal sees, sorted by name. `cursor` is
+    /// [`Page::next`] of the previous page.
     ///
     /// # Errors
     /// [`Refused::NoAccess`], [`Refused::BadCursor`]; [`Refused::Quota`] if the tenant has no fuel
-    /// left, because tools that decide by themselves are asked.
+    /// left, because tools that decide their own visibility use fuel.
     ///
     /// # Cancel safety
-    /// May be dropped.
+    /// Cancel safe.
     pub async fn tools(
         &self,
         principal: &Principal,
@@ -55,7 +55,7 @@ impl Service {
         let asked = stream::iter(rest)
             .map(move |tool| if_visible(Arc::clone(&view), tool, Arc::clone(&context)));
         let visible = asked.buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
-        // One more than the page tells whether there is a next one.
+        // One more than the page, to know if there is a next one.
         let mut tools: Vec<Tool> = visible.take(most + 1).collect().await;
         let has_more = tools.len() > most;
         tools.truncate(most);
@@ -64,14 +64,14 @@ impl Service {
         Ok(Page { tools, next })
     }
 
-    /// The tool of this name, if the principal sees it.
+    /// Returns the tool of this name, if the principal sees it.
     ///
     /// # Errors
     /// [`Refused::NoAccess`], [`Refused::UnknownTool`], [`Refused::Quota`] as
     /// [`tools`](Self::tools).
     ///
     /// # Cancel safety
-    /// May be dropped.
+    /// Cancel safe.
     pub async fn tool(&self, principal: &Principal, name: &str) -> Result<Tool, Refused> {
         let view = self.asked_view(principal)?;
         let context = context(principal);
@@ -83,8 +83,8 @@ impl Service {
 }
 
 impl Service {
-    /// The principal's view, if its tenant has the fuel to ask the tools. Refused whether or not
-    /// there is a tool to ask: a refusal does not tell that there is one.
+    /// Returns the principal's view, if its tenant has the fuel to ask the tools. Refused even if
+    /// there is no tool to ask, so that a refusal does not reveal one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
         let view = self.view(principal)?;
         view.account
@@ -100,8 +100,8 @@ impl View {
         self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
-    /// The refusal of a name that the principal does not see, whether or not there is a tool of
-    /// that name.
+    /// Returns the refusal for a name that the principal does not see, whether or not such a tool
+    /// exists.
     pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> Refused {
         let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
         let near = names::nearest(name, others).and_then(|near| self.tools.get(near));
@@ -117,7 +117,7 @@ async fn if_visible(view: Arc<View>, tool: Tool, context: Arc<CallContext>) -> O
     view.shows(&tool, &context).await.then_some(tool)
 }
 
-/// The context in which a principal lists tools.
+/// Returns the context in which a principal lists tools.
 fn context(principal: &Principal) -> CallContext {
     let mut context = CallContext::default();
     context.tenant = principal.tenant().map(str::to_owned);

@@ -1,11 +1,11 @@
-//! What a `toolcell.toml` says, served: its approved tools, its tenants, the issuer whose tokens it
-//! accepts, and each change.
+//! Serves a `toolcell.toml`: its approved tools, its tenants, the issuer whose tokens it accepts,
+//! and changes to them.
 //!
 //! In: a configuration and its engines. Out: a [`Service`] and an [`Authenticator`] that follow it,
 //! and a [`Notice`] of each change.
-//! Invariants: what is served is what was approved; a change that cannot be used changes nothing,
-//! and `/ready` says so.
-//! Not here: what an operator reads about it; the program that serves prints that.
+//! Invariants: only approved tools are served. A change that cannot be used changes nothing, and
+//! `/ready` reports it.
+//! Not here: output for an operator; the program that serves prints it.
 
 mod issuer;
 mod reports;
@@ -27,10 +27,11 @@ use crate::quota::Quota;
 use crate::served::{Served, ServedTenant};
 use crate::service::{Service, ServiceBuilder};
 
-/// Where API keys are, in the configuration's own directory below the state directory.
+/// The directory of API keys below the state directory, inside the configuration's own directory,
+/// and the file in it.
 const KEYS: (&str, &str) = ("api-keys", "keys.json");
 
-/// Serves a configuration, and what changes in it.
+/// Serves a configuration and follows its changes.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,23 +59,23 @@ pub struct Configured {
     many: ManyTools,
 }
 
-/// What [`Configured::keep`] has done, or could not do.
+/// A change that [`Configured::keep`] has made, or could not make.
 #[derive(Debug)]
 pub enum Notice {
     /// A changed configuration is served.
     Reloaded {
-        /// What changed.
+        /// The changes.
         changes: Reloaded,
-        /// What is served now.
+        /// The configuration that is served now.
         loaded: Arc<Loaded>,
     },
-    /// A changed configuration cannot be used, or is not approved. What was served before goes on.
+    /// A changed configuration cannot be used, or is not approved. The previous one stays in use.
     NotReloaded(Error),
-    /// The keys of the issuer cannot be fetched or used. Told once, not with each try.
+    /// The keys of the issuer cannot be fetched or used. Sent once, not for each attempt.
     IssuerKeysLost {
-        /// Why.
+        /// The reason.
         error: IssuerError,
-        /// Whether earlier keys stay in use. Without them every token is refused.
+        /// True if earlier keys stay in use. Without them every token is refused.
         has_earlier: bool,
     },
     /// The keys of the issuer can be fetched and used again.
@@ -92,28 +93,30 @@ impl Configured {
         Ok(Self { reloader, engines, many: ManyTools::default() })
     }
 
-    /// With this rule for when a search takes the place of the list of tools.
+    /// Sets when a search replaces the list of tools.
     #[must_use]
     pub fn with_many_tools(mut self, many: ManyTools) -> Self {
         self.many = many;
         self
     }
 
-    /// What is served now. A caller that keeps it goes on with it after a reload.
+    /// Returns the configuration that is served now. The returned value does not change at a
+    /// reload.
     #[must_use]
     pub fn loaded(&self) -> Arc<Loaded> {
         self.reloader.loaded()
     }
 
-    /// Begins a service of what is loaded now: tools, tenants with their limits and quotas, and the
-    /// engines for its metrics.
+    /// Returns a builder of a service with the loaded tools, the tenants with their limits and
+    /// quotas, and the engines for its metrics.
     pub fn service(&self) -> ServiceBuilder {
         let engines = self.engines.clone();
         Service::builder(self.served(&self.loaded())).with_engines(move || engines.in_use())
     }
 
-    /// An authenticator with these keys and the configuration's issuer. It accepts every request
-    /// until there is a key, a tenant or an issuer, and from then on none without a key or a token.
+    /// Creates an authenticator with these keys and the configuration's issuer. It accepts every
+    /// request until there is a key, a tenant or an issuer. From then on it requires a key or a
+    /// token.
     ///
     /// # Errors
     /// [`IssuerError`].
@@ -147,15 +150,15 @@ impl Configured {
         }
     }
 
-    /// Looks at the configuration's files `every` so often, serves what has changed, and fetches
-    /// the keys that its issuer publishes. `/ready` reports what is not served or not used. `told`
-    /// is called with each change after the service has it. Does not end.
+    /// Checks the configuration's files at the interval `every`, serves changes, and fetches the
+    /// keys that its issuer publishes. `/ready` reports what cannot be served or used. `told` is
+    /// called with each change after the service has it. Never returns.
     ///
-    /// Without `auth` the configuration's tenants and issuer decide about no request: for a service
-    /// whose principals are known, for example on standard input and output.
+    /// Without `auth`, the configuration's tenants and issuer have no effect on requests: for a
+    /// service whose principals are known, for example on standard input and output.
     ///
     /// # Cancel safety
-    /// When dropped, what is served stays as it is.
+    /// When dropped, the served configuration stays as it is.
     pub fn keep<'a>(
         &'a self,
         service: &'a Service,
@@ -163,7 +166,8 @@ impl Configured {
         every: Duration,
         told: impl Fn(Notice) + Send + Sync + 'a,
     ) -> impl Future<Output = ()> + Send + 'a {
-        // Before the first request, which the caller answers beside this future.
+        // Reported here, before the first request: the caller serves requests concurrently with
+        // this future.
         reports::problems(service, &self.loaded());
         async move {
             let accepted = auth.map(|auth| Accepted::new(auth, service, &told));
@@ -215,7 +219,7 @@ impl Configured {
         }
     }
 
-    /// What is served of a configuration.
+    /// Returns the tools and tenants of a configuration in the server's types.
     fn served(&self, loaded: &Loaded) -> Served {
         let served = Served::new(loaded.registry())
             .with_executor(loaded.executor().clone())
@@ -252,7 +256,7 @@ impl ApiKeyStore {
     }
 }
 
-/// The quota in the words of the server.
+/// Converts a configuration's quota to the server's type.
 fn quota(said: TenantQuota) -> Quota {
     Quota {
         calls_per_minute: said.calls_per_minute,

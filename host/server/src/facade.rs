@@ -1,10 +1,10 @@
-//! Three tools that stand in for a long list: `tools_search`, `tools_describe` and `tools_call`.
+//! Three tools that replace a long list: `tools_search`, `tools_describe` and `tools_call`.
 //!
 //! A list of hundreds of definitions fills a model's context. With more tools than
-//! [`ManyTools::above`] a principal's list has these three only. Each of the other tools can still
+//! [`ManyTools::above`], a principal's list has only these three. Each of the other tools can still
 //! be called by its own name.
-//! Invariants: they tell of a tool only to those who see it; `tools_call` becomes a call of the
-//! tool itself before it is admitted, with that tool's limits, rights, events and receipt.
+//! Invariants: they reveal a tool only to principals that see it. `tools_call` becomes a call of
+//! the tool itself before admission, with that tool's limits, rights, events and receipt.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,26 +17,26 @@ use toolcell::{
 
 use crate::search::Index;
 
-/// Finds tools by words.
+/// The tool that finds tools by words.
 pub(crate) const SEARCH: &str = "tools_search";
-/// Shows whole definitions.
+/// The tool that returns whole definitions.
 pub(crate) const DESCRIBE: &str = "tools_describe";
-/// Calls a tool by its name.
+/// The tool that calls a tool by its name.
 pub(crate) const CALL: &str = "tools_call";
 
-/// Tools that a search returns at most, and that can be described at once.
+/// The most tools in one search result, and in one call of `tools_describe`.
 const MAX_RESULTS: usize = 20;
-/// Tools that a search returns if the call does not say how many.
+/// Tools in a search result if the call gives no limit.
 const DEFAULT_RESULTS: usize = 5;
-/// Candidates for each result: some are not visible in the context.
+/// Candidates for each result, because some may not be visible in the context.
 const CANDIDATES: usize = 4;
-/// Characters of a description in the results of a search.
+/// Characters of a description in search results.
 const SUMMARY: usize = 300;
-/// Bytes of JSON that count as a token. Model providers' tokenizers need one token for three to
-/// four bytes of it.
+/// Bytes of JSON that count as one token. Model providers' tokenizers need one token for three to
+/// four bytes of JSON.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// When a list of tools is replaced by a search, and how much the search may return.
+/// Limits of the list of tools: when a search replaces it, and how much the search may return.
 ///
 /// # Defaults
 /// More than 100 tools; 2,000 tokens.
@@ -47,7 +47,7 @@ pub struct ManyTools {
     /// and `tools_call` take their place.
     pub above: usize,
     /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token.
-    /// The first result is always whole.
+    /// The first result is always complete.
     pub tokens: usize,
 }
 
@@ -58,14 +58,14 @@ impl Default for ManyTools {
 }
 
 impl ManyTools {
-    /// With lists of at most this many tools. `usize::MAX` always gives the whole list.
+    /// Sets the longest list. `usize::MAX` always returns the whole list.
     #[must_use]
     pub fn with_above(mut self, tools: usize) -> Self {
         self.above = tools;
         self
     }
 
-    /// With answers of at most this many tokens.
+    /// Sets the most tokens of an answer.
     #[must_use]
     pub fn with_tokens(mut self, tokens: usize) -> Self {
         self.tokens = tokens;
@@ -73,9 +73,9 @@ impl ManyTools {
     }
 }
 
-/// The three tools for these ones, in the order of their names. `executor` asks those whether they
-/// are visible. `None` if the list is short enough, or if a tool has one of the three names: its
-/// author's tool goes before.
+/// Returns the three tools for these tools, in order of their names. `executor` asks tools if they
+/// are visible. `None` if the list is short enough, or if a tool has one of the three names: the
+/// existing tool takes precedence.
 pub(crate) fn facade(
     many: ManyTools,
     tools: &BTreeMap<String, Tool>,
@@ -97,13 +97,13 @@ pub(crate) fn facade(
     .ok()
 }
 
-/// Whether a tool of this name is one of the three.
+/// Returns true if this is the name of one of the three tools.
 pub(crate) fn is_part(name: &str) -> bool {
     [SEARCH, DESCRIBE, CALL].contains(&name)
 }
 
-/// The call that is meant: for `tools_call` with readable arguments, a call of the tool that it
-/// names.
+/// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.
+/// Returns other calls unchanged.
 pub(crate) fn meant(call: ToolCall) -> ToolCall {
     if call.name != CALL {
         return call;
@@ -115,12 +115,12 @@ pub(crate) fn meant(call: ToolCall) -> ToolCall {
             meant.arguments = Value::Object(arguments).to_string();
             meant
         }
-        // The schema of `tools_call` says what is wrong.
+        // Checking against the schema of `tools_call` reports the fault.
         Err(_) => call,
     }
 }
 
-/// The same for a call as a model wrote it.
+/// Like [`meant`], for a call as a model wrote it.
 pub(crate) fn meant_raw(call: RawCall) -> RawCall {
     if call.name.as_deref() != Some(CALL) {
         return call;
@@ -167,13 +167,13 @@ struct Found<'a> {
     parameters: Vec<String>,
 }
 
-/// Every tool of a view, searchable.
+/// All tools of a view, searchable.
 #[derive(Debug)]
 struct Catalogue {
     tools: BTreeMap<String, Tool>,
     executor: Executor,
     index: OnceLock<Option<Index>>,
-    /// Of an answer.
+    /// The most bytes of an answer.
     bytes: usize,
 }
 
@@ -215,7 +215,7 @@ impl Catalogue {
         }
         let (searched, described) = (Arc::clone(&self), self);
         Ok([
-            // Its calls become calls of other tools.
+            // Calls of it are converted to calls of other tools.
             Tool::manual(call)?,
             Tool::native(describe, move |arguments: Value, invocation: Arc<Invocation>| {
                 let catalogue = Arc::clone(&described);
@@ -294,12 +294,13 @@ impl Catalogue {
     }
 }
 
-/// For arguments that fit the schema and still cannot be read, for example a limit of `5.0`.
+/// The answer to arguments that fit the schema and still cannot be read, for example a limit of
+/// `5.0`.
 fn unreadable() -> Outcome {
     Outcome::error("the arguments cannot be read: see the parameters of the tool")
 }
 
-/// Results, as long as there is room for them.
+/// Results, within a budget of bytes.
 struct Budget {
     results: Vec<Value>,
     bytes: usize,
@@ -310,7 +311,7 @@ impl Budget {
         Self { results: Vec::new(), bytes }
     }
 
-    /// Adds a result if there is room for it. There always is for the first.
+    /// Adds a result if it fits. The first always fits. Returns true if it was added.
     fn add(&mut self, result: Value) -> bool {
         let bytes = result.to_string().len();
         let fits = self.results.is_empty() || bytes <= self.bytes;
@@ -321,7 +322,7 @@ impl Budget {
         fits
     }
 
-    /// The results, and what else there is to say.
+    /// Returns the answer: the results and further members.
     fn answer(self, also: [(&str, Option<Value>); 2]) -> Outcome {
         let mut answer = json!({"tools": self.results});
         for (name, value) in also {

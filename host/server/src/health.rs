@@ -1,9 +1,9 @@
-//! Whether the server takes calls, and why not.
+//! Health of the server: readiness, problems, and details for the operator.
 //!
-//! In: what parts of the server and its embedder report. Out: [`Readiness`] for everyone,
+//! In: reports of parts of the server and of its embedder. Out: [`Readiness`] for the public,
 //! [`Health`] for the operator.
-//! Invariants: what everyone sees names no component, tool, tenant or secret; a problem has the
-//! time at which it began, also when it is reported again.
+//! Invariants: the public part names no component, tool, tenant or secret. A problem keeps the time
+//! at which it began when it is reported again.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,21 +33,21 @@ pub struct Readiness {
     pub since: BTreeMap<String, u64>,
 }
 
-/// The same with details, for the operator: names of components and tenants are in it.
+/// The readiness with details, for the operator: it contains names of components and tenants.
 ///
 /// # Shape
 /// As JSON: the fields of [`Readiness`], and `details`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Health {
-    /// What everyone sees.
+    /// The public part.
     #[serde(flatten)]
     pub readiness: Readiness,
-    /// Lines that explain a problem, by what reported it.
+    /// Lines that explain a problem, by the source of the report.
     pub details: BTreeMap<String, Vec<String>>,
 }
 
-/// What was reported, by what reported it.
+/// The reports by their source.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Mutex<BTreeMap<String, Report>>);
 
@@ -73,24 +73,24 @@ impl Reports {
 }
 
 impl Service {
-    /// Reports a problem that keeps the server from being ready, or its end. `source` names what
-    /// reports it, for example `configuration`. Everyone sees the text.
+    /// Reports a problem that makes the server not ready, or clears it with `None`. `source` names
+    /// the reporting part, for example `configuration`. The text is public.
     pub fn report(&self, source: &str, problem: Option<String>) {
         self.reports().set(source, problem.map(|message| (false, message, Vec::new())));
     }
 
-    /// The same with lines that only the operator sees.
+    /// Like [`report`](Self::report), with lines that only the operator sees.
     pub fn report_with(&self, source: &str, problem: impl Into<String>, details: Vec<String>) {
         self.reports().set(source, Some((false, problem.into(), details)));
     }
 
-    /// Reports what does not work while the server takes calls, for example a component that cannot
-    /// be loaded. Only the operator sees the details. Without details the report ends.
+    /// Reports a failure while the server still takes calls, for example a component that cannot be
+    /// loaded. Only the operator sees the details. A report without details clears it.
     pub fn report_degraded(&self, source: &str, summary: impl Into<String>, details: Vec<String>) {
         self.reports().set(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
     }
 
-    /// Whether the server takes calls, and why not.
+    /// Returns the public part: if the server takes calls, and the problems.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         let reports = self.reports().0.lock().clone();
@@ -114,7 +114,7 @@ impl Service {
         Readiness { ready: problems.is_empty(), problems, degraded, since }
     }
 
-    /// The same with details, for the operator.
+    /// Returns the readiness with details, for the operator.
     #[must_use]
     pub fn health(&self) -> Health {
         let readiness = self.readiness();

@@ -1,9 +1,9 @@
-//! The HTTP API: routes, and what every request passes before a route and after it.
+//! The HTTP API: its routes, and the checks before and after each route.
 //!
 //! In: a [`Service`], an [`Authenticator`]. Out: an axum router. A request passes, in this order:
 //! its id, the Host and Origin lists, the credentials, then its route, which reads the body.
-//! Invariants: every error is an RFC 9457 problem, also those of the router itself; every answer
-//! has `x-request-id`.
+//! Invariants: every error is an RFC 9457 problem, including those of the router itself. Every
+//! answer has `x-request-id`.
 
 mod artifacts;
 pub(crate) mod body;
@@ -36,34 +36,34 @@ use crate::service::Service;
 use crate::share::Room;
 use idempotency::Idempotency;
 
-/// What the HTTP API accepts.
+/// Options and limits of the HTTP API.
 ///
 /// # Defaults
 /// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same
-/// origin; 4 MiB of body, 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all
-/// of it; 4,096 requests at once; keys of open streams are looked at every 2 s.
+/// origin; 4 MiB for a body, 64 MiB for all bodies at once; 10 s without a byte of the body, 60 s
+/// for all of it; 4,096 requests at once; keys of open streams are checked every 2 s.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Further names that a request can use in `Host`, without a port.
+    /// Further names that are accepted in `Host`, without a port.
     pub hosts: Vec<String>,
     /// Origins of browser pages that can send requests, for example `https://app.example.com`.
     pub origins: Vec<String>,
-    /// Bytes of one body.
+    /// The most bytes of one body.
     pub body: usize,
-    /// Bytes of all bodies that are kept at once. Where there are several tenants, each leaves as
-    /// many free as it holds.
+    /// The most bytes of all bodies that are in memory at once. If there are several tenants, each
+    /// leaves as many free as it holds.
     pub bodies: usize,
-    /// Requests with credentials that are open at once: from the check of the credentials until the
-    /// answer has been sent. Where there are several tenants, each leaves as many free as it has.
-    /// An [`HttpServer`](crate::HttpServer) takes no more than it accepts connections.
+    /// The most requests with credentials that are open at once: from the check of the credentials
+    /// until the answer is sent. If there are several tenants, each leaves as many free as it
+    /// holds. An [`HttpServer`](crate::HttpServer) takes no more than it accepts connections.
     pub requests: usize,
-    /// How often a stream and a session are compared with the keys: they end if their key was
-    /// revoked.
+    /// The interval at which streams and sessions are checked against the keys. They end if their
+    /// key was revoked.
     pub recheck: Duration,
-    /// Time without a byte of a body, after which the request is refused.
+    /// Time without a byte of a body after which the request is refused.
     pub body_idle: Duration,
-    /// Time for a whole body.
+    /// Time limit for a whole body.
     pub body_time: Duration,
 }
 
@@ -83,49 +83,49 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Accepts this name in `Host` too.
+    /// Also accepts this name in `Host`.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
     }
 
-    /// Accepts browser pages of this origin too.
+    /// Also accepts browser pages of this origin.
     #[must_use]
     pub fn with_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// With this many bytes of one body.
+    /// Sets the most bytes of one body.
     #[must_use]
     pub fn with_body(mut self, bytes: usize) -> Self {
         self.body = bytes;
         self
     }
 
-    /// With this many bytes of all bodies at once.
+    /// Sets the most bytes of all bodies at once.
     #[must_use]
     pub fn with_bodies(mut self, bytes: usize) -> Self {
         self.bodies = bytes;
         self
     }
 
-    /// With this many open requests.
+    /// Sets the most open requests.
     #[must_use]
     pub fn with_requests(mut self, requests: usize) -> Self {
         self.requests = requests;
         self
     }
 
-    /// Compares streams and sessions with the keys this often.
+    /// Sets the interval at which streams and sessions are checked against the keys.
     #[must_use]
     pub fn with_recheck(mut self, every: Duration) -> Self {
         self.recheck = every;
         self
     }
 
-    /// With this much time without a byte of a body.
+    /// Sets the time without a byte of a body after which the request is refused.
     #[must_use]
     pub fn with_body_idle(mut self, time: Duration) -> Self {
         self.body_idle = time;
@@ -133,7 +133,7 @@ impl HttpOptions {
     }
 }
 
-/// What the routes share. Cheap to clone.
+/// State that the routes share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared(Arc<Inner>);
 
@@ -143,19 +143,19 @@ pub(crate) struct Inner {
     pub(crate) auth: Authenticator,
     pub(crate) options: HttpOptions,
     pub(crate) idempotency: Idempotency,
-    /// Room for the bytes of bodies.
+    /// The limit of bytes of bodies.
     pub(crate) bodies: Arc<Room>,
-    /// Room for open requests.
+    /// The limit of open requests.
     pub(crate) requests: Arc<Room>,
 }
 
 impl Shared {
-    /// Whether a principal that was accepted before still would be.
+    /// Returns true if a principal that was accepted before would still be accepted.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
         self.auth.knows(principal) && self.service.serves(principal)
     }
 
-    /// Ends once the principal is accepted no more.
+    /// Returns when the principal is no longer accepted.
     pub(crate) async fn revoked(self, principal: Principal) {
         while self.knows(&principal) {
             tokio::time::sleep(self.options.recheck).await;
@@ -171,8 +171,8 @@ impl std::ops::Deref for Shared {
     }
 }
 
-/// The routes of the API. `protected` are further routes, for example of another protocol: their
-/// requests pass the same checks, and have the extensions [`Principal`](crate::Principal) and
+/// Creates the routes of the API. `protected` are further routes, for example of another protocol:
+/// their requests pass the same checks, and have the extensions [`Principal`](crate::Principal) and
 /// [`RequestId`](crate::RequestId).
 pub fn router(
     service: Service,
@@ -213,10 +213,10 @@ pub fn router(
         .layer(from_fn_with_state(shared, guard::finish))
 }
 
-/// The API as an OpenAPI 3.1 document, in JSON: what `GET /openapi.json` answers.
+/// Returns the API as an OpenAPI 3.1 document in JSON, the answer to `GET /openapi.json`.
 #[must_use]
 pub fn api_document() -> &'static str {
-    // Made once: the path needs no key, and making it costs far more than sending it.
+    // Created once: the path needs no key, and creating it costs far more than sending it.
     static DOCUMENT: LazyLock<String> =
         LazyLock::new(|| Document::openapi().to_json().unwrap_or_default());
     &DOCUMENT
@@ -250,7 +250,7 @@ pub fn api_document() -> &'static str {
 )]
 struct Document;
 
-/// Describes the responses that only have a status: OpenAPI demands it.
+/// Adds descriptions to responses that have only a status: OpenAPI requires one.
 struct Described;
 
 impl utoipa::Modify for Described {
@@ -276,7 +276,7 @@ impl utoipa::Modify for Described {
     }
 }
 
-/// Adds the one way to authenticate.
+/// Adds the bearer scheme, the only way to authenticate.
 struct Bearer;
 
 impl utoipa::Modify for Bearer {

@@ -1,5 +1,5 @@
-//! Serves the tools of [`toolcell`] to many tenants: it turns requests into calls, and the ends of
-//! calls into answers.
+//! Serves the tools of [`toolcell`] to many tenants: requests become calls, and completions become
+//! answers.
 //!
 //! ```no_run
 //! # async fn example(registry: toolcell::Registry) -> Result<(), Box<dyn std::error::Error>> {
@@ -11,17 +11,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`Service`] is the core, and knows no protocol: a [`Principal`] lists tools, makes calls, runs
-//!   and steps, and cancels them. Both edges, HTTP and MCP, use it.
-//! - [`Served`] is one version of what is served. [`Service::replace`] changes it while calls run.
-//! - [`Authenticator`] tells from a request's headers which principal sent it.
+//! - [`Service`] is the core, independent of protocols: a [`Principal`] lists tools, makes calls,
+//!   runs and steps, and cancels them. HTTP and MCP both use it.
+//! - [`Served`] is one version of the served tools. [`Service::replace`] changes it while calls
+//!   run.
+//! - [`Authenticator`] determines from a request's headers which principal sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
-//! - `Configured`, with the feature `config`, serves a `toolcell.toml` and what changes in it, as
+//! - `Configured`, with the feature `config`, serves a `toolcell.toml` and follows its changes, as
 //!   the command does.
 //! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and
 //!   output.
 //!
-//! The crate has no policy of its own: limits, grants, schemas, sealed questions and the forms of
+//! The crate has no policy of its own: limits, grants, schemas, sealed questions and the formats of
 //! results are those of [`toolcell`].
 
 mod account;

@@ -1,9 +1,9 @@
-//! Listens, accepts connections under limits, and ends them in order.
+//! The listener: accepts connections under limits, and closes them in order at shutdown.
 //!
 //! In: a [`Service`], an [`Authenticator`], [`ListenOptions`]. Out: [`HttpServer`].
-//! Invariants: without credentials the server listens on loopback only; on other addresses a
-//! client's key travels over TLS, or to a proxy that the operator vouched for; a connection that is
-//! silent costs a bounded time, and gives way to a new one.
+//! Invariants: without credentials the server listens on loopback only. On other addresses a
+//! client's key is sent over TLS, or to a proxy that the operator has declared. An idle connection
+//! has a time limit, and is closed if a new connection needs its slot.
 //! Source: docs/threat-model.md, rows 76, 78 and 81.
 
 mod bind_error;
@@ -45,17 +45,17 @@ use peers::Peers;
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
 
-/// Time that connections have to end after their requests have ended.
+/// Time that connections have to close after their requests have ended.
 const CLOSING: Duration = Duration::from_secs(2);
-/// Pause after an accept that failed, for example because there are no descriptors.
+/// The pause after a failed accept, for example because there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where and how a server listens.
+/// The address and the limits of a server.
 ///
 /// # Defaults
 /// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256
 /// from one address, 10 s for a request's head of at most 32 KiB, 30 s for an answer that is not
-/// read, no delay at the end and 30 s for running requests.
+/// read, no delay at shutdown and 30 s for running requests.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
@@ -63,27 +63,27 @@ pub struct ListenOptions {
     pub address: SocketAddr,
     /// The server's certificate and key.
     pub tls: Option<Tls>,
-    /// Whether a proxy in front does TLS. Its `Host` must be listed in the HTTP options.
+    /// True if a proxy in front terminates TLS. Its `Host` must be listed in the HTTP options.
     pub behind_proxy: bool,
-    /// What the HTTP API accepts.
+    /// The options of the HTTP API.
     pub http: HttpOptions,
-    /// Connections at once. For a further one, the connection that was without a request for
-    /// longest is closed; if a request runs on each, the further one waits to be accepted.
+    /// The most connections at once. For a further one, the connection that has been idle for
+    /// longest is closed. If a request runs on each, the further one waits to be accepted.
     pub connections: usize,
-    /// Connections at once from one address; further ones are closed. Does not count for loopback
-    /// and behind a proxy.
+    /// The most connections at once from one address; further ones are closed. Does not apply to
+    /// loopback and behind a proxy.
     pub connections_per_address: usize,
     /// Time for the head of a request. A connection that is idle for as long is closed.
     pub head_time: Duration,
-    /// Time for which a client can leave an answer unread. Then its connection is closed and its
-    /// request cancelled.
+    /// Time for which a client can leave an answer unread. After it the connection is closed and
+    /// its request cancelled.
     pub write_time: Duration,
-    /// Bytes of a request's head, at least 8 KiB.
+    /// The most bytes of a request's head, at least 8 KiB.
     pub head: usize,
-    /// Time that running requests have to end once the server shuts down; then they are cancelled.
+    /// Time that running requests have to end at shutdown, before they are cancelled.
     pub drain: Duration,
-    /// Time in which requests are still accepted once the server shuts down, while it is not ready.
-    /// `drain` begins after it.
+    /// Time after the begin of a shutdown in which requests are still accepted, while the server is
+    /// not ready. `drain` begins after it.
     pub shutdown_delay: Duration,
     /// Further routes that need credentials: see [`router`].
     pub protected: Router,
@@ -116,58 +116,58 @@ impl ListenOptions {
         self
     }
 
-    /// With this certificate and key.
+    /// Sets the certificate and key.
     #[must_use]
     pub fn with_tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Behind a proxy that does TLS.
+    /// Declares a proxy in front that terminates TLS.
     #[must_use]
     pub fn with_behind_proxy(mut self) -> Self {
         self.behind_proxy = true;
         self
     }
 
-    /// With these options of the HTTP API.
+    /// Sets the options of the HTTP API.
     #[must_use]
     pub fn with_http(mut self, http: HttpOptions) -> Self {
         self.http = http;
         self
     }
 
-    /// With this many connections at once.
+    /// Sets the most connections at once.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// With this time for the head of a request.
+    /// Sets the time for the head of a request.
     #[must_use]
     pub fn with_head_time(mut self, time: Duration) -> Self {
         self.head_time = time;
         self
     }
 
-    /// With this time for running requests once the server shuts down.
+    /// Sets the time that running requests have at shutdown.
     #[must_use]
     pub fn with_drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self
     }
 
-    /// With this time in which the server still accepts requests once it shuts down, while its
-    /// readiness is 503: a load balancer that asks for it sends the requests elsewhere before any
-    /// is refused.
+    /// Sets the time after the begin of a shutdown in which the server still accepts requests,
+    /// while its readiness is 503. A load balancer that checks the readiness redirects requests
+    /// before any is refused.
     #[must_use]
     pub fn with_shutdown_delay(mut self, time: Duration) -> Self {
         self.shutdown_delay = time;
         self
     }
 
-    /// With these further routes that need credentials.
+    /// Adds routes that need credentials.
     #[must_use]
     pub fn with_protected(mut self, routes: Router) -> Self {
         self.protected = routes;
@@ -176,7 +176,7 @@ impl ListenOptions {
 }
 
 impl ListenOptions {
-    /// Checks what a server with these options would refuse, without listening.
+    /// Checks if a server can use these options, without listening.
     ///
     /// # Errors
     /// [`BindError`], except for [`BindError::Address`].
@@ -199,14 +199,14 @@ impl ListenOptions {
     }
 }
 
-/// Whether a request can have this in `Host`, before a port.
+/// Returns true if a request can have this name in `Host`, before a port.
 fn is_host(name: &str) -> bool {
     let authority = name.parse::<http::uri::Authority>();
     authority
         .is_ok_and(|authority| authority.host() == name && !name.is_empty() && !name.contains('*'))
 }
 
-/// Whether this is an origin that a browser page can have.
+/// Returns true if this is an origin that a browser page can have.
 fn is_origin(origin: &str) -> bool {
     normal_origin(origin).is_some_and(|origin| !origin.contains('*'))
 }
@@ -222,10 +222,11 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens.
+    /// Binds the address.
     ///
     /// # Errors
-    /// [`BindError`]: also for an address other than loopback without API keys, or without TLS or a proxy.
+    /// [`BindError`]: also for an address other than loopback without API keys, or without TLS or a
+    /// proxy.
     pub async fn bind(
         service: Service,
         auth: Authenticator,
@@ -249,16 +250,16 @@ impl HttpServer {
         Ok(Self { listener, address, service, router, options })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `shutdown` ends and [`ListenOptions::shutdown_delay`] has passed. Then it
+    /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
     /// accepts no connection, waits for the running requests ([`ListenOptions::drain`]), cancels
-    /// those that are left, and returns when every connection is closed. While it listens, it
-    /// removes [artifacts](crate::Artifacts::sweep) that have expired.
+    /// the remaining ones, and returns when every connection is closed. While it listens, it
+    /// removes expired [artifacts](crate::Artifacts::sweep).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.
@@ -336,7 +337,7 @@ impl Limits {
     }
 }
 
-/// One connection on its way.
+/// One accepted connection.
 struct Connection {
     router: Router,
     closing: watch::Receiver<bool>,
@@ -348,7 +349,7 @@ impl Connection {
         let _ = stream.set_nodelay(true);
         let Some(tls) = tls else { return self.serve(stream, limits).await };
         let shaken = tokio::select! {
-            // A handshake takes no longer than a head.
+            // The handshake has the time limit of a request's head.
             shaken = tokio::time::timeout(limits.head_time, tls.accept(stream)) => shaken,
             () = self.open.closing() => return,
         };
@@ -380,7 +381,7 @@ impl Connection {
         tokio::select! {
             result = &mut connection => return ended(result),
             () = self.open.closing() => return,
-            // Also when the server itself is gone.
+            // Also when the server was dropped.
             _ = self.closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
@@ -390,7 +391,7 @@ impl Connection {
     }
 }
 
-/// A connection that a client broke off is not worth more than a line for debugging.
+/// Logs a connection that a client broke off, at the level `debug`.
 fn ended(result: hyper::Result<()>) {
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");

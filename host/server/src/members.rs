@@ -1,7 +1,7 @@
-//! Members of a JSON object, read as text.
+//! Reads members of a JSON object as text.
 //!
 //! In: the text of an object, and names. Out: the text of each member of these names.
-//! Invariants: no tree is made, however large the other members are.
+//! Invariants: no tree is built, however large the other members are.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of these names. `None` if the text is no object.
+/// Returns the members of these names. `None` if the text is not an object.
 pub(crate) fn members<'a, const N: usize>(
     text: &'a str,
     names: [&str; N],
@@ -23,7 +23,7 @@ pub(crate) fn members<'a, const N: usize>(
     Some(found)
 }
 
-/// Calls `see` with the name and the text of each member. `None` if the text is no object.
+/// Calls `see` with the name and the text of each member. `None` if the text is not an object.
 pub(crate) fn each_member<'a>(text: &'a str, see: impl FnMut(&str, &'a str)) -> Option<()> {
     struct Members<F>(F);
 
@@ -46,7 +46,7 @@ pub(crate) fn each_member<'a>(text: &'a str, see: impl FnMut(&str, &'a str)) -> 
     parser.deserialize_map(Members(see)).ok()
 }
 
-/// Whether the text is a JSON object. It is known to be JSON.
+/// Returns true if the text, which must be JSON, is an object.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_ascii_start().starts_with('{')
 }

@@ -1,9 +1,8 @@
-//! What the server has done, in numbers, for its operator.
+//! Metrics of the server, for its operator.
 //!
 //! In: the events of calls, refusals, sessions. Out: the text that Prometheus reads.
-//! Invariants: a label is the name of a tenant, a tool, an ending or a code: nothing that a tool or
-//! a client has written; the number of names is bounded; the numbers of one tenant are shown to no
-//! tenant.
+//! Invariants: a label is the name of a tenant, a tool, an ending or a code, never text of a tool
+//! or a client. The number of names is bounded. No tenant can read the metrics.
 
 mod engines;
 mod listener;
@@ -26,29 +25,29 @@ use crate::account::ending;
 pub(crate) use engines::InUseSource;
 pub use listener::{MetricsError, MetricsServer};
 
-/// Pairs of a tenant and a tool that have numbers of their own.
+/// The most pairs of a tenant and a tool with metrics of their own.
 const MAX_PAIRS: usize = 1000;
-/// What the names of further ones are replaced by.
+/// The label of further pairs.
 const OTHER: &str = "other";
-/// What a tenant is called that has no name.
+/// The label for calls without a tenant.
 const NO_TENANT: &str = "";
-/// Seconds, from a millisecond to a minute.
+/// Buckets in seconds, from a millisecond to a minute.
 const SECONDS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0];
-/// Instruction units.
+/// Buckets in instruction units.
 const FUEL: [f64; 7] = [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
 
 type Labels = Vec<(&'static str, String)>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// The numbers of a service. Cheap to clone.
+/// The metrics of a service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
-    /// The pairs of a tenant and a tool that have numbers of their own.
+    /// The pairs of a tenant and a tool with metrics of their own.
     pairs: Mutex<BTreeSet<(String, String)>>,
     calls: Family<Labels, Counter>,
     duration: Histograms,
@@ -62,16 +61,17 @@ struct Inner {
     engines: engines::Engines,
 }
 
-/// The numbers of one tenant.
+/// The metrics of one tenant.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantMetrics {
     metrics: Metrics,
     tenant: Arc<str>,
-    /// The numbers of its tools, found at the first call of each.
+    /// The metrics of its tools, looked up at the first call of each.
     tools: Arc<HashMap<String, OnceLock<ToolMetrics>>>,
 }
 
-/// The numbers of one tool for one tenant. To find them by their labels takes longer than to count.
+/// The metrics of one tool for one tenant. Cached, because a lookup by labels takes longer than to
+/// count.
 #[derive(Debug)]
 struct ToolMetrics {
     labels: Labels,
@@ -82,7 +82,7 @@ struct ToolMetrics {
     calls: Mutex<Vec<(&'static str, Counter)>>,
 }
 
-/// Measures how long the calls of one request wait.
+/// Measures the waiting time of the calls of one request.
 pub(crate) struct Waits {
     metrics: Metrics,
     since: Instant,
@@ -99,7 +99,7 @@ impl Drop for OpenSession {
 }
 
 impl Metrics {
-    /// `engines` says what engines have in use.
+    /// `engines` returns the resources that engines have in use.
     pub(crate) fn new(engines: InUseSource) -> Self {
         let mut registry = Registry::with_prefix("toolcell");
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
@@ -141,7 +141,7 @@ impl Metrics {
         }))
     }
 
-    /// The numbers of this tenant, which has these tools.
+    /// Returns the metrics of this tenant, which has these tools.
     pub(crate) fn of_tenant(
         &self,
         tenant: Option<&str>,
@@ -152,23 +152,23 @@ impl Metrics {
         TenantMetrics { metrics: self.clone(), tenant, tools: Arc::new(tools) }
     }
 
-    /// Counts a session that opens.
+    /// Counts an opened session.
     pub(crate) fn session(&self) -> OpenSession {
         self.0.sessions.inc();
         OpenSession(self.0.sessions.clone())
     }
 
-    /// All of it, in the text format of OpenMetrics.
+    /// Returns all metrics in the text format of OpenMetrics.
     pub(crate) fn text(&self, running: usize) -> String {
         self.0.requests.set(i64::try_from(running).unwrap_or(i64::MAX));
         self.0.engines.update();
         let mut text = String::new();
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = encode(&mut text, &self.0.registry);
         text
     }
 
-    /// The names under which a pair is counted.
+    /// Returns the labels under which a pair is counted.
     fn pair(&self, tenant: &str, tool: &str) -> (String, String) {
         let pair = (tenant.to_owned(), tool.to_owned());
         let mut pairs = self.0.pairs.lock();
@@ -185,7 +185,7 @@ impl Metrics {
 }
 
 impl TenantMetrics {
-    /// Counts what an event says.
+    /// Counts an event.
     pub(crate) fn count(&self, event: &Event) {
         let inner = &self.metrics.0;
         match event {
@@ -225,7 +225,7 @@ impl TenantMetrics {
             .inc();
     }
 
-    /// Measures from now on.
+    /// Starts to measure the waiting time.
     pub(crate) fn waits(&self) -> Waits {
         Waits { metrics: self.metrics.clone(), since: Instant::now() }
     }
@@ -245,7 +245,7 @@ impl TenantMetrics {
 }
 
 impl ToolMetrics {
-    /// Counts a call that ended so.
+    /// Counts a call with this ending.
     fn count(&self, inner: &Inner, ending: &'static str, usage: &Usage) {
         let mut calls = self.calls.lock();
         let known = calls.iter().position(|(known, _)| *known == ending);
@@ -273,7 +273,7 @@ impl Waits {
     }
 }
 
-/// In place of a tool, where there is none.
+/// The label for events without a tool.
 const NO_TOOL: &str = "";
 
 fn layer(layer: Layer) -> &'static str {

@@ -1,9 +1,9 @@
 //! Exports spans to an OpenTelemetry collector, as protobuf over HTTP (OTLP).
 //!
 //! In: the spans of [`tracing`], by [`SpanLayer`]. Out: batches at `/v1/traces` of the collector.
-//! Invariants: only the spans and fields of a fixed table leave: no argument, result, path, secret
-//! or log line; a call never waits for the collector: what does not fit into the queue is lost; a
-//! collector that fails is told once, until it works again.
+//! Invariants: only the spans and fields of a fixed table are exported: no argument, result, path,
+//! secret or log line. A call never waits for the collector: spans over the queue's limit are lost.
+//! A failing collector is reported once, until it works again.
 //! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two
 //! are in development).
 
@@ -28,35 +28,35 @@ pub use crate::outbound::UrlError;
 use crate::outbound::{self, Cleartext};
 use crate::service::Service;
 
-/// Where the collector takes spans, below its URL.
+/// The path for spans, below the collector's URL.
 const PATH: &str = "/v1/traces";
-/// Spans in one request.
+/// The most spans in one request.
 const BATCH: usize = 512;
 
-/// Where spans go, and how.
+/// The collector, and how spans are sent to it.
 ///
 /// # Defaults
-/// TLS unless the collector is on this machine; 4,096 spans wait; a batch leaves every 5 s, or once
-/// it is full; 5 s for a request; the service is called `toolcell`.
+/// TLS unless the collector is on this machine; 4,096 spans wait; a batch is sent every 5 s, or
+/// when it is full; 5 s for a request; the service is called `toolcell`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OtlpOptions {
-    /// The collector: spans are sent to `/v1/traces` below it.
+    /// The URL of the collector: spans are sent to `/v1/traces` below it.
     pub url: String,
-    /// Whether a collector on another machine can be reached without TLS.
+    /// True if spans can be sent to another machine without TLS.
     pub cleartext: bool,
-    /// Spans that wait for a batch. Further ones are lost.
+    /// The most spans that wait for a batch. Further ones are lost.
     pub queue: usize,
     /// Time between two batches.
     pub interval: Duration,
-    /// Time for one request.
+    /// Time limit of one request.
     pub timeout: Duration,
     /// `service.name` of the spans.
     pub service_name: String,
 }
 
 impl OtlpOptions {
-    /// Spans go to this collector, for example `http://127.0.0.1:4318`.
+    /// Sends spans to this collector, for example `http://127.0.0.1:4318`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -69,14 +69,14 @@ impl OtlpOptions {
         }
     }
 
-    /// Sends spans without TLS to another machine too.
+    /// Allows spans to be sent without TLS to another machine.
     #[must_use]
     pub fn with_cleartext(mut self) -> Self {
         self.cleartext = true;
         self
     }
 
-    /// With this much time between two batches.
+    /// Sets the time between two batches.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
@@ -84,25 +84,25 @@ impl OtlpOptions {
     }
 }
 
-/// Why spans cannot be exported.
+/// The reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// The collector's URL is not used.
+    /// The collector's URL cannot be used.
     #[error("the URL of the collector, `{url}`, cannot be used: {problem}")]
     Url {
         /// The URL, with control characters escaped.
         url: String,
-        /// Why.
+        /// The reason.
         problem: UrlError,
     },
-    /// The exporter was not started.
+    /// The exporter failed to start.
     #[error("the exporter of spans cannot be started: {0}")]
     Start(String),
 }
 
 impl OtlpError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -126,8 +126,8 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Starts the thread that sends spans. Nothing is sent until there are spans. The variable
-    /// `OTEL_EXPORTER_OTLP_HEADERS` of the environment adds headers, for example a key of the
+    /// Starts the thread that sends spans. Nothing is sent before the first span ends. The
+    /// environment variable `OTEL_EXPORTER_OTLP_HEADERS` adds headers, for example a key of the
     /// collector.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Otlp {
         let mut processor =
             BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-        // Without detectors: the environment decides nothing about what spans say.
+        // Without detectors: the environment must not change the content of spans.
         let resource = Resource::builder_empty()
             .with_service_name(options.service_name)
             .with_attribute(version)
@@ -167,29 +167,29 @@ impl Otlp {
         Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
     }
 
-    /// The layer that hands spans on. Give it to the subscriber of the program, with
+    /// Returns the layer that exports spans. Add it to the program's subscriber, with
     /// [`is_exported`](SpanLayer::is_exported) as its filter.
     #[must_use]
     pub fn layer(&self) -> SpanLayer {
         SpanLayer::new(Arc::clone(&self.processor), self.open.clone())
     }
 
-    /// Reports a collector that fails to this service: as `traces` among what is degraded.
+    /// Reports a failing collector to this service: under `traces` in its degraded state.
     pub fn report_to(&self, service: &Service) {
         self.state.report_to(service.clone());
     }
 
-    /// Waits for the spans that have not ended, for half of this time at most; then sends what
-    /// waits, for the other half at most, and ends.
+    /// Waits at most half of `time` for open spans to end. Then sends the queued spans, for at most
+    /// the other half, and stops.
     ///
     /// # Cancel safety
-    /// When dropped, what it sends is sent in the background.
+    /// When dropped, the spans that it sends are sent in the background.
     pub async fn finish(&self, time: Duration) {
         let time = time / 2;
         // A task can hold the span of its request for a moment after the answer was sent.
         let _ = tokio::time::timeout(time, self.open.ended()).await;
         let processor = Arc::clone(&self.processor);
-        // That it was too late has been told already.
+        // A failure was already reported.
         let _ = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(time)).await;
     }
 }

@@ -1,8 +1,8 @@
-//! Requests that the server itself sends: for an issuer's keys, and to a collector with spans.
+//! Requests that the server itself sends: for an issuer's keys, and to a collector of spans.
 //!
 //! In: a request with an absolute URL. Out: the whole response, or [`OutboundError`].
-//! Invariants: without TLS only this machine is connected to, unless the operator said so; a
-//! redirect is not followed; time and bytes are bounded; each connection is used once.
+//! Invariants: without TLS only this machine is connected to, unless the operator allows it.
+//! Redirects are not followed. Time and bytes are bounded. Each connection is used once.
 
 use std::io;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Why a URL is not used.
+/// The reason why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
     /// It is not `https://` or `http://` with a host, or it has a user name or a fragment.
     #[error("it is not a URL with `https://` and a host, or it has a user name or a fragment")]
     NotAUrl,
-    /// It has no TLS, and is not of this machine.
+    /// It has no TLS, and does not name this machine.
     #[error("it has no TLS, and its host is not this machine")]
     Cleartext,
 }
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutboundError {
     #[error(transparent)]
@@ -47,27 +47,27 @@ pub(crate) enum OutboundError {
     Late { host: String, time: Duration },
 }
 
-/// Whether a request can be sent without TLS.
+/// The hosts to which a request can be sent without TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cleartext {
-    /// To any host.
+    /// Any host.
     #[cfg_attr(
         not(any(test, feature = "otlp")),
         expect(dead_code, reason = "an operator can allow it for a collector alone")
     )]
     Allowed,
-    /// To this machine only.
+    /// This machine only.
     Loopback,
 }
 
-/// The URL, if a request can be sent to it.
+/// Returns the parsed URL, if a request can be sent to it.
 ///
 /// # Errors
 /// [`UrlError`].
 pub(crate) fn checked(url: &str, cleartext: Cleartext) -> Result<Uri, UrlError> {
     let parsed: Uri = url.parse().map_err(|_| UrlError::NotAUrl)?;
     let host = parsed.host().filter(|host| !host.is_empty()).ok_or(UrlError::NotAUrl)?;
-    // `http` takes user names and drops fragments.
+    // The crate `http` accepts user names and drops fragments.
     if url.contains(['@', '#']) {
         return Err(UrlError::NotAUrl);
     }
@@ -88,7 +88,7 @@ fn is_this_machine(host: &str) -> bool {
         || bare(host).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// A host without the brackets of an IPv6 address.
+/// Returns a host without the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
@@ -98,14 +98,14 @@ fn bare(host: &str) -> &str {
 pub(crate) struct Outbound {
     tls: Arc<ClientConfig>,
     cleartext: Cleartext,
-    /// Time for one request, from the name of the host to the end of the response.
+    /// Time limit of one request, from the name lookup to the end of the response.
     time: Duration,
-    /// Bytes of the body of a response.
+    /// The most bytes of a response's body.
     bytes: usize,
 }
 
 impl Outbound {
-    /// Trusts the certificate authorities of the public internet.
+    /// Creates a client that trusts the certificate authorities of the public internet.
     pub(crate) fn new(cleartext: Cleartext, time: Duration, bytes: usize) -> Self {
         let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -144,7 +144,7 @@ impl Outbound {
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let stream = TcpStream::connect((bare(host), port)).await.map_err(failed)?;
         if !is_tls {
-            // A name can lead elsewhere than it says.
+            // The name may resolve to another machine.
             let is_own = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
             if self.cleartext == Cleartext::Loopback && !is_own {
                 return Err(UrlError::Cleartext.into());

@@ -1,7 +1,7 @@
-//! Who sends a request, as far as the server knows.
+//! The sender of a request, as authenticated by the server.
 //!
 //! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another
-//! principal, also one of the same tenant, cannot use them.
+//! principal, even of the same tenant, cannot use them.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,32 +10,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The sender of a request: a tenant, and the key or the user that acts for it. Cheap to clone.
 ///
-/// Two principals of the same tenant and id are equal, whenever they expire: a user with a new
+/// Two principals of the same tenant and id are equal, whatever their expiry: a user with a new
 /// token is the same principal.
 #[derive(Debug, Clone)]
 pub struct Principal {
     tenant: Option<Arc<str>>,
     id: Arc<str>,
-    /// In seconds since 1970. `None`: never.
+    /// Seconds since 1970. `None`: never.
     expires: Option<u64>,
 }
 
 impl Principal {
-    /// A principal of this tenant. The id is unique within the server, for example `key:` and the
-    /// id of an API key.
+    /// Creates a principal of this tenant. The id is unique within the server, for example `key:`
+    /// and the id of an API key.
     #[must_use]
     pub fn new(tenant: Option<&str>, id: &str) -> Self {
         Self { tenant: tenant.map(Arc::from), id: Arc::from(id), expires: None }
     }
 
-    /// The same until this time, in seconds since 1970: then its streams and sessions end.
+    /// Sets the expiry, in seconds since 1970: then the principal's streams and sessions end.
     #[must_use]
     pub fn with_expiry(mut self, expires: u64) -> Self {
         self.expires = Some(expires);
         self
     }
 
-    /// Whether the credentials of its request have expired.
+    /// Returns true if the credentials of its request have expired.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         let now =
@@ -43,7 +43,7 @@ impl Principal {
         self.expires.is_some_and(|expires| expires < now())
     }
 
-    /// Whether this one expires later than the other.
+    /// Returns true if this principal expires later than the other.
     pub(crate) fn outlives(&self, other: &Self) -> bool {
         match (self.expires, other.expires) {
             (None, Some(_)) => true,
@@ -56,19 +56,19 @@ impl Principal {
         (self.tenant(), self.id())
     }
 
-    /// The only principal of a server without authentication. It has no tenant.
+    /// Returns the only principal of a server without authentication. It has no tenant.
     #[must_use]
     pub fn local() -> Self {
         Self::new(None, "local")
     }
 
-    /// The tenant that the principal belongs to.
+    /// Returns the tenant of the principal.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// The id of the key or the user.
+    /// Returns the id of the key or the user.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

@@ -1,7 +1,7 @@
-//! Whether a directory can be written to, and whether a disk is full.
+//! Checks if a directory can be written to, and if a disk is full.
 //!
-//! Invariants: every client can ask, so the disk is asked once in [`EVERY`]; what is written is
-//! removed.
+//! Invariants: the disk is accessed at most once in [`EVERY`], because every client can cause a
+//! check. The file that is written is removed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use toolcell::Clock;
 
-/// How often it is tried.
+/// The time for which a result is cached.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Tries to write to a directory.
+/// Checks a directory by writing to it.
 #[derive(Debug)]
 pub(crate) struct Probe {
     file: PathBuf,
     clock: Arc<dyn Clock>,
-    /// When it was last tried, and whether it worked.
+    /// The time and the result of the last check.
     tried: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Probe {
-    /// Tries with a file of this directory whose name begins with `prefix`. Other processes that
-    /// use the directory have other names.
+    /// Checks with a file in this directory whose name begins with `prefix` and contains the
+    /// process id, so that processes that share the directory use different files.
     pub(crate) fn new(directory: impl Into<PathBuf>, prefix: &str, clock: Arc<dyn Clock>) -> Self {
         let file = directory.into().join(format!("{prefix}probe-{}", std::process::id()));
         Self { file, clock, tried: Mutex::default() }
     }
 
-    /// Whether a file can be written and removed.
+    /// Returns true if a file can be written and removed.
     pub(crate) fn is_writable(&self) -> bool {
         let now = self.clock.now();
         let mut tried = self.tried.lock();
@@ -51,7 +51,7 @@ impl Probe {
     }
 }
 
-/// Whether there is no room on the disk, or none that this user may have.
+/// Returns true if the disk is full, or the user's disk quota is used up.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind())
 }

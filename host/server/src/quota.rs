@@ -1,16 +1,17 @@
-//! How much a tenant may use a minute, and how much at once.
+//! Quotas of a tenant: its use per minute, and its concurrent calls.
 //!
-//! In: a [`Quota`], the time, and what calls used. Out: admission, or when to try again.
-//! Invariants: time is given by the caller; a bucket is exact: no rounding is lost between two
-//! looks.
+//! In: a [`Quota`], the time, and the use by calls. Out: admission, or the time until a retry can
+//! succeed.
+//! Invariants: the caller gives the time. A bucket is exact: it loses nothing by rounding between
+//! two fills.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Parts of one token: a token a minute is one part a millisecond.
+/// Parts of one token: at a rate of one token a minute, one part is added each millisecond.
 const PARTS: i128 = 60_000;
 
-/// How much a tenant may use.
+/// The limits of a tenant's use.
 ///
 /// # Defaults
 /// No limit, except for that of the artifact store.
@@ -28,34 +29,34 @@ pub struct Quota {
     pub fuel_per_minute: Option<u64>,
     /// Calls at once.
     pub concurrent_calls: Option<usize>,
-    /// Bytes of all artifacts. `None`: as [`ArtifactOptions::quota`](crate::ArtifactOptions::quota)
-    /// says.
+    /// The most bytes of all artifacts. `None`: as in
+    /// [`ArtifactOptions::quota`](crate::ArtifactOptions::quota).
     pub artifact_bytes: Option<u64>,
 }
 
 impl Quota {
-    /// With this many calls a minute.
+    /// Sets the calls a minute.
     #[must_use]
     pub fn with_calls_per_minute(mut self, calls: u64) -> Self {
         self.calls_per_minute = Some(calls);
         self
     }
 
-    /// With this much fuel a minute.
+    /// Sets the fuel a minute.
     #[must_use]
     pub fn with_fuel_per_minute(mut self, fuel: u64) -> Self {
         self.fuel_per_minute = Some(fuel);
         self
     }
 
-    /// With this many calls at once.
+    /// Sets the most calls at once.
     #[must_use]
     pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
         self.concurrent_calls = Some(calls);
         self
     }
 
-    /// With this many bytes of artifacts.
+    /// Sets the most bytes of artifacts.
     #[must_use]
     pub fn with_artifact_bytes(mut self, bytes: u64) -> Self {
         self.artifact_bytes = Some(bytes);
@@ -84,33 +85,33 @@ impl fmt::Display for QuotaKind {
     }
 }
 
-/// A token bucket that holds at most a minute's worth.
+/// A token bucket that holds at most the tokens of one minute.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    /// In parts of a token. Below zero: debt.
+    /// Parts of a token. Below zero: debt.
     level: i128,
     per_minute: u64,
     at: Instant,
 }
 
 impl Bucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(per_minute: u64, now: Instant) -> Self {
         Self { level: i128::from(per_minute) * PARTS, per_minute, at: now }
     }
 
-    /// Adds what has flowed in since the last look. The rate may have changed meanwhile.
+    /// Adds the tokens since the last fill at the old rate, and sets the new rate.
     pub(crate) fn fill(&mut self, per_minute: u64, now: Instant) {
         let elapsed = now.saturating_duration_since(self.at).as_millis();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        // Whole milliseconds only: the rest counts at the next look.
+        // Whole milliseconds only: the rest counts at the next fill.
         self.at = self.at.checked_add(Duration::from_millis(elapsed)).unwrap_or(now);
         self.level = self.level.saturating_add(i128::from(self.per_minute) * i128::from(elapsed));
         self.per_minute = per_minute;
         self.level = self.level.min(i128::from(per_minute) * PARTS);
     }
 
-    /// How long until the bucket holds this many tokens. Zero if it does.
+    /// Returns the time until the bucket holds this many tokens. Zero if it does.
     pub(crate) fn wait_for(&self, tokens: u64) -> Duration {
         let missing = i128::from(tokens) * PARTS - self.level;
         match u128::try_from(missing) {
@@ -123,12 +124,12 @@ impl Bucket {
         }
     }
 
-    /// Takes tokens, into debt if need be.
+    /// Takes tokens, into debt if necessary.
     pub(crate) fn take(&mut self, tokens: u64) {
         self.level = self.level.saturating_sub(i128::from(tokens) * PARTS);
     }
 
-    /// Whole tokens that are left.
+    /// Returns the whole tokens that are left.
     pub(crate) fn left(&self) -> u64 {
         u64::try_from(self.level.div_euclid(PARTS)).unwrap_or(0)
     }
@@ -144,7 +145,7 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         let mut bucket = Bucket::new(60, start);
         let mut admitted = 0;
-        // Ten times the rate for two minutes: a full bucket, and what flows in.
+        // Ten times the rate for two minutes: a full bucket, and the tokens added meanwhile.
         for step in 0..1200 {
             bucket.fill(60, at(step * 100));
             if bucket.wait_for(1).is_zero() {

@@ -1,9 +1,9 @@
-//! Why the server did not make a call.
+//! The reasons why the server did not make a call.
 //!
-//! In: what [`Service`](crate::Service) decided before a tool ran. Out: one error with a stable
-//! code, which each protocol writes in its own form.
-//! Invariants: a tool that does not exist, one that the tenant may not see, and one without a
-//! handler have the same text.
+//! In: decisions of [`Service`](crate::Service) before a tool ran. Out: one error with a stable
+//! code, which each protocol writes in its own format.
+//! Invariants: unknown tools, tools that the tenant may not see, and tools without a handler have
+//! the same text.
 
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use toolcell::{Error, Refusal};
 
 use crate::quota::QuotaKind;
 
-/// Why the server did not make a call. No tool ran, except for [`UnknownTool`](Self::UnknownTool),
-/// whose tool decided in a cell of its own that it is not visible.
+/// The reason why the server did not make a call. No tool ran, except for
+/// [`UnknownTool`](Self::UnknownTool), whose tool may have decided in a cell of its own that it is
+/// not visible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -27,15 +28,15 @@ pub enum Refused {
         /// The nearest name of a tool that the principal can see.
         nearest: Option<String>,
     },
-    /// The cursor was not made by this server.
+    /// The cursor is not one of this server.
     #[error("the cursor is not valid")]
     BadCursor,
     /// The tenant has used up its quota.
     #[error("the quota of the tenant is used up: {kind}")]
     Quota {
-        /// Which part of the quota.
+        /// The part of the quota.
         kind: QuotaKind,
-        /// When the same request can succeed.
+        /// The time after which the same request can succeed.
         retry_after: Duration,
     },
     /// The run has more calls than the server or the tenant's quota ever allows.
@@ -46,10 +47,10 @@ pub enum Refused {
         /// The most that are allowed.
         limit: usize,
     },
-    /// All cells are busy, or the server makes as many calls as it may.
+    /// All cells are busy, or the server's limit of calls is reached.
     #[error("the server is busy")]
     Overloaded {
-        /// When to try again.
+        /// The time after which to retry.
         retry_after: Duration,
     },
     /// The server shuts down and takes no new calls.
@@ -71,7 +72,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// A stable word for programs.
+    /// Returns a stable code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -89,7 +90,7 @@ impl Refused {
         }
     }
 
-    /// When the same request can succeed, if waiting helps.
+    /// Returns the time after which the same request can succeed, if waiting helps.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -108,7 +109,7 @@ impl Refused {
         }
     }
 
-    /// What the client can do about it: one line without a period.
+    /// Returns advice for the client: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -134,7 +135,7 @@ impl Refused {
     }
 }
 
-/// A name from outside: cut, and without control characters.
+/// Returns a client's name for a tool, truncated and without control characters.
 fn shown(name: &str) -> String {
     name.chars().take(80).collect::<String>().escape_debug().to_string()
 }

@@ -1,19 +1,19 @@
-//! The id of a request: given by the client, or made here.
+//! The id of a request: given by the client, or generated.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Bytes of an id that a client gives.
+/// The most bytes of a client's id.
 const MAX_BYTES: usize = 128;
-/// Bytes of randomness in an id that is made here.
+/// Random bytes in a generated id.
 const RANDOM_BYTES: usize = 16;
-/// Ids for which a thread asks the system for randomness at once: to ask costs a system call.
+/// Ids for which a thread requests random bytes at once, because each request is a system call.
 const IDS_AT_ONCE: usize = 64;
 
 thread_local! {
-    /// Random bytes of which the first have not been used yet, and how many those are.
+    /// Random bytes, and the number of ids that they still suffice for. Used from the end.
     static RANDOM: RefCell<([u8; RANDOM_BYTES * IDS_AT_ONCE], usize)> = const { RefCell::new(([0; _], 0)) };
 }
 
@@ -25,7 +25,7 @@ thread_local! {
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// A new id: `req_` and 128 random bits in hexadecimal.
+    /// Generates an id: `req_` and 128 random bits in hexadecimal.
     #[must_use]
     pub fn generate() -> Self {
         let mut id = String::with_capacity("req_".len() + 2 * RANDOM_BYTES);
@@ -37,19 +37,19 @@ impl RequestId {
         Self(id.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Random bytes that were not returned before.
+/// Returns random bytes that were not returned before.
 fn random() -> [u8; RANDOM_BYTES] {
     RANDOM.with_borrow_mut(|(bytes, unused)| {
         if *unused == 0 {
-            // Without randomness the id is the same for all requests. Then a second one in flight
-            // is refused as a duplicate.
+            // Without randomness all requests have the same id. A second concurrent one is then
+            // refused as a duplicate.
             *unused = getrandom::fill(bytes).map_or(1, |()| IDS_AT_ONCE);
         }
         *unused -= 1;
@@ -65,7 +65,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// A text that is not a request id.
+/// The error of a text that is not a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a request id must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -")]
 pub struct BadRequestId;

@@ -1,11 +1,11 @@
-//! The requests that run now: by whom, and how each is ended early.
+//! The table of running requests, by principal and id.
 //!
-//! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls
-//! obey.
+//! In: a principal and the id of its request. Out: a [`RunningRequest`] with the abort signal of
+//! its calls.
 //! Invariants: the calls of all requests are bounded, because the results of a request are kept
-//! until its last call has ended; where there are several tenants, each leaves as many calls free
-//! as it has; a principal has one running request of an id; only that principal can cancel it; a
-//! request leaves the table when it is dropped.
+//! until its last call has ended. If there are several tenants, each leaves as many calls free as
+//! it holds. A principal has at most one running request of an id. Only that principal can cancel
+//! it. A request is removed from the table when it is dropped.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,7 +22,7 @@ use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::share::{Room, Share};
 
-/// When a client is told to try again while the server makes as many calls as it may.
+/// The time after which to retry while the server's limit of calls is reached.
 const RETRY: Duration = Duration::from_secs(1);
 
 type Key = (Principal, RequestId);
@@ -39,19 +39,19 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 struct Table {
     requests: HashMap<Key, AbortSignal>,
-    /// The server is about to drain.
+    /// True after the end was announced, before the server drains.
     is_ending: bool,
     is_draining: bool,
 }
 
 impl Running {
-    /// Room for so many calls.
+    /// Creates a table for at most this many calls.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let room = Room::new(most, Defence::RequestShare);
         Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
     }
 
-    /// Whether a request of the principal with one call could begin now.
+    /// Returns an error if a request of the principal with one call could not begin now.
     pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), Refused> {
         if self.is_draining() {
             return Err(Refused::Draining);
@@ -60,7 +60,7 @@ impl Running {
         if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
     }
 
-    /// Enters a request of so many calls, if there is room for them. `is_shared`: there are several
+    /// Adds a request of `calls` calls, if there is room for them. `is_shared`: there are several
     /// tenants.
     pub(crate) fn begin(
         self: &Arc<Self>,
@@ -76,7 +76,7 @@ impl Running {
         }
         match table.requests.entry((principal.clone(), id.clone())) {
             Entry::Occupied(_) => Err(Refused::DuplicateRequest),
-            // One without a call has a place as well: it can be cancelled.
+            // A request without a call also takes a slot, because it can be cancelled.
             Entry::Vacant(_) if !share.grow_to(calls.max(1), is_shared) => {
                 Err(Refused::Overloaded { retry_after: RETRY })
             }
@@ -88,7 +88,7 @@ impl Running {
         }
     }
 
-    /// Asks the request to end.
+    /// Raises the abort signal of the request.
     pub(crate) fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
         let signal = self.table.lock().requests.get(&(principal.clone(), id.clone())).cloned();
         signal.map(|signal| signal.raise()).ok_or(Refused::NotRunning)
@@ -114,26 +114,26 @@ impl Running {
         table.is_ending || table.is_draining
     }
 
-    /// Whether there is no room for a further call.
+    /// Returns true if there is no room for a further call.
     pub(crate) fn is_full(&self) -> bool {
         self.room.is_full()
     }
 
-    /// How many requests run.
+    /// Returns the number of running requests.
     pub(crate) fn count(&self) -> usize {
         self.table.lock().requests.len()
     }
 
-    /// Asks every request to end.
+    /// Raises the abort signals of all requests.
     pub(crate) fn cancel_all(&self) {
         let signals: Vec<_> = self.table.lock().requests.values().cloned().collect();
         signals.iter().for_each(AbortSignal::raise);
     }
 
-    /// Ends when no request runs.
+    /// Returns when no request is running.
     pub(crate) async fn idle(&self) {
         loop {
-            // Registered before the look: an end between the two is not missed.
+            // Registered before the check, so that no end between the two is missed.
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
             if self.count() == 0 {
@@ -144,7 +144,7 @@ impl Running {
     }
 }
 
-/// A request that runs. Leaves the table on drop.
+/// A running request. Removed from the table on drop.
 #[derive(Debug)]
 pub(crate) struct RunningRequest {
     running: Arc<Running>,

@@ -1,8 +1,8 @@
-//! Several calls of one model answer for a principal: as a run, as the events of a run, or as steps
+//! Several calls of one model answer for a principal: as a run, as a stream of events, or as steps
 //! of an agent loop.
 //!
-//! Invariants: as for one call. A tool that is not visible is taken out of the request's registry
-//! before the run begins, so that the run answers it as a tool that does not exist.
+//! Invariants: as for one call. A tool that is not visible is removed from the request's registry
+//! before the run begins, so that the run treats it as an unknown tool.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,37 +26,37 @@ use crate::request_id::RequestId;
 use crate::served::{View, registry};
 use crate::service::{Admitted, Service};
 
-/// Tools that are asked at once whether they are visible.
+/// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
 
-/// Several calls that a principal asks for at once.
+/// A request for several calls at once.
 ///
 /// # Defaults
-/// A new request id, an empty context, nothing tightened, and the defaults of [`RunOptions`].
+/// A new request id, an empty context, no tightened limits, and the defaults of [`RunOptions`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunRequest {
     /// The calls.
     pub calls: Vec<ToolCall>,
-    /// The id by which the run is cancelled. `None`: a new one.
+    /// The id by which the run can be cancelled. `None`: a new one is generated.
     pub request_id: Option<RequestId>,
-    /// Where the calls come from. An answer to a question goes with one call. The server sets the
+    /// The origin of the calls. An answer to a question requires a single call. The server sets the
     /// tenant and the request id.
     pub context: CallContext,
     /// Tightens the limits of each call.
     pub limits: Limits,
     /// Wall time of each call. `None`: that of its tool.
     pub tool_timeout: Option<Duration>,
-    /// The most calls at once. The tenant's quota can make it less.
+    /// The most calls at once. The tenant's quota can lower it.
     pub max_concurrency: Option<usize>,
-    /// What to do about failures.
+    /// The policy for failures.
     pub on_tool_error: OnToolError,
-    /// What to do about calls of tools that the principal does not see.
+    /// The policy for calls of tools that the principal does not see.
     pub unknown_tools: UnknownTools,
 }
 
 impl RunRequest {
-    /// A request for these calls.
+    /// Creates a request for these calls.
     #[must_use]
     pub fn new(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self {
@@ -78,15 +78,14 @@ impl RunRequest {
 pub struct StepRequest {
     /// The calls as the model wrote them.
     pub calls: Vec<RawCall>,
-    /// The turn that they belong to. The server sets the tenant, the request id and the abort
-    /// signal.
+    /// The turn of the calls. The server sets the tenant, the request id and the abort signal.
     pub turn: Turn,
-    /// The id by which the steps are cancelled. `None`: a new one.
+    /// The id by which the steps can be cancelled. `None`: a new one is generated.
     pub request_id: Option<RequestId>,
 }
 
 impl StepRequest {
-    /// A request for these calls of this turn.
+    /// Creates a request for these calls of this turn.
     #[must_use]
     pub fn new(calls: impl IntoIterator<Item = impl Into<RawCall>>, turn: Turn) -> Self {
         Self { calls: calls.into_iter().map(Into::into).collect(), turn, request_id: None }
@@ -102,7 +101,7 @@ struct Prepared {
 }
 
 impl Service {
-    /// Makes the calls and waits for the last. A failed call is a message of the outcome.
+    /// Makes the calls and waits for all of them. A failed call is a message of the outcome.
     ///
     /// # Errors
     /// [`Refused`] if no call was made.
@@ -121,7 +120,7 @@ impl Service {
         Ok(outcome)
     }
 
-    /// The same as events. The run goes on while they are read.
+    /// Makes the calls and returns their events. The run proceeds while they are read.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -136,7 +135,7 @@ impl Service {
         let Prepared { runner, calls, options, admitted } =
             self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
-        // A run that cannot start says so in its first event, which is there at once.
+        // A run that cannot start reports it in its first event, which is available at once.
         let first = match stream.next().now_or_never() {
             Some(Some(RunEvent::Error(failure))) => return Err(Refused::Run(failure.0)),
             Some(first) => first,
@@ -145,7 +144,7 @@ impl Service {
         Ok(RunEvents { first, stream, span: tracing::Span::current(), _admitted: admitted })
     }
 
-    /// Makes the steps of these calls, and returns the turn as they leave it.
+    /// Makes the steps of these calls. Returns them and the turn after them.
     ///
     /// # Errors
     /// [`Refused`] if no call was made.
@@ -206,7 +205,7 @@ impl Service {
             .with_abort(admitted.signal());
         // Each tool has its own time within that of the executor.
         options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
-        // Nothing asked for is told as the run tells it, whatever the quota.
+        // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
         options.max_concurrency =
             Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();
@@ -216,7 +215,7 @@ impl Service {
     }
 }
 
-/// The view's tools without those of these calls that are not visible in this context.
+/// Returns the view's tools without those of these calls that are not visible in this context.
 async fn registry_of(
     view: &View,
     calls: Vec<(String, String)>,
@@ -226,7 +225,7 @@ async fn registry_of(
     for (name, arguments) in calls {
         if let Some(tool) = view.tools.get(&name).cloned() {
             let (context, executor) = (Arc::clone(&context), view.executor.clone());
-            // Where there was no room to ask, the call itself is refused for that.
+            // If there was no room to ask, the call itself is refused for that reason.
             let asks = async move {
                 executor.is_visible(&tool, Some(&arguments), &context).await == Some(false)
             };
@@ -242,14 +241,14 @@ async fn registry_of(
     registry(visible.map(|(_, tool)| tool.clone()))
 }
 
-/// How many of so many calls run at once, if the quota allows it.
+/// Returns the number of calls that run at once, if the quota allows it.
 fn concurrency(calls: usize, most: Option<usize>) -> usize {
     let mut options = RunOptions::default();
     options.max_concurrency = most;
     options.concurrency(calls).min(calls)
 }
 
-/// The text of arguments, which a model may have sent as a text in place of JSON.
+/// Returns the text of arguments, which a model may have sent as a string instead of JSON.
 fn text(arguments: &Value) -> String {
     arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned)
 }
@@ -260,7 +259,7 @@ pub struct RunEvents {
     stream: RunStream,
     /// The span of the request: calls start while the events are read.
     span: tracing::Span,
-    /// Given back with the stream.
+    /// Freed with the stream.
     _admitted: Admitted,
 }
 
@@ -277,7 +276,7 @@ impl Stream for RunEvents {
 }
 
 impl RunEvents {
-    /// Why the agent loop must not continue, as far as the run has come.
+    /// Returns the reason why the agent loop must not continue, as far as the run has come.
     #[must_use]
     pub fn halted(&self) -> Option<&toolcell::Halted> {
         self.stream.halted()

@@ -1,19 +1,19 @@
-//! Compares URLs by what they name, not by how they are written.
+//! Normalizes URLs and origins, to compare them by meaning instead of text.
 //!
 //! In: a URL or an origin as text. Out: its normal form: scheme and host in lower case, no default
-//! port, no slash at the end.
+//! port, no final slash.
 
 use url::Url;
 
-/// The normal form of a URL. A text that is no URL is its own.
+/// Returns the normal form of a URL. A text that is not a URL stays as it is.
 pub(crate) fn normal(text: &str) -> String {
     let Ok(url) = Url::parse(text) else { return text.to_owned() };
     let written = url.as_str();
     written.strip_suffix('/').unwrap_or(written).to_owned()
 }
 
-/// The normal form of an origin. `None` for a text that is no origin of a web page: it has a path,
-/// or the scheme is not `http` or `https`.
+/// Returns the normal form of an origin. `None` for a text that is not an origin of a web page: it
+/// has a path, or the scheme is not `http` or `https`.
 pub(crate) fn normal_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let origin = url.origin().ascii_serialization();

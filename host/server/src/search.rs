@@ -1,8 +1,8 @@
 //! Full-text search over tools: names, descriptions and parameters, ranked by BM25.
 //!
 //! In: definitions. Out: names, the best match first.
-//! Invariants: the same definitions and words give the same names in the same order; no text of a
-//! query is taken as query syntax.
+//! Invariants: the same definitions and words give the same names in the same order. Text of a
+//! query is never interpreted as query syntax.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 use toolcell::Definition;
 
-/// How much a word counts in a name, a description, and a parameter's name or description.
+/// The weights of a word in a name, a description, and a parameter's name or description.
 const WEIGHTS: (f64, f64, f64) = (4.0, 2.0, 1.0);
-/// Words of a query that are searched for.
+/// The most words of a query that are searched for.
 const MAX_WORDS: usize = 32;
-/// Nesting of a schema's parameters that is read.
+/// The deepest nesting of a schema's properties that is indexed.
 const MAX_DEPTH: usize = 4;
-/// Words that are in most sentences and tell no tool from another.
+/// Words that occur in most sentences and do not distinguish tools.
 const STOP_WORDS: [&str; 44] = [
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from",
     "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "one", "or", "our",
@@ -25,7 +25,7 @@ const STOP_WORDS: [&str; 44] = [
     "what", "which", "with", "you",
 ];
 
-/// An index of tools, in memory.
+/// An in-memory index of tools.
 #[derive(Debug)]
 pub(crate) struct Index(Mutex<Connection>);
 
@@ -33,7 +33,7 @@ impl Index {
     /// Indexes these definitions.
     ///
     /// # Errors
-    /// [`rusqlite::Error`] if there is no memory for it.
+    /// [`rusqlite::Error`] if there is not enough memory.
     pub(crate) fn new<'a>(
         definitions: impl IntoIterator<Item = &'a Definition>,
     ) -> rusqlite::Result<Self> {
@@ -62,11 +62,11 @@ impl Index {
         Ok(Self(Mutex::new(connection)))
     }
 
-    /// The names of at most `most` tools that have a word of the query, the best match first; equal
-    /// matches by name.
+    /// Returns the names of at most `most` tools that contain a word of the query, the best match
+    /// first; equal matches by name.
     ///
     /// # Errors
-    /// [`rusqlite::Error`] if there is no memory for it.
+    /// [`rusqlite::Error`] if there is not enough memory.
     pub(crate) fn search(&self, query: &str, most: usize) -> rusqlite::Result<Vec<String>> {
         let wanted = expression(query);
         if wanted.is_empty() {
@@ -82,21 +82,22 @@ impl Index {
     }
 }
 
-/// The query in the form of the index: any of its words, each in quotation marks.
+/// Converts the query to the index's syntax: any of its words, each in quotation marks.
 fn expression(query: &str) -> String {
     let mut words = words(query);
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
     let telling: Vec<_> =
         words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).collect();
-    // A query of such words only is searched for as it is.
+    // A query of stop words only is searched for as it is.
     let chosen = if telling.is_empty() { words.iter().collect() } else { telling };
     let quoted: Vec<_> =
         chosen.into_iter().take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect();
     quoted.join(" OR ")
 }
 
-/// The words of a text in lower case: letters and digits, cut where `camelCase` begins a new word.
+/// Splits a text into words in lower case: letters and digits, split where `camelCase` begins a new
+/// word.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -114,7 +115,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Writes the names and descriptions of a schema's properties.
+/// Appends the names and descriptions of a schema's properties.
 fn describe(schema: &Value, depth: usize, text: &mut String) {
     if let Some(description) = schema.get("description").and_then(Value::as_str) {
         let _ = write!(text, "{description} ");

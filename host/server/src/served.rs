@@ -1,7 +1,7 @@
-//! What is served, in one version that does not change.
+//! One immutable version of the served tools and tenants.
 //!
 //! In: an embedder's tools, executor and tenants. Out: [`Served`], and from it a `Version`: for
-//! each tenant a `View` with the tools it sees and the executor that narrows its calls.
+//! each tenant a `View` with the tools that it sees and the executor that narrows its calls.
 //! Invariants: a tenant's view contains none of the tools that it does not see, so that no code
 //! path can name them.
 
@@ -18,7 +18,7 @@ use crate::facade::{self, ManyTools, facade};
 use crate::metrics::{Metrics, TenantMetrics};
 use crate::quota::Quota;
 
-/// One version of what a [`Service`](crate::Service) serves: tools, an executor, and tenants.
+/// One version of the content of a [`Service`](crate::Service): tools, an executor, and tenants.
 ///
 /// # Defaults
 /// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and
@@ -33,7 +33,7 @@ pub struct Served {
     many: ManyTools,
 }
 
-/// What one tenant sees and may use.
+/// The tools that one tenant sees, and the limits of its use.
 ///
 /// # Defaults
 /// Every tool, nothing narrowed, no quota.
@@ -44,26 +44,26 @@ pub struct ServedTenant {
     pub tools: Option<BTreeSet<String>>,
     /// Tightens the limits and rights of every call.
     pub narrowed: Tenant,
-    /// How much the tenant may use.
+    /// The limits of the tenant's use.
     pub quota: Quota,
 }
 
 impl ServedTenant {
-    /// With these tools only.
+    /// Sets the tools that the tenant sees.
     #[must_use]
     pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// With these limits and this overlay.
+    /// Sets the limits and the overlay of the tenant's calls.
     #[must_use]
     pub fn with_narrowed(mut self, narrowed: Tenant) -> Self {
         self.narrowed = narrowed;
         self
     }
 
-    /// With this quota.
+    /// Sets the quota.
     #[must_use]
     pub fn with_quota(mut self, quota: Quota) -> Self {
         self.quota = quota;
@@ -72,7 +72,7 @@ impl ServedTenant {
 }
 
 impl Served {
-    /// The tools that the registry has now. Later changes of the registry are not seen.
+    /// Takes the current tools of the registry. Later changes of the registry have no effect.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         Self {
@@ -85,14 +85,14 @@ impl Served {
         }
     }
 
-    /// With this rule for when a search takes the place of the list of tools.
+    /// Sets when a search replaces the list of tools.
     #[must_use]
     pub fn with_many_tools(mut self, many: ManyTools) -> Self {
         self.many = many;
         self
     }
 
-    /// With this executor: its limits, and its observer. Its sealer is replaced by that of the
+    /// Sets the executor: its limits, and its observer. Its sealer is replaced by that of the
     /// service, and its tenants by those that are defined here.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
@@ -100,30 +100,30 @@ impl Served {
         self
     }
 
-    /// With this tenant. Once a tenant is defined, principals without a tenant have no access,
-    /// unless [`with_untenanted`](Self::with_untenanted) gives it.
+    /// Adds a tenant. Once a tenant is defined, principals without a tenant have no access, unless
+    /// [`with_untenanted`](Self::with_untenanted) grants it.
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
         self.tenants.insert(name.into(), tenant);
         self
     }
 
-    /// With this for principals without a tenant.
+    /// Sets the tools and limits of principals without a tenant.
     #[must_use]
     pub fn with_untenanted(mut self, tenant: ServedTenant) -> Self {
         self.untenanted = Some(tenant);
         self
     }
 
-    /// With this name of the version, which readiness reports, for example a digest of the
-    /// configuration.
+    /// Sets the name of the version, for example a digest of the configuration. Readiness reports
+    /// it.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Makes the views. `account` gives the account of a tenant.
+    /// Creates the views. `account` returns the account of a tenant.
     pub(crate) fn version(
         self,
         artifacts: Option<&Artifacts>,
@@ -181,25 +181,25 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// How many tenants it serves; principals without a tenant count as one.
+    /// Returns the number of tenants that it serves; principals without a tenant count as one.
     pub(crate) fn tenants(&self) -> usize {
         self.views.len() + usize::from(self.untenanted.is_some())
     }
 
-    /// What this tenant sees. `None`: the tenant is not served.
+    /// Returns the view of this tenant. `None`: the tenant is not served.
     pub(crate) fn view(&self, tenant: Option<&str>) -> Option<Arc<View>> {
         tenant.map_or(self.untenanted.as_ref(), |tenant| self.views.get(tenant)).cloned()
     }
 }
 
-/// What one tenant sees in one version.
+/// The tools, executor and quota of one tenant in one version.
 #[derive(Debug)]
 pub(crate) struct View {
     /// The tools that the tenant sees, by name.
     pub(crate) tools: BTreeMap<String, Tool>,
-    /// Whether its list has only the tools that search the others.
+    /// True if the list has only the search tools.
     is_searched: bool,
-    /// Calls those tools, with the tenant's limits and rights, and charges its account.
+    /// Makes calls with the tenant's limits and rights, and charges its account.
     pub(crate) executor: Executor,
     pub(crate) runner: Runner,
     pub(crate) quota: Quota,
@@ -220,7 +220,7 @@ impl View {
             |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
         let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
-        // Before the tools that stand for others: those are for models.
+        // Copied before the search tools are added: those are for models only.
         let callable = tools.clone();
         let executor = executor.with_callable(move |name| callable.get(name).cloned());
         let charged = Arc::clone(&account);
@@ -240,27 +240,27 @@ impl View {
         Self { tools, is_searched, executor, runner, quota: tenant.quota, account, metrics }
     }
 
-    /// The tools of the list from `begin` on, by name.
+    /// Returns the tools of the list from `begin` on, by name.
     pub(crate) fn listed(&self, begin: Bound<&str>) -> impl Iterator<Item = &Tool> {
         let tools = self.tools.range::<str, _>((begin, Bound::Unbounded));
         tools.filter(|(name, _)| !self.is_searched || facade::is_part(name)).map(|(_, tool)| tool)
     }
 
-    /// The call that is meant: of the tool that `tools_call` names.
+    /// Converts a call of `tools_call` to a call of the tool that it names.
     pub(crate) fn meant(&self, call: ToolCall) -> ToolCall {
         if self.is_searched { facade::meant(call) } else { call }
     }
 
-    /// The same for a call as a model wrote it.
+    /// Like [`meant`](Self::meant), for a call as a model wrote it.
     pub(crate) fn meant_raw(&self, call: RawCall) -> RawCall {
         if self.is_searched { facade::meant_raw(call) } else { call }
     }
 }
 
-/// A registry of these tools, which have different names.
+/// Creates a registry of these tools, which have different names.
 pub(crate) fn registry(tools: impl IntoIterator<Item = Tool>) -> Registry {
     let registry = Registry::new();
-    // Fails only if two have the same name.
+    // Fails only if two tools have the same name.
     let registered = registry.register_all(tools);
     debug_assert!(registered.is_ok(), "{registered:?}");
     registry

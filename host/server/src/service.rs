@@ -1,7 +1,7 @@
-//! The core of the server: what a principal can ask for, without any protocol.
+//! The core of the server, independent of protocols: the operations of a principal.
 //!
 //! In: [`Served`], and requests of [`Principal`]s. Out: answers, or [`Refused`].
-//! Invariants: every call goes through one admission (`Service::admit`); every question is sealed,
+//! Invariants: every call passes one admission (`Service::admit`). Every question is sealed and
 //! bound to its principal.
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use crate::served::{Served, Version, View};
 
 type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
 
-/// Makes calls, runs and steps for principals. Cheap to clone; clones are the same service.
+/// Makes calls, runs and steps for principals. Cheap to clone; clones share the service.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -59,25 +59,25 @@ struct Inner {
     limits: ServiceLimits,
     sealer: Sealer,
     artifacts: Option<Artifacts>,
-    /// The directory for what outlives the process.
+    /// Checks the directory for data that outlives the process.
     state: Option<Probe>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
 }
 
-/// What one server takes on at once.
+/// Limits of one server.
 ///
 /// # Defaults
 /// 4,096 calls in flight, 256 calls in a request, 100 tools on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceLimits {
-    /// Calls of all requests that run at once, over all tenants. A request counts with all of its
-    /// calls until the last has ended, because their results are kept: they have at most this many
-    /// times the bytes of one result. Where there are several tenants, each leaves as many free as
-    /// it has.
+    /// The most calls of all requests that run at once, over all tenants. A request counts with all
+    /// of its calls until the last has ended, because their results are kept: at most `in_flight`
+    /// times the bytes of one result. If there are several tenants, each leaves as many free as it
+    /// holds.
     pub in_flight: usize,
-    /// Calls in one run, batch or list of steps. At most `in_flight`.
+    /// The most calls in one run, batch or list of steps. Never more than `in_flight`.
     pub calls_per_request: usize,
     /// Tools on one page of the list.
     pub page: usize,
@@ -90,21 +90,21 @@ impl Default for ServiceLimits {
 }
 
 impl ServiceLimits {
-    /// With this many calls in flight.
+    /// Sets the most calls in flight.
     #[must_use]
     pub fn with_in_flight(mut self, calls: usize) -> Self {
         self.in_flight = calls;
         self
     }
 
-    /// With this many calls in a request.
+    /// Sets the most calls in a request.
     #[must_use]
     pub fn with_calls_per_request(mut self, calls: usize) -> Self {
         self.calls_per_request = calls;
         self
     }
 
-    /// With this many tools on a page.
+    /// Sets the number of tools on a page.
     #[must_use]
     pub fn with_page(mut self, tools: usize) -> Self {
         self.page = tools;
@@ -130,35 +130,35 @@ pub struct ServiceBuilder {
 }
 
 impl ServiceBuilder {
-    /// With these limits.
+    /// Sets the limits.
     pub fn with_limits(mut self, limits: ServiceLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With this sealer for questions, for example one whose key is kept on disk or shared by
+    /// Sets the sealer for questions, for example one whose key is stored on disk or shared by
     /// several servers.
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
         self
     }
 
-    /// With this store of artifacts: long content of results is kept in it, and tools can read
+    /// Sets the artifact store: long content of results is stored in it, and tools can read
     /// uploads.
     pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
         self.artifacts = Some(artifacts);
         self
     }
 
-    /// With this directory for what outlives the process, such as keys and stored data of tools:
-    /// the service is not ready while it cannot be written to.
+    /// Sets the directory for data that outlives the process, such as keys and stored data of
+    /// tools. The service is not ready while it cannot be written to.
     pub fn with_state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state = Some(directory.into());
         self
     }
 
-    /// With this function for what the engines have in use, by names such as those of their
-    /// isolation: the metrics show it.
+    /// Sets a function that returns the resources that engines have in use, by names such as those
+    /// of their isolation. The metrics show them.
     pub fn with_engines(
         mut self,
         in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static,
@@ -167,7 +167,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// With this clock for quotas.
+    /// Sets the clock of quotas.
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
@@ -201,7 +201,7 @@ impl ServiceBuilder {
 }
 
 impl Service {
-    /// Begins a service of these tools.
+    /// Creates a builder of a service with these tools.
     pub fn builder(served: Served) -> ServiceBuilder {
         ServiceBuilder {
             served,
@@ -214,8 +214,8 @@ impl Service {
         }
     }
 
-    /// Serves this from now on. Requests that run end on the version that they began with. Quotas
-    /// and totals of tenants go on.
+    /// Serves a new version from now on. Running requests finish on the version with which they
+    /// began. Quotas and totals of tenants are kept.
     pub fn replace(&self, served: Served) {
         let artifacts = self.0.artifacts.as_ref();
         let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
@@ -236,25 +236,25 @@ impl Service {
         &self.0.metrics
     }
 
-    /// What the server has done, as Prometheus reads it: calls by tool, tenant and ending, times,
-    /// fuel, denials, refusals, requests and sessions. Names of tenants and tools are in it: it is
-    /// for the operator, not for a tenant.
+    /// Returns the metrics in Prometheus' text format: calls by tool, tenant and ending, times,
+    /// fuel, denials, refusals, requests and sessions. They contain names of tenants and tools:
+    /// they are for the operator, not for a tenant.
     #[must_use]
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.running())
     }
 
-    /// Whether the state directory, if there is one, can be written to.
+    /// Returns true if there is no state directory, or it can be written to.
     pub(crate) fn keeps_state(&self) -> bool {
         self.0.state.as_ref().is_none_or(Probe::is_writable)
     }
 
-    /// Hears when another version is served.
+    /// Returns a receiver that is notified when another version is served.
     pub(crate) fn versions(&self) -> watch::Receiver<()> {
         self.0.versions.subscribe()
     }
 
-    /// The name of the version that is served: see [`Served::with_version`].
+    /// Returns the name of the version that is served: see [`Served::with_version`].
     #[must_use]
     pub fn version(&self) -> String {
         self.0.version.load().name.clone()
@@ -266,25 +266,25 @@ impl Service {
         self.0.limits
     }
 
-    /// The store of artifacts, if the service has one.
+    /// Returns the artifact store, if the service has one.
     #[must_use]
     pub fn artifacts(&self) -> Option<&Artifacts> {
         self.0.artifacts.as_ref()
     }
 
-    /// The clock that the service was built with.
+    /// Returns the clock of the service.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.0.clock)
     }
 
-    /// Whether the principal's tenant is served.
+    /// Returns true if the principal's tenant is served.
     #[must_use]
     pub fn serves(&self, principal: &Principal) -> bool {
         self.view(principal).is_ok()
     }
 
-    /// What the principal's tenant has used, and what its quota leaves.
+    /// Returns what the principal's tenant has used, and what its quota leaves.
     ///
     /// # Errors
     /// [`Refused::NoAccess`].
@@ -293,8 +293,9 @@ impl Service {
         Ok(view.account.usage(&view.quota))
     }
 
-    /// Cancels the principal's running request of this id: its guests are stopped, and the request
-    /// is answered with what its calls came to. Does nothing more to one that is being cancelled.
+    /// Cancels the principal's running request with this id: its guests are stopped, and the
+    /// request is answered with the results of its calls. Has no further effect on a request that
+    /// is being cancelled.
     ///
     /// # Errors
     /// [`Refused::NotRunning`], also for a request of another principal.
@@ -302,17 +303,17 @@ impl Service {
         self.0.running.cancel(principal, id)
     }
 
-    /// How many requests with calls run.
+    /// Returns the number of running requests with calls.
     #[must_use]
     pub fn running(&self) -> usize {
         self.0.running.count()
     }
 
     /// Refuses new calls from now on, waits for the running requests, and cancels those that still
-    /// run after `deadline`. Returns when none runs.
+    /// run after `deadline`. Returns when none is running.
     ///
     /// # Cancel safety
-    /// When dropped, running requests go on; new ones stay refused.
+    /// When dropped, running requests continue; new ones stay refused.
     pub async fn drain(&self, deadline: Duration) {
         let running = &self.0.running;
         running.drain();
@@ -322,24 +323,26 @@ impl Service {
         }
     }
 
-    /// What the principal sees in the newest version.
+    /// Returns the principal's view of the newest version.
     pub(crate) fn view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
         self.0.version.load().view(principal.tenant()).ok_or(Refused::NoAccess)
     }
 
-    /// Whether several tenants are served, so that each has to leave room to the others.
+    /// Returns true if several tenants are served, so that each has to leave room for the others.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.version.load().tenants() > 1
     }
 
-    /// Counts a request of the principal that was refused with this code before the service saw it.
+    /// Counts a request of the principal that was refused with this code before it reached the
+    /// service.
     pub(crate) fn refused(&self, principal: &Principal, code: &'static str) {
         if let Ok(view) = self.view(principal) {
             view.metrics.refused(code);
         }
     }
 
-    /// Whether a call of the principal would be admitted now. Takes nothing; a refusal is counted.
+    /// Returns an error if a call of the principal would not be admitted now. Charges nothing; a
+    /// refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
         let view = self.view(principal)?;
         let checked = self
@@ -350,8 +353,8 @@ impl Service {
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 
-    /// Admits a request of so many calls. Every call passes here before a tool is looked up, so
-    /// that a refusal says nothing of the tools.
+    /// Admits a request of `calls` calls. Every call passes here before a tool is looked up, so
+    /// that a refusal reveals nothing of the tools.
     pub(crate) fn admit(
         &self,
         principal: &Principal,
@@ -372,12 +375,12 @@ impl Service {
         Ok(Admitted { request, slots })
     }
 
-    /// What seals for this principal alone.
+    /// Returns the sealer for this principal only.
     pub(crate) fn sealer(&self, principal: &Principal) -> Sealer {
         self.0.sealer.bound_to(principal.id())
     }
 
-    /// The view's executor, which seals questions for this principal alone.
+    /// Returns the view's executor, which seals questions for this principal only.
     pub(crate) fn executor(&self, principal: &Principal, view: &View) -> Executor {
         let executor = view.executor.clone().with_sealer(self.sealer(principal));
         let waits = view.metrics.waits();
@@ -385,14 +388,14 @@ impl Service {
     }
 }
 
-/// The account of a tenant, made when it is first needed.
+/// Returns the account of a tenant, created when it is first needed.
 fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: Option<&str>) -> Arc<Account> {
     let mut accounts = accounts.lock();
     let made = || Arc::new(Account::new(Arc::clone(clock)));
     Arc::clone(accounts.entry(tenant.map(str::to_owned)).or_insert_with(made))
 }
 
-/// A request that may run, until it is dropped.
+/// An admitted request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     request: RunningRequest,
@@ -400,12 +403,12 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// The signal that ends the request early.
+    /// Returns the signal that aborts the request.
     pub(crate) fn signal(&self) -> AbortSignal {
         self.request.signal.clone()
     }
 
-    /// How many calls may run at once.
+    /// Returns the number of calls that may run at once.
     pub(crate) fn slots(&self) -> usize {
         self.slots.count()
     }

@@ -1,8 +1,8 @@
-//! Room that tenants share: none holds more of it than it leaves free.
+//! A bounded resource that tenants share fairly.
 //!
-//! In: how much a tenant wants. Out: a [`Share`], given back on drop.
-//! Invariants: the room is never exceeded; where there are several tenants, each leaves as much
-//! free as it holds, so that one alone gets half, and two that act together leave a third. A tenant
+//! In: the amount that a tenant requests. Out: a [`Share`], freed on drop.
+//! Invariants: the bound is never exceeded. If there are several tenants, each leaves as much free
+//! as it holds, so one tenant alone gets half, and two that act together leave a third. A tenant
 //! that holds nothing can begin while there is room.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use toolcell::defence::{Defence, stands};
 
 use crate::principal::Principal;
 
-/// A bounded room.
+/// A bounded resource.
 #[derive(Debug)]
 pub(crate) struct Room {
     most: usize,
@@ -27,7 +27,7 @@ struct Table {
     held: HashMap<Option<String>, usize>,
 }
 
-/// What one request holds of a room. Given back on drop.
+/// The part of a room that one request holds. Freed on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     room: Arc<Room>,
@@ -36,17 +36,17 @@ pub(crate) struct Share {
 }
 
 impl Room {
-    /// Room for so much. `defence` is what keeps it fair.
+    /// Creates a room of this size. `defence` names the control that keeps it fair.
     pub(crate) fn new(most: usize, defence: Defence) -> Arc<Self> {
         Arc::new(Self { most, defence, table: Mutex::default() })
     }
 
-    /// A share of nothing, which can grow.
+    /// Returns an empty share, which can grow.
     pub(crate) fn share(self: &Arc<Self>, principal: &Principal) -> Share {
         Share { room: Arc::clone(self), tenant: principal.tenant().map(str::to_owned), count: 0 }
     }
 
-    /// Whether the principal's tenant could have one more.
+    /// Returns true if the principal's tenant could take one more.
     pub(crate) fn has_room(&self, principal: &Principal, is_shared: bool) -> bool {
         let table = self.table.lock();
         let held =
@@ -54,7 +54,7 @@ impl Room {
         self.allows(&table, held, 1, is_shared)
     }
 
-    /// Whether nothing is free.
+    /// Returns true if nothing is free.
     pub(crate) fn is_full(&self) -> bool {
         self.table.lock().used >= self.most
     }
@@ -68,13 +68,13 @@ impl Room {
 }
 
 impl Share {
-    /// Takes so much more. Otherwise as [`grow_to`](Self::grow_to).
+    /// Takes `more`, under the rules of [`grow_to`](Self::grow_to).
     pub(crate) fn grow_by(&mut self, more: usize, is_shared: bool) -> bool {
         self.grow_to(self.count.saturating_add(more), is_shared)
     }
 
-    /// Takes as much more as is missing to `count`. Returns whether there was room; the share is
-    /// unchanged otherwise. `is_shared`: there are several tenants.
+    /// Grows the share to `count`. Returns true if there was room; otherwise the share is
+    /// unchanged. `is_shared`: there are several tenants.
     pub(crate) fn grow_to(&mut self, count: usize, is_shared: bool) -> bool {
         let more = count.saturating_sub(self.count);
         if more == 0 {

@@ -1,21 +1,21 @@
-//! The trace that a request continues.
+//! The trace that a request continues (W3C Trace Context).
 //!
 //! In: `traceparent` and `tracestate`, from the headers of a request or from the metadata of an MCP
 //! request. Out: fields of the request's span: the ids of the caller's trace and span.
-//! Invariants: what is not valid is ignored as if it were absent.
+//! Invariants: invalid values are ignored.
 //! Source: W3C Trace Context, sections 3.2 and 3.3; MCP 2026-07-28, "Trace context".
 
 use http::HeaderMap;
 use tracing::Span;
 
-/// Bytes of a `tracestate`. Longer ones are left out.
+/// The most bytes of a `tracestate`. A longer one is ignored.
 const MAX_STATE: usize = 512;
 
-/// The span of a request, for what handles the request in another task.
+/// The span of a request, for code that handles the request in another task.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestSpan(pub(crate) Span);
 
-/// What a caller says of its trace.
+/// The trace and span of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceContext<'a> {
     /// 32 hex digits.
@@ -28,7 +28,8 @@ pub(crate) struct TraceContext<'a> {
 }
 
 impl<'a> TraceContext<'a> {
-    /// `None` without a header `traceparent`, with several, and for one that is not valid.
+    /// Reads the headers. `None` without a header `traceparent`, with several, and for an invalid
+    /// one.
     pub(crate) fn of_headers(headers: &'a HeaderMap) -> Option<Self> {
         let one = |name: &str| {
             let mut values = headers.get_all(name).iter();
@@ -38,7 +39,7 @@ impl<'a> TraceContext<'a> {
         Self::parse(one("traceparent")?, one("tracestate"))
     }
 
-    /// The same for the texts themselves.
+    /// Parses the values of `traceparent` and `tracestate`.
     pub(crate) fn parse(parent: &'a str, state: Option<&'a str>) -> Option<Self> {
         let mut fields = parent.split('-');
         let [version, trace_id, parent_id, flags] =
@@ -48,7 +49,7 @@ impl<'a> TraceContext<'a> {
                 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_set = |text: &str| text.bytes().any(|byte| byte != b'0');
-        // A later version can have further fields; the first one has none.
+        // A later version can have further fields; version 00 has none.
         let is_version =
             is_hex(version, 2) && version != "ff" && (version != "00" || fields.next().is_none());
         let is_valid =
@@ -60,7 +61,7 @@ impl<'a> TraceContext<'a> {
         is_valid.then(|| Self { trace_id, parent_id, flags, state: state.filter(is_state) })
     }
 
-    /// Makes the span continue the caller's trace. It has the fields `trace_id`, `parent_id`,
+    /// Makes the span continue the caller's trace. The span has the fields `trace_id`, `parent_id`,
     /// `trace_flags` and `trace_state`.
     pub(crate) fn record(&self, span: &Span) {
         if let Some(state) = self.state {
@@ -68,7 +69,7 @@ impl<'a> TraceContext<'a> {
         }
         span.record("trace_flags", self.flags);
         span.record("trace_id", self.trace_id);
-        // Last: it makes the trace complete.
+        // Last, because it completes the trace.
         span.record("parent_id", self.parent_id);
     }
 }

@@ -1,4 +1,4 @@
-//! The three tools that stand in for a long list.
+//! The three tools that replace a long list.
 
 use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
@@ -9,8 +9,8 @@ use toolcell_server::{
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 
-/// Tools `area_verb` that return their name and arguments. Those of the area `hidden` are visible
-/// to no one.
+/// Returns tools `area_verb` that answer with their name and arguments. Those of the area `hidden`
+/// are invisible.
 fn registry() -> Registry {
     let registry = Registry::new();
     for area in ["invoice", "calendar", "hidden"] {

@@ -1,17 +1,17 @@
-//! How often the search of tools finds the right one of 1,000, and what it costs in bytes of a
-//! model's context.
+//! Measures how often the search finds the right one of 1,000 tools, and the bytes of a model's
+//! context that it uses.
 //!
 //! The tools are those of 25 services with eight kinds of things each, and five actions on each
-//! kind. Names of things and actions are shared between services, so that a word alone does not
-//! tell a tool. Each query says what the description of its tool says: with the service's name;
-//! without it and in other forms; with other words for the action, in the plural and with one word
-//! of what the service is.
+//! kind. Services share names of things and actions, so that one word does not identify a tool.
+//! Each query paraphrases the description of its tool: with the service's name; without it and in
+//! other forms; with other words for the action, in the plural and with one word of the service's
+//! description.
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool, ToolCall};
 use toolcell_server::{CallRequest, ManyTools, Principal, Served, Service};
 
-/// A service's name, what it is, and its kinds of things, in the singular.
+/// A service's name, its description, and its kinds of things, in the singular.
 const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "gitforge",
@@ -230,8 +230,8 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     ),
 ];
 
-/// An action's name, how the description says it, and how three queries say it. The third has no
-/// word of the description.
+/// An action's name, its words in the description, and its words in three queries. The third shares
+/// no word with the description.
 const ACTIONS: [(&str, &str, [&str; 3]); 5] = [
     ("create", "Creates a new", ["I need to create one more", "set up a new", "open a fresh"]),
     (
@@ -301,7 +301,7 @@ async fn found(service: &Service, query: &str) -> Value {
     answer.completion.result.value().expect("an answer").to_value()
 }
 
-/// Bytes of the whole list of tools as JSON.
+/// Returns the bytes of the whole list of tools as JSON.
 async fn bytes(service: &Service) -> usize {
     let (mut bytes, mut cursor) = (0, None);
     loop {

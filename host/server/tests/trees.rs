@@ -1,5 +1,5 @@
-//! What a client sends beside the arguments of a call becomes no tree, however it is nested:
-//! counted in bytes of memory.
+//! Data that a client sends beside the arguments of a call are not parsed into a tree, however
+//! nested: measured in bytes of memory.
 #![expect(
     unsafe_code,
     reason = "an allocator that counts is one, and hands everything on as it came"
@@ -23,18 +23,18 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all of it is the system's.
+// SAFETY: every method forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: as it came.
+        // SAFETY: the caller's contract is passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as it came.
+        // SAFETY: the caller's contract is passed on unchanged.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -44,7 +44,7 @@ static COUNTING: Counting = Counting;
 
 /// Objects in the text. The tree of all of them takes some 30 MB.
 const OBJECTS: usize = 49_000;
-/// More than some copies of the text take, and far less than the tree.
+/// Bytes. More than some copies of the text take, and far less than the tree.
 const MOST_BYTES: usize = 8 << 20;
 
 async fn answer(

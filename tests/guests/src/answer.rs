@@ -1,8 +1,8 @@
-//! What a guest answers that is laid out by hand.
+//! Answers of hand-written guests.
 
 use crate::hostile::Memory;
 
-/// What `execute` answers when it gets as far.
+/// The answer of `execute`, if it gets that far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// `ok` with the arguments as value.
@@ -11,7 +11,7 @@ pub enum Answer {
     Value(&'static str),
     /// `ok` with a value of this many megabytes.
     Megabytes(u32),
-    /// `ok` with `null` and so many parts, each an empty text.
+    /// `ok` with `null` and this many parts, each an empty text.
     Parts(usize),
     /// `error` with this message.
     Error(&'static str),
@@ -19,9 +19,9 @@ pub enum Answer {
     Ask(&'static str),
     /// `halt` with this reason.
     Halt(&'static str),
-    /// A shape that does not exist.
+    /// A discriminant that no case of `outcome` has.
     NoShape,
-    /// A value outside of memory.
+    /// A value whose pointer lies outside of memory.
     Outside,
     /// A value that is not UTF-8.
     NotText,
@@ -31,8 +31,8 @@ pub enum Answer {
 const PART_BYTES: usize = 48;
 
 impl Answer {
-    /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's,
-    /// of `variant outcome`.
+    /// Puts the return area of `execute` into memory. Returns its address and code that fills it.
+    /// Offsets are those of `variant outcome` in the canonical ABI.
     pub(crate) fn area(self, memory: &mut Memory) -> (u32, String) {
         let mut area = [0_u32; 12];
         let mut fill = String::new();
@@ -40,7 +40,7 @@ impl Answer {
             Self::Value(text) => area[2..4].copy_from_slice(&memory.text(text)),
             Self::Parts(count) => {
                 area[2..4].copy_from_slice(&memory.text("null"));
-                // Nothing but zeros is a text without bytes.
+                // A part of zeros is a text without bytes.
                 area[7] = memory.put(&vec![0; count * PART_BYTES]);
                 area[8] = u32::try_from(count).expect("a few parts");
             }

@@ -1,11 +1,11 @@
-//! From core WebAssembly to a component of our world.
+//! Turns core WebAssembly into components of the contract's world.
 
 use std::path::Path;
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The contract's world and the few WASI functions that misdeeds need, declared as far as they are
+/// The contract's world and the WASI functions that misdeeds need, declared only as far as they are
 /// used.
 const WORLD: &str = "
 package test:hostile;
@@ -29,15 +29,15 @@ const RANDOM: &str = "package wasi:random@0.2.6; interface random {
     get-random-bytes: func(len: u64) -> list<u8>;
 }";
 
-/// Assembles text and makes it a component that exports the contract's interface and these. Its
-/// module has these custom sections.
+/// Assembles text into a component that exports the contract's interface and `exports`. Its module
+/// gets the custom `sections`.
 pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for (name, data) in sections {
         let name_length = u8::try_from(name.len()).expect("a short name");
         let content = [&[name_length], name.as_bytes(), data].concat();
         module.push(0);
-        // The length as LEB128 of five bytes.
+        // The length as LEB128, padded to five bytes.
         let length = u32::try_from(content.len()).expect("a length");
         module.extend(
             (0..5).map(|at| ((length >> (7 * at)) & 0x7f) as u8 | if at < 4 { 0x80 } else { 0 }),
@@ -58,7 +58,7 @@ pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -
     wrap(&module)
 }
 
-/// Makes a module that knows its world a component.
+/// Wraps a module, which contains its world as metadata, as a component.
 pub(crate) fn wrap(module: &[u8]) -> Vec<u8> {
     ComponentEncoder::default()
         .module(module)

@@ -1,17 +1,17 @@
-//! What a package declares, function by function.
+//! Lists the functions that WIT packages declare.
 
 use std::path::Path;
 
 use wit_parser::Resolve;
 
-/// A function, as its interface and the component model name it: `types` and `[method]fields.get`,
-/// for instance.
+/// A function: the name of its interface and its name in the component model, for instance `types`
+/// and `[method]fields.get`.
 pub type Function = (String, String);
 
-/// Every function of these packages (`wasi:io`, say), as the WIT in this folder has them.
+/// Returns every function of these packages (such as `wasi:io`) in the WIT of this folder.
 ///
 /// # Panics
-/// When there is no WIT in it.
+/// If the folder holds no valid WIT.
 #[must_use]
 pub fn functions(wit: &Path, packages: &[&str]) -> Vec<Function> {
     let mut resolve = Resolve::default();

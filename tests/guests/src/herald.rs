@@ -1,20 +1,19 @@
-//! A component that says one text wherever a tool can say something.
+//! A component that emits one text through every channel that a tool has.
 
 use crate::answer::Answer;
 use crate::assemble;
 use crate::hostile::Hostile;
 
-/// Where the text lies: below the data of the guest that it is put into.
+/// Address of the text: below the data of the guest that it is put into.
 const AT: usize = 256;
-/// Its bytes at most.
+/// Bytes of the text, at most.
 const MOST: usize = 512;
 
-/// A component whose tool `herald` logs this text, reports it as progress, asks for a secret and a
-/// key of that name, and then answers like this. Its description and what it declares say the text
-/// too, where they are given.
+/// Returns a component whose tool `herald` logs this text, reports it as progress, asks for a
+/// secret and a key of that name, and then gives `answer`. Everything else is as in `told`.
 ///
 /// # Panics
-/// When the text is longer than 512 bytes, or this crate's own text does not assemble.
+/// If the text is longer than 512 bytes, or the generated text does not assemble.
 #[must_use]
 pub fn herald(text: &str, told: Hostile, answer: Answer) -> Vec<u8> {
     assert!(text.len() <= MOST, "a short text");

@@ -1,8 +1,7 @@
 //! Guests that misbehave in one exact place.
 //!
-//! Each is a small core module in text, with the contract's exports laid out by hand: a guest
-//! language's runtime would get in the way (it has its own ideas of where memory comes from, and of
-//! what happens on a panic).
+//! Each is a small core module in text, with the contract's exports written by hand: the runtime of
+//! a guest language would interfere (it has its own allocator, and its own handling of panics).
 
 use std::borrow::Cow;
 
@@ -11,11 +10,11 @@ use crate::assemble;
 use crate::misdeed::Misdeed;
 
 listed! {
-    /// Where the guest's code runs.
+    /// The place where the misdeed's code runs.
     pub enum Place {
         /// The core module's start function.
         Start,
-        /// `cabi_realloc`, when the host brings the arguments.
+        /// `cabi_realloc`, when the host writes the arguments.
         Realloc,
         /// `describe`.
         Describe,
@@ -25,21 +24,21 @@ listed! {
         Visible,
         /// `execute`.
         Execute,
-        /// The destructor of a resource of its own, when `execute` drops the handle.
+        /// The destructor of the guest's own resource, when `execute` drops the handle.
         Destructor,
-        /// After `execute` has returned, when the guest is told that its answer was read.
+        /// `cabi_post_…#execute`, after the host has read the answer.
         PostReturn,
     }
 }
 
 /// Bytes of a page of memory.
 const PAGE: u32 = 65_536;
-/// Where static data begins.
+/// Address where static data begins.
 pub(crate) const DATA: u32 = 1024;
 const KEEP: &str = r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
 const DROP: &str =
     r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
-/// Functions that call themselves in place of returning, one of them through a table.
+/// Functions that tail-call themselves, one of them through a table.
 const TAIL: &str = "(elem declare func $chain)
   (func $tail (return_call $tail))
   (func $chain (return_call_indirect $t (type $none) (i32.const 1)))";
@@ -49,46 +48,46 @@ const RANDOM: &str =
 /// A guest that misbehaves in one place.
 #[derive(Debug, Clone, Copy)]
 pub struct Hostile {
-    /// Where.
+    /// The place of the misdeed.
     pub place: Place,
-    /// How.
+    /// The misdeed.
     pub misdeed: Misdeed,
-    /// What it answers.
+    /// The answer of `execute`.
     pub answer: Answer,
-    /// What `validate` finds.
+    /// The problem that `validate` returns, if any.
     pub problem: Option<&'static str>,
-    /// What `visible` says.
+    /// The result of `visible`.
     pub visible: bool,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     pub parameters: Option<&'static str>,
-    /// What it promises of its value.
+    /// The JSON Schema of the tool's output.
     pub output: Option<&'static str>,
-    /// Its tool's name.
+    /// The tool's name.
     pub name: &'static str,
-    /// What its tool is said to do.
+    /// The tool's description.
     pub description: &'static str,
-    /// What its tool declares that it needs: kind, pattern and reason.
+    /// The declared needs of the tool: kind, pattern and reason.
     pub needs: &'static [[&'static str; 3]],
-    /// Extensions of its tool's definition: a name and a JSON text.
+    /// Extensions of the tool's definition: a name and a JSON text.
     pub extensions: &'static [[&'static str; 2]],
-    /// The name of a second tool, which does the same and declares nothing.
+    /// The name of a second tool, which does the same and declares no needs and no extensions.
     pub sibling: Option<&'static str>,
-    /// How often it lists its tool.
+    /// Number of times that `describe` lists the tool.
     pub listed: u32,
-    /// Whether the first eight letters of its tool's name are others each time it is asked.
+    /// True if the first eight letters of the tool's name are random at each `describe`.
     pub unsteady: bool,
-    /// What its module calls the function that recurses.
+    /// The name of the recursive function in the module's name section.
     pub symbol: &'static str,
-    /// Memories beside its own: the pool has room for three.
+    /// Memories beside the guest's own: the pool has room for three.
     pub more_memories: usize,
-    /// Pages by which `LeaveMarks` grows its memory first.
+    /// Pages by which `LeaveMarks` first grows its memory.
     pub pages: u32,
-    /// Custom sections of its module: names and contents.
+    /// Custom sections of the module: names and contents.
     pub sections: &'static [(&'static str, &'static [u8])],
 }
 
 impl Hostile {
-    /// A guest that echoes its arguments and does this there.
+    /// Returns a guest that echoes its arguments and commits this misdeed at this place.
     #[must_use]
     pub fn new(place: Place, misdeed: Misdeed) -> Self {
         Self {
@@ -113,16 +112,16 @@ impl Hostile {
         }
     }
 
-    /// A guest that behaves, but for its answer.
+    /// Returns a guest without a misdeed that gives this answer.
     #[must_use]
     pub fn answering(answer: Answer) -> Self {
         Self { answer, ..Self::new(Place::Execute, Misdeed::None) }
     }
 
-    /// The component.
+    /// Assembles the component.
     ///
     /// # Panics
-    /// When this crate's own text does not assemble.
+    /// If the generated text does not assemble.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
         let exports = if self.has_resource() { "export keeper;" } else { "" };
@@ -143,7 +142,7 @@ impl Hostile {
         imports.concat().join("\n  ")
     }
 
-    /// What it does at `place`.
+    /// Returns the misdeed's code if `place` is its place, otherwise nothing.
     fn at(&self, place: Place) -> Cow<'static, str> {
         if self.place == place { self.misdeed.code() } else { Cow::Borrowed("") }
     }
@@ -232,8 +231,8 @@ impl Hostile {
         )
     }
 
-    /// The list of definitions, and code that changes their name. Offsets are the canonical ABI's,
-    /// of `record definition`.
+    /// Returns the address of the list of definitions, and code that changes the tool's name.
+    /// Offsets are those of `record definition` in the canonical ABI.
     fn definitions(&self, memory: &mut Memory) -> (u32, String) {
         let name = memory.text(self.name);
         let description = memory.text(self.description);
@@ -275,7 +274,7 @@ impl Hostile {
         let listed = u32::try_from(records.len() / record.len()).expect("a short list");
         let list = memory.put(&records);
         let rename = if self.unsteady {
-            // Half of each byte, as one of the letters A to P.
+            // The low half of each byte, as one of the letters A to P.
             let letters = "(i64.and (call $random) (i64.const 0x0f0f0f0f0f0f0f0f))";
             format!(
                 "(i64.store (i32.const {}) (i64.add {letters} (i64.const 0x4141414141414141)))",
@@ -288,9 +287,9 @@ impl Hostile {
     }
 }
 
-/// A component that behaves, and would keep an optimiser busy for minutes and any compiler for a
-/// second a function: functions of thirty thousand nested blocks, each left early on a condition of
-/// its own.
+/// Returns a valid tool that takes an optimiser minutes, and any compiler a second for each
+/// function: functions of thirty thousand nested blocks, each of which can be left early on its own
+/// condition.
 #[must_use]
 pub fn compile_bomb(functions: usize) -> Vec<u8> {
     const DEPTH: usize = 30_000;
@@ -300,17 +299,16 @@ pub fn compile_bomb(functions: usize) -> Vec<u8> {
     with_text(&format!("(func (param i32 i32) {body})").repeat(functions))
 }
 
-/// A component that behaves, with more text in its module.
+/// Returns a valid tool with more text in its module.
 #[must_use]
 pub fn with_text(more: &str) -> Vec<u8> {
     extended(more, "")
 }
 
-/// A component that behaves, and exports a function besides that takes and gives a record of so
-/// many fields.
+/// Returns a valid tool that also exports a function from and to a record of this many fields.
 ///
 /// # Panics
-/// When this crate's own text does not assemble.
+/// If the generated text does not assemble.
 #[must_use]
 pub fn with_record(fields: usize) -> Vec<u8> {
     let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
@@ -320,16 +318,15 @@ pub fn with_record(fields: usize) -> Vec<u8> {
     extended(r#"(func (export "wide#turn") (param i32) (result i32) (local.get 0))"#, &export)
 }
 
-/// A component that behaves, and imports an instance of this name with nothing in it.
+/// Returns a valid tool that imports an empty instance of this name.
 ///
 /// # Panics
-/// When the name is long.
+/// If the name is long.
 #[must_use]
 pub fn importing(name: &str) -> Vec<u8> {
     let name = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
     let mut bytes = Hostile::answering(Answer::Echo).component();
-    // A type of an instance, and an import. It is refused by its name, before its type is looked
-    // at.
+    // An instance type and an import. The name is refused before the type is looked at.
     let imports =
         [&[0x07, 0x03, 0x01, 0x42, 0x00, 0x0a, name.len() as u8 + 4, 1, 0], &name[..], &[5, 0]]
             .concat();
@@ -343,20 +340,20 @@ fn extended(more: &str, exports: &str) -> Vec<u8> {
     assemble::component(&format!("{open} {more})"), exports, &[])
 }
 
-/// A component that asks for a handle to the secret `token`, then for the value of `key`, and
-/// echoes its arguments whatever it is told. Its tool is called `asks`.
+/// Returns a component that asks for a handle to the secret `token`, then for the value of `key`,
+/// ignores both results, and echoes its arguments. Its tool is called `asks`.
 ///
 /// # Panics
-/// When this crate's own text does not assemble.
+/// If the generated text does not assemble.
 #[must_use]
 pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
     asking(&Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) })
 }
 
-/// The same of tools that are declared in another way.
+/// Like [`asker`], with the tools of this guest.
 ///
 /// # Panics
-/// When this crate's own text does not assemble.
+/// If the generated text does not assemble.
 #[must_use]
 pub fn asking(asks: &Hostile) -> Vec<u8> {
     let imports = r#"
@@ -380,7 +377,7 @@ pub fn asking(asks: &Hostile) -> Vec<u8> {
 pub(crate) struct Memory(Vec<u8>);
 
 impl Memory {
-    /// Where it ends.
+    /// Returns the address after the data.
     fn end(&self) -> u32 {
         DATA + u32::try_from(self.0.len()).expect("small data")
     }
@@ -406,7 +403,7 @@ impl Memory {
     }
 }
 
-/// Bytes as a text in the text format.
+/// Escapes bytes for a string of the text format.
 fn escaped(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }

@@ -1,7 +1,7 @@
-//! The components that tests and benches run: the example tools, a mischievous Rust guest, and
+//! The components that tests and benchmarks run: the example tools, a mischievous Rust guest, and
 //! guests assembled to misbehave in one exact place.
 
-/// An enum and the list of its variants, from one text: none can be forgotten.
+/// Defines an enum and the list of all its variants.
 macro_rules! listed {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$meaning:meta])* $variant:ident,)* }) => {
         $(#[$about])*
@@ -9,7 +9,7 @@ macro_rules! listed {
         pub enum $name { $($(#[$meaning])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
         }
     };
@@ -36,30 +36,30 @@ pub use plain::{
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 
-/// The path of a component by name.
+/// Returns the path of a component.
 ///
 /// # Panics
-/// When there is none of that name.
+/// If no component has this name.
 #[must_use]
 pub fn example(name: &str) -> PathBuf {
     let found = COMPONENTS.iter().find(|(known, _)| *known == name);
     PathBuf::from(found.unwrap_or_else(|| panic!("there is no component `{name}`")).1)
 }
 
-/// The bytes of a component by name.
+/// Returns the bytes of a component.
 ///
 /// # Panics
-/// When there is none of that name, or it cannot be read.
+/// If no component has this name, or it cannot be read.
 #[must_use]
 pub fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(example(name)).expect("a built component")
 }
 
-/// The smallest example tool built without WASI and wrapped as a component: the same source, no
-/// import at all.
+/// Returns the smallest example tool, built without WASI and wrapped as a component: the same
+/// source without any import.
 ///
 /// # Panics
-/// When it cannot be wrapped.
+/// If it cannot be wrapped.
 #[must_use]
 pub fn bare_hello() -> Vec<u8> {
     assemble::wrap(&std::fs::read(BARE_HELLO).expect("a built module"))

@@ -1,28 +1,28 @@
-//! What a hostile guest does: a few instructions, and the imports they need.
+//! The misdeeds of hostile guests: a few instructions each, and the imports they need.
 
 use std::borrow::Cow;
 
 use crate::hostile::DATA;
 
-/// Bytes of memory.
+/// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
-/// Takes all the memory there is.
+/// Grows the memory until that is refused.
 const GROW: &str = "(loop $g (br_if $g (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))";
 
 listed! {
-    /// What a hostile guest does in its place.
+    /// The action of a hostile guest in its place.
     pub enum Misdeed {
         /// Nothing.
         None,
         /// Loops for ever.
         Spin,
-        /// Calls itself for ever in place of returning.
+        /// Tail-calls itself for ever.
         TailCall,
-        /// The same, through a table.
+        /// Tail-calls itself for ever through a table.
         TailCallIndirect,
-        /// Spends its fuel and next to no time: what is counted here is optimised away.
+        /// Spends its fuel in next to no time: its instructions count, but are optimised away.
         BurnFuel,
-        /// Spends its time and next to no fuel: the host copies a long line for it, again and
+        /// Spends its time with next to no fuel: the host copies a long line for it, again and
         /// again.
         BurnTime,
         /// `unreachable`.
@@ -33,61 +33,59 @@ listed! {
         DivideByZero,
         /// Converts a number that does not fit.
         Overflow,
-        /// Reads behind the end of memory.
+        /// Reads past the end of memory.
         ReadOutside,
-        /// Reads behind the end of a table.
+        /// Reads past the end of a table.
         TableOutside,
         /// Calls a null reference.
         CallNull,
-        /// Grows its memory until it is refused, then aborts as an allocator does.
+        /// Grows its memory until that is refused, then aborts as an allocator does.
         Hoard,
-        /// Grows its table until it is refused, then aborts.
+        /// Grows its table until that is refused, then aborts.
         HoardTable,
-        /// Asks for pollables and keeps them: each is an object of the host.
+        /// Requests pollables and keeps them: each is an object of the host.
         HoardObjects,
         /// Makes resources of its own and keeps them: each is a handle.
         HoardHandles,
         /// Makes 1,500 resources of its own and keeps them.
         KeepSome,
-        /// Waits for a pollable that the host did not give it.
+        /// Blocks on a pollable handle that the host did not give it.
         ForgeHandle,
-        /// Asks for more random bytes than one call gives.
+        /// Requests more random bytes than one call returns.
         AskTooMuch,
-        /// Logs a line that is longer than what one call may copy.
+        /// Logs a line that is longer than one call may copy.
         SayTooMuch,
         /// Calls `exit` with success.
         Exit,
         /// Sleeps for a hundred years.
         Sleep,
-        /// Calls the host for ever, for a log line each time.
+        /// Logs a line for ever: one host call each time.
         Chatter,
         /// Reads the clock for ever.
         ReadClock,
-        /// Waits until the caller wishes it to end.
+        /// Waits until the caller raises the abort signal.
         AwaitAbort,
-        /// Fills all the memory that it can get, again and again: as long an instruction as there
-        /// is.
+        /// Fills all the memory that it can get, again and again: the longest instruction there is.
         Fill,
-        /// Copies all of it, likewise.
+        /// Copies all the memory that it can get, again and again.
         Copy,
         /// Fills the longest table that it can get, again and again.
         FillTable,
-        /// Asks for another page of memory for ever, also when there is none.
+        /// Grows its memory by a page for ever, also after that is refused.
         GrowStorm,
-        /// Draws as many random bytes as one call gives, for ever.
+        /// Requests as many random bytes as one call returns, for ever.
         DrawRandom,
-        /// Sleeps for as long as can be said.
+        /// Sleeps for the longest duration that can be expressed.
         SleepLongest,
-        /// Waits for one pollable, named five thousand times.
+        /// Polls a list that names one pollable five thousand times.
         PollMany,
-        /// Aborts if its memory, its table or a global is not as new, then leaves its mark on all
-        /// of them.
+        /// Aborts if its memory, its table or a global is not new, then marks all of them.
         LeaveMarks,
     }
 }
 
 impl Misdeed {
-    /// Instructions; they leave nothing on the stack.
+    /// Returns the instructions; they leave nothing on the stack.
     pub(crate) fn code(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::None => "",
@@ -168,7 +166,7 @@ impl Misdeed {
         })
     }
 
-    /// What it needs of the host. A component imports what its module imports.
+    /// Returns the imports that the instructions need. A component imports what its module imports.
     pub(crate) fn imports(self) -> &'static [&'static str] {
         const BLOCK: &str =
             r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
@@ -219,9 +217,9 @@ impl Misdeed {
     }
 }
 
-/// Looks at everything that a guest could find of another one, and marks it: memory but for what it
-/// holds itself (its own data and what it was given), a global, and the elements of its table, with
-/// as many pages more as it was made for and 64 elements for each.
+/// Checks everything in which a guest could find data of another guest, and marks it: the memory
+/// except the guest's own data and arguments, a global, and the elements of the table. Before that
+/// it grows the memory by the configured pages, and the table by 64 elements for each.
 fn leave_marks() -> String {
     let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
         format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)

@@ -1,4 +1,4 @@
-//! Components that know nothing of the contract: plain functions, and programs.
+//! Components outside of the contract: plain functions, and command-line programs.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use wit_parser::Resolve;
 
 use crate::assemble;
 
-/// Memory for what the host brings, one piece after the other.
+/// An allocator that never frees, for the values that the host writes.
 const ALLOCATOR: &str = r#"
   (memory (export "memory") 16)
   (global $heap (mut i32) (i32.const 65536))
@@ -16,14 +16,14 @@ const ALLOCATOR: &str = r#"
     (global.set $heap (i32.add (local.get $at) (local.get 3)))
     (local.get $at))"#;
 
-/// A component with the exports of the world `plain` of a WIT text, which the text of a module
-/// implements. The module has a memory and an allocator already.
+/// Returns a component with the exports of the world `plain` of a WIT text, implemented by the text
+/// of a module. The module gets a memory and an allocator.
 ///
 /// # Panics
-/// When a text is not valid.
+/// If a text is not valid.
 #[must_use]
 pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
-    // First the text: it can begin with imports.
+    // The module's text comes first: it can begin with imports.
     let text = format!("(module {module} {ALLOCATOR})");
     let mut module = self::module(&text);
     let mut resolve = Resolve::default();
@@ -34,18 +34,18 @@ pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
     assemble::wrap(&module)
 }
 
-/// Arguments of the function of [`echoing`] beside its value: with them it takes a pointer to all
-/// of them.
+/// Number of arguments of the function of [`echoing`] beside its value: so many that all are passed
+/// by a pointer.
 pub const ECHO_PADDING: usize = 16;
 
-/// A component with a function `echo` that returns its argument `value`, a record of a `value` of
-/// this type and a number `pad`. Its tool is `echo_echo`.
+/// Returns a component with a function `echo` that returns its argument `value`: a record of a
+/// `value` of this type and a number `pad`. Its tool is `echo_echo`.
 ///
-/// The arguments are more than fit into registers, and so is the result. Thus both are at a
-/// pointer, and the function returns the one that it gets.
+/// Neither the arguments nor the result fit into registers. So both are at a pointer, and the
+/// function returns the pointer that it gets.
 ///
 /// # Panics
-/// When the type is not valid WIT.
+/// If the type is not valid WIT.
 #[must_use]
 pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
     let mut padding = String::new();
@@ -63,7 +63,7 @@ pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
     functions_component(&wit, module)
 }
 
-/// A component that exports `wasi:cli/run`, and returns `ok` or an error from it.
+/// Returns a component that exports `wasi:cli/run`, which returns `ok` or an error.
 ///
 /// # Panics
 /// Never: its text is valid.
@@ -77,20 +77,20 @@ pub fn command_component(is_ok: bool) -> Vec<u8> {
     functions_component(wit, &module)
 }
 
-/// A core module from its text.
+/// Assembles a core module from its text.
 ///
 /// # Panics
-/// When the text is not valid.
+/// If the text is not valid.
 #[must_use]
 pub fn module(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A program for WASI preview 1. The first letter of its first argument says what it does: `c`
-/// copies its standard input, `n` copies the file `note.txt` of its first directory, `w` writes its
-/// second argument, `f` fails with status 3, `l` writes a line and loops, `b` writes 4 MiB, `t`
-/// writes a line and traps, `u` writes two letters and a byte that is no text, `p` fails and names
-/// a path.
+/// Returns a program for WASI preview 1. The first letter of its first argument selects what it
+/// does: `c` copies its standard input, `n` copies the file `note.txt` of its first directory, `w`
+/// writes its second argument, `f` fails with status 3, `l` writes a line and loops, `b` writes 4
+/// MiB, `t` writes a line and traps, `u` writes two letters and a byte that is not UTF-8, `p` fails
+/// and names a path.
 ///
 /// # Panics
 /// Never: its text is valid.

@@ -1,8 +1,8 @@
-//! A worker process for tests that offers one tool, and answers its calls as no worker of ours
-//! does.
+//! A worker process for tests that offers one tool, and answers its calls in ways that no real
+//! worker does.
 //!
-//! In: one word on the command line, which says how. Frames are written by hand: their length in
-//! four bytes, then JSON.
+//! In: one word on the command line, the mode. Frames are written by hand: their length in four
+//! bytes (little-endian), then JSON.
 
 use std::io::{Read as _, Write as _};
 use std::thread;
@@ -34,7 +34,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An answer that is one.
+/// A valid answer: the tool is not found.
 fn done(number: u64) -> Value {
     let usage = json!({
         "fuel": null, "wall": {"secs": 0, "nanos": 0}, "peak_memory": 0, "bytes_in": 0, "bytes_out": 0, "host_calls": 0,
@@ -50,7 +50,7 @@ fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
         "nested" => raw(&frame(&vec![b'['; 1 << 20])),
         "not text" => raw(&frame(&[0xff; 100])),
         "oversized" => raw(&[&u32::MAX.to_le_bytes()[..], &[b'x'; 1000]].concat()),
-        // It announces a frame, and brings it a byte at a time.
+        // Announces a frame, and sends its content a byte at a time, without end.
         "endless" => {
             raw(&MAX_FRAME.to_le_bytes())?;
             loop {
@@ -132,7 +132,7 @@ fn raw(bytes: &[u8]) -> anyhow::Result<()> {
     Ok(output.flush()?)
 }
 
-/// The next order; none at the end.
+/// Reads the next message of the host; `None` at the end.
 fn heard() -> anyhow::Result<Option<Value>> {
     let (mut input, mut length) = (std::io::stdin().lock(), [0; 4]);
     if input.read_exact(&mut length).is_err() {

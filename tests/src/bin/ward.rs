@@ -1,4 +1,5 @@
-//! Worker processes for tests: one that behaves, with tools that do not, and some that are none.
+//! Worker processes for tests: a correct one, with tools that misbehave, and some that are no
+//! workers.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -11,7 +12,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use toolcell::{Component, Definition, Engine, Invocation, Tool, Worker, WorkerProcess};
 
-/// Calls that hang.
+/// Calls of the tool `hangs` that have not ended.
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
 struct Hangs;
@@ -37,7 +38,7 @@ fn main() -> anyhow::Result<()> {
         Some("rubbish") => say(b"hello, this is no frame at all\n")?,
         Some("gigabyte") => say(&[&(1_u32 << 30).to_le_bytes()[..], b"and so on"].concat())?,
         Some("dies") => std::process::abort(),
-        // A parent, which tells its child's id and dies.
+        // A parent that prints its child's process id and dies.
         Some("parent") => {
             let worker_process =
                 WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
@@ -103,7 +104,8 @@ fn native() -> anyhow::Result<Vec<Tool>> {
     ])
 }
 
-/// The first time, that is, of all processes.
+/// Aborts the process unless the file `mark` exists, and creates it: only the first of all
+/// processes dies.
 async fn dies_once(arguments: Value) -> Value {
     let path = arguments["mark"].as_str().unwrap_or_default();
     if OpenOptions::new().write(true).create_new(true).open(path).is_ok() {

@@ -1,4 +1,5 @@
-//! What arguments cost the host whose tree takes a hundred times the memory of their text.
+//! Measures the host's memory for arguments whose tree takes a hundred times the memory of their
+//! text.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,23 +17,23 @@ use toolcell_tests::{PLACEMENTS, ending, wait};
 
 use super::{in_a_process_of_its_own, peak, side_by_side};
 
-/// Calls at once.
+/// Concurrent calls.
 const CALLS: u32 = 64;
-/// Bytes that they may take above calls with small arguments.
+/// Bytes that the calls may take above calls with small arguments.
 const MOST: u64 = 200 << 20;
 
-/// As many values as arguments may hold, in the shape whose tree is the largest.
+/// Arguments with the most values that are allowed, in the shape with the largest tree.
 pub(crate) fn worst() -> String {
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; (MAX_NODES - 2) / 2].join(","))
 }
 
-/// As many of them as there is text for.
+/// Arguments of that shape with as many values as the text may have room for.
 pub(crate) fn more_than_worst() -> String {
     let items = (DEFAULT_ARGUMENTS as usize - r#"{"a":[]}"#.len()) / r#"{"":0},"#.len();
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
 }
 
-/// Seen to fail with trees that are kept.
+/// Fails without: dropping the trees.
 #[test]
 fn large_arguments_cost_little_more_than_small_ones() {
     in_a_process_of_its_own("arguments::large_arguments_cost_little_more_than_small_ones", || {
@@ -65,8 +66,8 @@ fn large_arguments_cost_little_more_than_small_ones() {
     });
 }
 
-/// A step keeps the text of its arguments in the entry for the history. Seen to fail with a tree
-/// there.
+/// A step keeps its arguments as text in the entry for the history. Fails without: text in place of
+/// a tree there.
 #[test]
 fn steps_keep_no_tree_of_their_arguments() {
     in_a_process_of_its_own("arguments::steps_keep_no_tree_of_their_arguments", || {
@@ -97,7 +98,7 @@ fn steps_keep_no_tree_of_their_arguments() {
     });
 }
 
-/// A native handler reads its arguments: of what would be too much, calls are refused.
+/// A native handler reads its arguments as a tree: calls whose trees would be too much are refused.
 #[test]
 fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
     in_a_process_of_its_own(
@@ -124,7 +125,7 @@ fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
     );
 }
 
-/// Seen to fail with every call checked as it comes.
+/// Fails without: the bound on concurrent checks.
 #[test]
 fn large_arguments_are_checked_a_few_calls_at_a_time() {
     in_a_process_of_its_own("arguments::large_arguments_are_checked_a_few_calls_at_a_time", || {
@@ -135,7 +136,7 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
         let checked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&checked);
         let checks = move |_: &Value| {
-            // The first ones are still at it when the next one comes.
+            // The first calls are still being checked when the next one comes.
             if count.fetch_add(1, Ordering::SeqCst) < AT_ONCE {
                 let _ = entered.send(());
                 let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -188,8 +189,8 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
     });
 }
 
-/// On one thread: while the check runs elsewhere, the call is pending, though nothing else holds a
-/// turn.
+/// The check does not run in the caller's poll: the call is pending after it, although no other
+/// call is being checked.
 #[test]
 fn the_largest_checks_leave_the_callers_thread_free() {
     let answer: Value = serde_json::from_str(&worst()).expect("JSON");

@@ -1,5 +1,6 @@
-//! Ten thousand calls at once, observers that panic at every event, futures that are dropped at any
-//! point: each call that began has one end, nothing hangs, and every cell is free again.
+//! Ten thousand concurrent calls, observers that panic at every event, and futures that are dropped
+//! at any point: each call that began ends exactly once, nothing hangs, and every cell is free
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -19,12 +20,12 @@ use toolcell_tests::{PLACEMENTS, ending, load, wait};
 
 use super::{PATIENCE, in_a_process_of_its_own, peak, side_by_side};
 
-/// Cells at once.
+/// Cells of an engine.
 pub(crate) const CELLS: u32 = 8;
 /// Bytes that ten thousand small calls may take: 20 KiB each.
 const MOST: u64 = 200 << 20;
 
-/// Notes of each call how often it began and how often it ended.
+/// Counts for each call the events of its beginning and of its end.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<BTreeMap<String, [u32; 2]>>>);
 
@@ -41,7 +42,7 @@ impl Notes {
             [which] += 1;
     }
 
-    /// How many calls there were, each of which began once and ended once.
+    /// Asserts that each call began once and ended once, and returns the number of calls.
     pub(crate) fn whole(&self) -> usize {
         let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let torn: Vec<_> = notes.iter().filter(|(_, counts)| **counts != [1, 1]).collect();
@@ -50,7 +51,7 @@ impl Notes {
     }
 }
 
-/// A component's tool in an engine of a few cells.
+/// Returns a component's tool that commits this misdeed.
 pub(crate) fn guest(engine: &Engine, misdeed: Misdeed) -> Tool {
     let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, misdeed) };
     load(engine, guest.component()).expect("it loads").tools()[0].clone()
@@ -60,7 +61,7 @@ pub(crate) fn few_cells(placement: Placement) -> Engine {
     Engine::builder().cells(CELLS).placement(placement).build().expect("an engine")
 }
 
-/// That each of the cells can be had at the same time as all others.
+/// Asserts that all cells can be in use at the same time.
 pub(crate) fn assert_all_cells_are_free(engine: &Engine) {
     let ended = side_by_side(&guest(engine, Misdeed::AwaitAbort), "{}", CELLS);
     assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
@@ -118,7 +119,7 @@ fn ten_thousand_calls_at_once_each_have_one_end() {
     });
 }
 
-/// Polls a future so often at most, and drops it.
+/// Polls a future at most `polls` times, then drops it.
 async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let (mut future, mut left) = (pin!(future), polls);
     poll_fn(|context| {
@@ -132,7 +133,7 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
     .await
 }
 
-/// Without the hook that prints: there are thousands.
+/// Unwinds without the panic hook, which would print thousands of messages.
 fn panicking(notes: &Notes) -> impl Fn(Event) + Send + Sync + 'static + use<> {
     let notes = notes.clone();
     move |event| {
@@ -163,7 +164,7 @@ fn observers_that_panic_and_futures_that_are_dropped_lose_nothing() {
             for number in 0..CALLS {
                 let (executor, tool) = (executor.clone(), tools[number % tools.len()].clone());
                 let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), "{}");
-                // Anything from before the first poll to long after an answer.
+                // From before the first poll to long after an answer.
                 let polls = number * 7 % 61;
                 calls.spawn(async move {
                     dropped_after(polls, executor.call(&tool, call, CallOptions::default()))
@@ -218,7 +219,7 @@ fn runs_under_an_observer_that_panics_have_all_their_messages() {
             "{placement:?}"
         );
         assert_eq!(notes.whole(), CALLS);
-        // A stream that is dropped after any number of events ends what it began.
+        // Dropping a stream after any number of events ends the calls that it began.
         for events in [0, 1, 7, 50] {
             let notes = Notes::default();
             let runner =

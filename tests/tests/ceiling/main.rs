@@ -1,9 +1,9 @@
-//! What a host takes at worst: memory under a ceiling, large arguments, many calls, a runtime that
-//! ends.
+//! Tests the worst case of the host's resources: memory under a ceiling, large arguments, many
+//! calls, a runtime that ends.
 //!
-//! A process under a ceiling may have, beside what its engines reserved at their start, as much
-//! address space as the host takes at worst, and no more. An allocation that fails would abort it;
-//! seen to, with a ceiling of 24 MiB.
+//! Beside the address space that its engines reserve at their start, the process under the ceiling
+//! may have exactly as much as the host takes in the worst case. A failed allocation would abort
+//! it, as a ceiling of 24 MiB has shown.
 
 mod arguments;
 mod crowds;
@@ -28,26 +28,26 @@ use toolcell::{
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::{PLACEMENTS, ending, wait, worst_case};
 
-/// Set for the process under the ceiling.
+/// The environment variable that marks the process under the ceiling.
 const UNDER: &str = "TOOLCELL_TEST_UNDER_A_CEILING";
-/// Cells at once.
+/// Cells of an engine.
 const CELLS: u32 = 80;
-/// Bytes of memory of a call.
+/// Memory of a call, in bytes.
 const MEMORY: u64 = 24 << 20;
-/// Calls of one kind at once: every cell is taken, and some wait.
+/// Concurrent calls of one kind: every cell is taken, and some calls wait.
 const CALLS: u32 = CELLS + 8;
 const ROUNDS: usize = 2;
-/// None of them is a matter of time.
+/// A bound so high that no ending depends on time.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What is called, and how that may end.
+/// A kind of call: the tool, its arguments, and the endings that it may have.
 struct Kind {
     tool: Tool,
     arguments: String,
     ends: &'static [&'static str],
 }
 
-/// Runs a test in a process of its own, whose memory it measures or bounds.
+/// Runs a test in a process of its own, in which it can measure or bound the memory.
 fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     if env::var_os(UNDER).is_some() {
         return body();
@@ -64,7 +64,7 @@ fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     io::stderr().write_all(&output.stderr).expect("the test's own");
 }
 
-/// The process's own figure of this name, in bytes.
+/// Returns a figure of `/proc/self/status` in bytes.
 fn memory(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("the process's own");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its figure");
@@ -72,14 +72,15 @@ fn memory(name: &str) -> u64 {
         << 10
 }
 
-/// The most memory that the process has while something is done, and what that came to.
+/// Runs `work`. Returns the peak memory of the process during it, and its result.
 fn peak<T>(work: impl FnOnce() -> T) -> (u64, T) {
     fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
     let done = work();
     (memory("VmHWM"), done)
 }
 
-/// How so many calls end that are made at once and asked to end when each has begun.
+/// Makes this many concurrent calls, raises the abort signal when all have begun, and returns their
+/// endings.
 fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
     let (tool, arguments) = (tool.clone(), arguments.to_owned());
     wait(async move {
@@ -118,8 +119,8 @@ fn the_worst_case_fits_under_its_bound() {
 
 fn under_the_ceiling() {
     let scenes = PLACEMENTS.map(|placement| (placement, kinds(placement)));
-    // The memory of the cells is among what was reserved, and none of these keeps much of the
-    // host's.
+    // The memory of the cells is part of what is reserved, and none of these calls makes the host
+    // keep much.
     let ceiling = memory("VmSize") + worst_case(0, 0);
     let limit = Rlimit { current: Some(ceiling), maximum: getrlimit(Resource::As).maximum };
     setrlimit(Resource::As, limit).expect("a process may have less");
@@ -163,7 +164,7 @@ fn at_once(kind: &Kind) -> Vec<String> {
     })
 }
 
-/// A call that is good, and those that want all the memory that they can have, wherever it is.
+/// Returns a good call, and calls that take all the memory that they can get, of every kind.
 fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
     let builder = Engine::builder()
@@ -191,10 +192,10 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let writes = json!({"steps": [
         ["write", "/scratch/a", "300000"], ["read", "/scratch/a"], ["hold", "/scratch/b", "300000"], ["read", "/scratch/b"],
     ]});
-    // More than a stream takes, for as many streams as a cell has room for.
+    // More than a stream accepts, on as many streams as a cell can have.
     let flood = json!({"steps": [["flood", "/scratch/a", "200", "1000000"]]});
     // More memories than a slot of the pool has: each cell asks the operating system for gigabytes,
-    // and is given none.
+    // and gets none.
     let large = Hostile { more_memories: 4, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
     let kinds = vec![
         hostile(Misdeed::Hoard, &["handler_raised/unreachable+memory"]),

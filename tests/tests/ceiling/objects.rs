@@ -1,4 +1,4 @@
-//! What the host keeps for cells is part of the bound that is printed.
+//! Checks that memory that the host keeps for cells is part of the bound that is printed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use toolcell_tests::{ending, wait, worst_case};
 
 use super::{in_a_process_of_its_own, memory, peak};
 
-/// Cells at once.
+/// Cells of the engine.
 const CELLS: u32 = 16;
-/// Bytes of memory of a call.
+/// Memory of a call, in bytes.
 const MEMORY: u64 = 8 << 20;
-/// Requests of a megabyte that a cell has the host keep: one more would be too much.
+/// Requests of a megabyte that each cell makes the host keep: one more would be over the bound.
 const REQUESTS: u32 = 15;
-/// Units, more than it takes until each cell has all of its requests.
+/// Fuel units: more than each cell needs to make all of its requests.
 const FUEL: u64 = 200_000_000;
 
-/// Seen to fail with a bound that leaves out what the host keeps.
+/// Fails without: the host's memory in the bound.
 #[test]
 fn what_the_host_keeps_for_cells_is_within_the_bound() {
     in_a_process_of_its_own("objects::what_the_host_keeps_for_cells_is_within_the_bound", || {

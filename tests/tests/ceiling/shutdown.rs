@@ -16,9 +16,9 @@ use toolcell_tests::PLACEMENTS;
 use super::PATIENCE;
 use super::crowds::{CELLS, Notes, assert_all_cells_are_free, few_cells, guest};
 
-/// Calls of each tool by itself, in the run, and in the stream.
+/// Calls of each tool, each made alone, in the run, and in the stream.
 const CALLS: usize = 8;
-/// How a runtime is ended.
+/// Ways to end a runtime.
 const ENDS: [fn(Runtime); 3] = [drop, Runtime::shutdown_background, |runtime| {
     runtime.shutdown_timeout(Duration::from_secs(1))
 }];
@@ -29,7 +29,7 @@ fn runtimes() -> [Runtime; 2] {
     [several, one].map(|runtime| runtime.expect("a runtime"))
 }
 
-/// A tool that never answers, and holds this until its handler is dropped.
+/// Returns a tool that never answers, and holds `held` until its handler is dropped.
 fn hangs(held: &Arc<()>) -> Tool {
     let held = Arc::clone(held);
     let hangs = move |_: Value| {
@@ -55,8 +55,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
                 let (ended, end_of_it) = mpsc::channel();
                 thread::spawn(move || {
                     end(runtime);
-                    // The last of those that could send one is gone, and then the last that holds
-                    // what a handler had.
+                    // Ends when the last sender is dropped, and then when the last handler has
+                    // dropped what it held.
                     while events.blocking_recv().is_some() {}
                     while Arc::strong_count(&held) > 1 {
                         thread::yield_now();
@@ -71,8 +71,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
     }
 }
 
-/// Calls, a run and a stream in this runtime, once every native call has begun and every cell is
-/// taken.
+/// Starts calls, a run and a stream in this runtime, and waits until every native call has begun
+/// and every cell is taken.
 fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceiver<Event> {
     let (seen, mut events) = unbounded_channel();
     let noted = notes.clone();

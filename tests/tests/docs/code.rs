@@ -1,5 +1,5 @@
-//! Code in pages: Rust is part of a file that is compiled, TOML can be parsed, and a configuration
-//! has the shape of its schema.
+//! Checks code in pages: Rust must be part of a file that is compiled, TOML must parse, and a
+//! configuration must match its schema.
 
 use std::fs;
 
@@ -9,9 +9,8 @@ use super::{Page, blocks, root};
 pub(super) const CONFIGURATION: &str = "# toolcell.toml";
 const SCHEMA: &str = "host/cli/toolcell.schema.json";
 
-/// Blocks of Rust that are not in the file that they name. A block starts with `// PATH`, from the
-/// repository's root; the rest are lines of that file, one after the other, however far they are
-/// indented.
+/// Returns blocks of Rust that are not in the file that they name. A block starts with `// PATH`,
+/// from the repository's root; the rest must be consecutive lines of that file, at any indentation.
 pub(super) fn not_compiled(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     for block in blocks(&page.text).iter().filter(|block| block.info.starts_with("rust")) {
@@ -33,7 +32,7 @@ pub(super) fn not_compiled(page: &Page) -> Vec<String> {
     complaints
 }
 
-/// Blocks of TOML that cannot be parsed, and configurations that the command would not take.
+/// Returns blocks of TOML that do not parse, and configurations that do not match the schema.
 pub(super) fn unreadable_toml(page: &Page) -> Vec<String> {
     let schema = fs::read_to_string(root().join(SCHEMA)).expect("the schema");
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");

@@ -1,4 +1,4 @@
-//! The command reference: the help of every command, as the command prints it.
+//! Generates the command reference: the help of every command, as the command prints it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,18 +22,18 @@ fn help(command: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The subcommands that the help of a command lists.
+/// Returns the subcommands that the help of a command lists.
 pub(super) fn names(command: &str) -> Vec<String> {
     let help = help(command);
     let Some((_, commands)) = help.split_once("Commands:\n") else { return Vec::new() };
     let lines = commands.lines().take_while(|line| !line.trim().is_empty());
-    // What is indented further goes on from the line above.
+    // A line with more indentation continues the one above.
     let begins =
         lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     begins.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// All commands, each followed by its own.
+/// Returns all commands, each followed by its subcommands.
 pub(super) fn commands(above: &str) -> Vec<String> {
     let names = names(above).into_iter().filter(|name| name != "help");
     let below = names.flat_map(|name| commands(format!("{above} {name}").trim()));
@@ -51,7 +51,7 @@ fn page() -> String {
     page
 }
 
-/// Compares, or writes the page if `UPDATE` is set.
+/// Compares the page with the help texts, or writes it if `UPDATE` is set.
 pub(super) fn check() {
     let path = root().join(PAGE);
     let page = page();

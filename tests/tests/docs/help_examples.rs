@@ -1,8 +1,8 @@
-//! The examples in the help of the commands work with the example tools.
+//! Checks that the examples in the help of the commands work with the example tools.
 //!
-//! An example that names a component is run: in a folder that has the example tools alone if it
-//! names a file, in one with a configuration otherwise. Of every other example the options are
-//! parsed.
+//! An example that names a component is run: if it names a file, in a folder that has only the
+//! example tools, otherwise in a folder with a configuration. Of every other example the options
+//! are parsed.
 
 use std::fs;
 
@@ -11,32 +11,33 @@ use tempfile::TempDir;
 use super::{commands, root, shell};
 
 const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
-/// Commands that call, show or judge the tools of a component, and change nothing outside the
+/// Commands that call, show or check the tools of a component, and change nothing outside the
 /// folder.
 const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
-/// Examples that do not end with success, and how they end: a question, an answer to one that was
-/// not asked, a dry run.
+/// Examples that do not succeed, and their exit codes: a question, an answer without a question,
+/// dry runs.
 const ENDINGS: [(&str, i32); 4] = [
     ("toolcell run desk.wasm book_table '{\"party_size\": 2}'", 11),
     ("toolcell run desk.wasm book_table --answer", 21),
     ("toolcell explain file_search.wasm", 21),
     ("toolcell batch --calls response.json", 21),
 ];
-/// What is built, or was configured, is called without a name.
+/// Examples that name no component, because it is built or configured: only their options are
+/// parsed.
 const PARSED: [&str; 1] = ["toolcell run"];
 
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                       [components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
                       http = [\"GET https://example.com/menu\"]\n[tenants.acme]\n";
 
-/// The lines below `Example:` and `Examples:`, without what is said beside them.
+/// Returns the lines below `Example:` and `Examples:`, without the remarks beside them.
 fn examples(help: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = help.lines();
     while let Some(line) = lines.next() {
         if ["Example:", "Examples:"].contains(&line.trim()) {
             let block = lines.by_ref().take_while(|line| !line.trim().is_empty());
-            // A long remark goes on in the next line.
+            // A long remark continues on the next line.
             let block = block
                 .map(str::trim)
                 .filter(|line| line.starts_with("toolcell") || line.contains("| toolcell"));
@@ -75,13 +76,13 @@ fn place(config: &str) -> (TempDir, TempDir) {
     place
 }
 
-/// What is wrong with an example.
+/// Returns the fault of an example, if any.
 fn judged(
     example: &str,
     bare: &(TempDir, TempDir),
     configured: &(TempDir, TempDir),
 ) -> Option<String> {
-    // What follows a pipe is another program.
+    // After the pipe comes another program.
     let line = example.split(" | jq").next().unwrap_or_default();
     let (_, words) = line.split_once("toolcell ").unwrap_or(("", line));
     let mut words = words.split_whitespace();

@@ -1,5 +1,5 @@
-//! What the commands print with `--json` is what the tables below `docs/json` list: no member
-//! without a row, no row without a member.
+//! Compares what the commands print with `--json` with the tables below `docs/json`: each member
+//! must have a row, and each row a member.
 //!
 //! A row has a path, a type and a meaning. `a[].b` is the member `b` of each object in the list
 //! `a`; a name in capitals is any name; `?` after the path says that the member may be absent. A
@@ -37,10 +37,10 @@ struct Row {
     types: String,
 }
 
-/// The tables, by the name that a link to their section has.
+/// The tables, by the name that a link to their section uses.
 type Tables = BTreeMap<String, Vec<Row>>;
 
-/// What was found to be wrong, and the rows that were seen.
+/// The complaints, and the rows that were seen.
 #[derive(Default)]
 struct Check {
     complaints: BTreeSet<String>,
@@ -72,7 +72,7 @@ fn tables(text: &str) -> Tables {
     tables
 }
 
-/// The section that a type links to, if it is on one of these pages.
+/// Returns the section that a type links to, if it is on one of these pages.
 fn linked(types: &str) -> Option<&str> {
     let (_, target) = types.split_once("](")?;
     let (target, _) = target.split_once(')')?;
@@ -80,7 +80,7 @@ fn linked(types: &str) -> Option<&str> {
     ["", "commands.md", "grants.md"].contains(&page).then_some(section)
 }
 
-/// Whether a value has one of these types.
+/// Returns true if a value has one of these types.
 fn has_type(value: &Value, types: &str) -> bool {
     types.split(" or ").any(|name| match name {
         "any value" => true,
@@ -145,7 +145,7 @@ impl Check {
         }
     }
 
-    /// Rows that no object had.
+    /// Adds a complaint for each row that no object had.
     fn finish(mut self, tables: &Tables) -> BTreeSet<String> {
         for (section, row) in
             tables.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
@@ -160,7 +160,7 @@ impl Check {
     }
 }
 
-/// A folder with the example tools, where commands are typed.
+/// A folder with the example tools, in which commands are run, and a folder for their state.
 struct Folder(TempDir, TempDir);
 
 impl Folder {
@@ -180,13 +180,13 @@ impl Folder {
         self.0.path()
     }
 
-    /// Puts an example tool into the folder under a name.
+    /// Copies an example tool into the folder under a name.
     fn copy(&self, example: &str, name: &str) {
         let from = root().join(EXAMPLES).join(format!("{example}.wasm"));
         fs::copy(from, self.path().join(format!("{name}.wasm"))).expect("a copy");
     }
 
-    /// Writes a file that no one else can write.
+    /// Writes a file that only its owner can write.
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.path().join(name);
@@ -195,7 +195,7 @@ impl Folder {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file");
     }
 
-    /// Types a command, and returns the object that it prints.
+    /// Runs a command, and returns the object that it prints.
     fn typed(&self, words: &str) -> Value {
         let output = shell(&format!("toolcell {words}"), self.path(), self.1.path())
             .output()
@@ -206,7 +206,7 @@ impl Folder {
             .unwrap_or_else(|error| panic!("toolcell {words}: {error}: {stdout}{errors}"))
     }
 
-    /// Types a command, which must succeed, and drops its output.
+    /// Runs a command, which must succeed, and drops its output.
     fn quietly(&self, words: &str) {
         let output = shell(&format!("toolcell {words}"), self.path(), self.1.path())
             .output()
@@ -218,7 +218,7 @@ impl Folder {
         );
     }
 
-    /// The first line of a server, which is then ended.
+    /// Starts a server, returns the first line that it prints, and kills it.
     fn served(&self, words: &str) -> Value {
         let mut command =
             shell(&format!("exec toolcell serve {words}"), self.path(), self.1.path());
@@ -265,7 +265,7 @@ tools = []
 calls_per_minute = 10
 "#;
 
-/// A section that takes away what its component is granted.
+/// A configuration whose tool section takes away a grant of its component.
 const NARROWED: &str = r#"
 [components.notes]
 path = "notes.wasm"
@@ -275,7 +275,7 @@ kv = ["write notes/*"]
 kv = []
 "#;
 
-/// A secret that a tool may use, in a component whose import of HTTP is not granted.
+/// A configuration with a secret for a tool whose import of HTTP is not granted.
 const UNGRANTED: &str = r#"
 [components.fetch]
 path = "fetch.wasm"
@@ -296,7 +296,7 @@ command = { argv = ["write", "a"], stdin = "nothing" }
 environment = { LANG = "C" }
 "#;
 
-/// Every object, by the section that describes it.
+/// Returns objects of every kind, each with the section that describes it.
 fn printed() -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     let folder = Folder::new("");

@@ -1,12 +1,12 @@
-//! What the pages say is what happens: commands exist, sessions print what they show, code is a
-//! file that is compiled, configurations can be read.
+//! Checks that the pages are true: commands exist, sessions print what they show, code is part of a
+//! compiled file, configurations can be read.
 //!
-//! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml`
-//! can be parsed, and is a configuration if it starts with `# toolcell.toml` (`code`). `js` is
-//! built, `yaml` can be parsed, and the command takes the options of its lines in `text` and
-//! `yaml`; `text` without such a line is what the block before prints (`snippets`).
-//! `docs/commands.md` is generated (`commands`), the examples in it work (`help_examples`), and
-//! `docs/json` lists what `--json` prints (`json_forms`).
+//! A block is checked by the first word of its info string: `console` is a session (`session`),
+//! `rust` is part of a file, `toml` must parse, and is a configuration if it starts with `#
+//! toolcell.toml` (`code`). `js` must build, `yaml` must parse, and the command must accept the
+//! options of its lines in `text` and `yaml`; `text` without such a line must be the output of the
+//! block before (`snippets`). `docs/commands.md` is generated (`commands`), the examples in it must
+//! work (`help_examples`), and `docs/json` must list what `--json` prints (`json_forms`).
 
 mod code;
 mod commands;
@@ -33,7 +33,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
 }
 
-/// Every page that is not part of a crate's documentation, where rustdoc checks the code.
+/// Returns every page that is not part of a crate's documentation, where rustdoc checks the code.
 fn pages() -> Vec<Page> {
     fn walk(folder: &Path, pages: &mut Vec<Page>) {
         for path in
@@ -71,7 +71,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The command beside this test, as `cargo test --workspace` builds it.
+/// Returns the folder of the command that `cargo test --workspace` built.
 fn toolcell_dir() -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let dir = test.ancestors().nth(2).expect("target/PROFILE").to_owned();
@@ -83,8 +83,8 @@ fn toolcell_dir() -> PathBuf {
     dir
 }
 
-/// A command as a reader types it, with `toolcell` on the `PATH`, a cache that the pages share and
-/// a state of its own.
+/// Returns a shell command as a reader types it: with `toolcell` on the `PATH`, a cache that the
+/// pages share, and this folder of state.
 fn shell(line: &str, dir: &Path, state: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path =
@@ -99,7 +99,7 @@ fn shell(line: &str, dir: &Path, state: &Path) -> Command {
     command
 }
 
-/// Commands in blocks and in the text whose subcommand does not exist.
+/// Returns commands in blocks and in the text whose subcommand does not exist.
 fn unknown_commands(page: &Page) -> Vec<String> {
     let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).expect("the tasks");
     let tasks: Vec<_> = tasks
@@ -286,7 +286,7 @@ fn each_check_can_fail() {
     }
 }
 
-/// A reader of either page is told the same.
+/// Both pages list the same.
 #[test]
 fn what_is_not_found_is_one_list() {
     let list = |page: &str| {

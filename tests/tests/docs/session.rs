@@ -1,8 +1,9 @@
-//! Sessions: each `$ command` of a `console` block, and the lines that it prints on both outputs.
+//! Runs sessions: each `$ command` of a `console` block must print the lines that follow it, on
+//! both outputs.
 //!
-//! A line that is `…` stands for any lines, and `…` within a line for any text. `$ cd` holds until
-//! the end of the page. A page below `docs/` is worked through in a new folder with the example
-//! tools, where its configurations (`# toolcell.toml`) are saved as they come; any other page in
+//! A line that is `…` matches any lines, and `…` within a line any text. `$ cd` holds until the end
+//! of the page. The commands of a page below `docs/` run in a new folder with the example tools,
+//! where its configurations (`# toolcell.toml`) are saved in order; those of any other page run in
 //! the repository itself. Commands that build or make keys are parsed and not run.
 
 use std::fs;
@@ -15,11 +16,12 @@ use tempfile::TempDir;
 use super::code::CONFIGURATION;
 use super::{Block, Page, blocks, root, shell};
 
-/// What is run on a page below `docs/`, beside `toolcell`: it stays in the folder.
+/// Commands that run on a page below `docs/`, beside `toolcell`: they change nothing outside of the
+/// folder.
 const HARMLESS: [&str; 4] = ["cat ", "printf ", "ls ", "(umask "];
 const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
 
-/// Where a page is worked through.
+/// The folders of a page.
 struct Place {
     dir: PathBuf,
     state: TempDir,
@@ -46,7 +48,7 @@ impl Place {
         Self { dir: own.path().to_owned(), state, own: Some(own) }
     }
 
-    /// `$ cd` leads below the root; the page's own folder is where it asks to go.
+    /// Follows `$ cd` below the repository's root; a page with its own folder stays there.
     fn change(&mut self, to: &str) {
         if self.own.is_none() {
             self.dir.push(to.trim());
@@ -59,7 +61,7 @@ impl Place {
         }
         let file = self.dir.join("toolcell.toml");
         fs::write(&file, block.lines.join("\n") + "\n").expect("a file");
-        // A file that the group can write is not used, whatever the mask is here.
+        // Independent of the umask: a file that the group can write is not used.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a file");
     }
 
@@ -69,7 +71,7 @@ impl Place {
     }
 }
 
-/// Whether these lines were to be seen.
+/// Returns true if the output matches the expected lines.
 pub(super) fn fits(expected: &[&str], seen: &[&str]) -> bool {
     match expected {
         [] => seen.is_empty(),
@@ -90,7 +92,7 @@ fn fits_line(expected: &str, seen: &str) -> bool {
     after.is_some_and(|rest| rest.ends_with(last))
 }
 
-/// Commands of a session, each with the lines that follow it.
+/// Returns the commands of a session, each with the lines that follow it.
 fn commands<'a>(block: &Block<'a>) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in &block.lines {
@@ -103,13 +105,13 @@ fn commands<'a>(block: &Block<'a>) -> Vec<(&'a str, Vec<&'a str>)> {
     commands
 }
 
-/// Standard output and standard error, as a terminal shows them.
+/// Returns standard output and standard error of a command, mixed as on a terminal.
 fn printed(command: &str, dir: &Path, state: &Path) -> String {
     let output = shell(&format!("exec 2>&1\n{command}"), dir, state).output().expect("a shell");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What a page's sessions show and the commands do not print.
+/// Returns lines of a page's sessions that the commands do not print.
 pub(super) fn untrue(page: &Page) -> Vec<String> {
     let blocks = blocks(&page.text);
     if !blocks.iter().any(|block| block.info == "console") {

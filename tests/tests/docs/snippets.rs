@@ -1,5 +1,5 @@
-//! Snippets that are no sessions: JavaScript is built, YAML is parsed, the command takes the
-//! options of its lines, and prints the output that follows them.
+//! Checks snippets that are no sessions: JavaScript must build, YAML must parse, and the command
+//! must accept the options of its lines and print the output that follows them.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::session::fits;
 use super::{Block, Page, blocks, root, shell};
 
-/// Around code that is the body of an async function, as `run_code` takes it.
+/// Text around code that is the body of an async function, as `run_code` takes it.
 const BODY: [&str; 2] = [
     "import { tool } from \"toolcell\";\nconst run = async (tools, console) => {\n",
     "\n};\nexport default tool({ name: \"run\", description: \"Runs.\", handler: () => run({}, console) });\n",
 ];
 
-/// Blocks of JavaScript that `toolcell build` refuses.
+/// Returns blocks of JavaScript that `toolcell build` refuses.
 pub(super) fn not_built(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     for block in blocks(&page.text).iter().filter(|block| block.info == "js") {
@@ -35,7 +35,7 @@ pub(super) fn not_built(page: &Page) -> Vec<String> {
     complaints
 }
 
-/// Blocks of YAML that cannot be parsed, and steps of GitHub Actions that do nothing.
+/// Returns blocks of YAML that do not parse, and steps of GitHub Actions that do nothing.
 pub(super) fn unreadable_yaml(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     for block in blocks(&page.text).iter().filter(|block| block.info == "yaml") {
@@ -58,8 +58,8 @@ pub(super) fn unreadable_yaml(page: &Page) -> Vec<String> {
     complaints
 }
 
-/// Lines of `text` and of steps in `yaml` that begin with `toolcell`, and that the command refuses:
-/// options come before their help.
+/// Returns lines of `text` and of steps in `yaml` that begin with `toolcell` and that the command
+/// refuses; `--help` after the options keeps it from running.
 pub(super) fn refused_commands(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     if page.path.ends_with("docs/commands.md") {
@@ -93,9 +93,9 @@ fn is_command(line: &&str) -> bool {
     line.trim_start_matches("$ ").starts_with("toolcell ")
 }
 
-/// Output in `text` that is not what the block of `toolcell` lines before it prints, or that no
-/// such block is before. Blocks whose first line is a comment with a path are files of the folder
-/// in which the lines are run.
+/// Returns output in `text` that differs from what the block of `toolcell` lines before it prints,
+/// or that follows no such block. Blocks whose first line is a comment with a path are files of the
+/// folder in which the lines are run.
 pub(super) fn untrue_output(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     let is_users = page.path.starts_with("docs") || page.path.ends_with("README.md");
@@ -129,7 +129,7 @@ pub(super) fn untrue_output(page: &Page) -> Vec<String> {
                     let output =
                         shell(&line, folder.path(), folder.path()).output().expect("a shell");
                     let printed = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-                    // It is there where the code is not in the cache yet.
+                    // Printed only if the code is not in the cache yet.
                     let lines = printed
                         .lines()
                         .filter(|line| !line.starts_with("note: compiling a component of "));
@@ -150,12 +150,12 @@ pub(super) fn untrue_output(page: &Page) -> Vec<String> {
     complaints
 }
 
-/// A line that installs what no test has.
+/// Returns true for a line that installs something that tests do not have.
 fn is_install(line: &str) -> bool {
     ["python3 -m venv ", "rustup ", "cargo "].iter().any(|program| line.starts_with(program))
 }
 
-/// The file that a block is, by its first line.
+/// Returns the path of the file that a block contains, from its first line.
 fn file_of<'a>(block: &Block<'a>) -> Option<&'a str> {
     let first = block.lines.first()?;
     let comment = match block.info {
@@ -172,7 +172,8 @@ fn file_of<'a>(block: &Block<'a>) -> Option<&'a str> {
     .then_some(path)
 }
 
-/// The line without what differs from run to run: times, sizes, fuel and absolute paths.
+/// Returns the line without parts that differ from run to run: times, sizes, fuel and absolute
+/// paths.
 fn steady(line: &str) -> String {
     let words: Vec<_> = line.split(' ').collect();
     let bare = |word: &str| word.trim_matches(|character| "()`,;:".contains(character)).to_owned();

@@ -1,4 +1,4 @@
-//! Plain closures as handlers, on the threads of a pool, and handlers that answer too late.
+//! Tests plain closures as handlers, on the threads of a pool, and handlers that answer too late.
 
 use std::pin::pin;
 use std::sync::{Arc, Barrier, Mutex, PoisonError, mpsc};
@@ -32,7 +32,7 @@ fn short() -> CallOptions {
     CallOptions::default().with_limits(Limits::default().with_timeout(Duration::from_millis(30)))
 }
 
-/// A closure that tells that it began, and returns when its gate is gone.
+/// Returns a closure that signals its beginning, and returns when its gate is dropped.
 fn stuck(pool: &BlockingPool) -> (Tool, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel::<()>());
     let gate = Mutex::new(gate);
@@ -73,7 +73,7 @@ fn plain_closures_end_as_the_contract_says() {
     }
 }
 
-/// A closure finds its caller's runtime and the call's span, as an async one does.
+/// Like an async closure, it has the caller's runtime and the call's span.
 #[test]
 fn a_closure_finds_itself_where_the_call_is() {
     let tool = Tool::native_blocking(definition(), |_: Value| {
@@ -84,7 +84,7 @@ fn a_closure_finds_itself_where_the_call_is() {
     assert_eq!(completion.result.value().map(|value| value.as_str()), Some("7"), "{completion:?}");
 }
 
-/// One after the other they would never meet.
+/// Run one after the other, they would wait for ever.
 #[test]
 fn blocking_calls_of_a_run_run_side_by_side() {
     let meeting = Arc::new(Barrier::new(3));
@@ -101,9 +101,9 @@ fn blocking_calls_of_a_run_run_side_by_side() {
     assert!(outcome.messages.iter().all(|message| message.content == "met"), "{outcome:?}");
 }
 
-/// A closure that does not return is left at its deadline, or when its caller ends the call. It
-/// keeps its thread, for which the next calls wait: not past their deadlines, and not as if they
-/// had been made.
+/// A closure that does not return is abandoned at its deadline, or when its caller ends the call.
+/// It keeps its thread. The next calls wait for that thread until their deadlines at most, and then
+/// count as not made.
 #[test]
 fn a_closure_that_never_returns_holds_its_thread_alone() {
     let pool = BlockingPool::new(1);
@@ -159,8 +159,8 @@ fn outlasts(invocation: &Invocation) -> Value {
     json!("too late")
 }
 
-/// An answer after the deadline does not count: of a handler that kept its thread, on one of the
-/// caller's or of the pool.
+/// An answer after the deadline does not count, even if the handler kept a thread of the caller or
+/// of the pool until then.
 #[test]
 fn a_late_answer_is_a_timeout() {
     let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
@@ -177,7 +177,8 @@ fn a_late_answer_is_a_timeout() {
     }
 }
 
-/// The same of a handler that waited until then, and whose caller looks at it no sooner.
+/// An answer after the deadline does not count either if the handler waited until then, and its
+/// caller polls it only afterwards.
 #[test]
 fn a_late_answer_of_one_that_waited_is_a_timeout_too() {
     let (answers, answer) = oneshot::channel::<Value>();

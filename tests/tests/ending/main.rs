@@ -1,5 +1,4 @@
-//! How calls end before they answer: at their deadline, and because their caller ends them. Here:
-//! what the tests share.
+//! Tests how calls end before they answer: at their deadline, and because their caller ends them.
 
 mod blocking;
 mod stops;
@@ -11,11 +10,10 @@ use toolcell::{Component, Engine, Grants, Missing, Tool};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
-/// Longer than anything takes that comes at all: a bound against hanging, never a time that a test
-/// waits.
+/// Time after which a test counts as hung. No test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The tool of a component that was built for the tests.
+/// Loads a component that was built for the tests, and returns one of its tools.
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let load = async move {

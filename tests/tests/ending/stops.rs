@@ -30,13 +30,13 @@ fn definition() -> Definition {
     Definition::new("t", "").expect("a name")
 }
 
-/// Hours: what ends in a test is ended.
+/// An executor with limits of hours: so a call that ends in a test was ended by its caller.
 fn executor() -> Executor {
     Executor::new()
         .with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600)))
 }
 
-/// Makes a call, which must end at some time.
+/// Makes a call that must end in time, and returns its ending.
 fn ended(executor: Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> String {
     let (tool, call) =
         (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
@@ -46,7 +46,7 @@ fn ended(executor: Executor, tool: &Tool, arguments: &Value, options: CallOption
     ending(&completion.expect("it ends").result)
 }
 
-/// An executor with one more observer: raises a signal at the first event of a kind.
+/// Returns an executor that raises a signal at the first event of a kind.
 fn raising(signal: &AbortSignal, at: fn(&Event) -> bool) -> Executor {
     let signal = signal.clone();
     executor().with_events(move |event: Event| {
@@ -56,7 +56,7 @@ fn raising(signal: &AbortSignal, at: fn(&Event) -> bool) -> Executor {
     })
 }
 
-/// Says that it was dropped.
+/// Records that it was dropped.
 struct Noted(Arc<AtomicBool>);
 
 impl Drop for Noted {
@@ -65,7 +65,7 @@ impl Drop for Noted {
     }
 }
 
-/// Without a grace there is nothing to wait for: the call is over as soon as it is looked at again.
+/// Without a grace, the call is over when it is next polled.
 #[test]
 fn a_stop_is_immediate_unless_there_is_a_grace() {
     assert_eq!(DEFAULT_STOP_GRACE, Duration::ZERO);
@@ -85,8 +85,7 @@ fn a_stop_is_immediate_unless_there_is_a_grace() {
     assert_eq!((ending(&completion.result).as_str(), dropped.load(SeqCst)), (CANCELLED, true));
 }
 
-/// A handler that sees the signal may end by itself while the grace lasts; one that does not is
-/// ended.
+/// During the grace a handler that sees the signal may end by itself; one that does not is ended.
 #[test]
 fn a_grace_is_time_to_end_by_oneself() {
     let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
@@ -112,8 +111,8 @@ fn a_grace_is_time_to_end_by_oneself() {
     }
 }
 
-/// What is raised before a call begins: without a grace the call is not made, with one its handler
-/// is asked.
+/// If the signal is raised before a call begins: without a grace the call is not made, with one its
+/// handler runs and sees the signal.
 #[test]
 fn a_call_that_was_stopped_before_it_began_is_not_made() {
     for (grace, expected) in [(Duration::ZERO, (CANCELLED, false)), (PATIENCE, ("ok", true))] {
@@ -131,7 +130,7 @@ fn a_call_that_was_stopped_before_it_began_is_not_made() {
     }
 }
 
-/// A guest that loops and one that talks on: their only cell is free for the next call.
+/// For a guest that loops and one that keeps logging: their only cell is free for the next call.
 #[test]
 fn a_guest_is_ended_by_force() {
     for placement in PLACEMENTS {
@@ -162,8 +161,8 @@ fn a_guest_is_ended_by_force() {
     }
 }
 
-/// The peer of a request sees the connection close: not at the call's timeout, an hour later, but
-/// when it is stopped.
+/// The peer of a request sees the connection close when the call is stopped, not at the call's
+/// timeout an hour later.
 #[test]
 fn a_request_in_flight_is_closed() {
     for (placement, component) in
@@ -204,7 +203,7 @@ fn a_request_in_flight_is_closed() {
     }
 }
 
-/// Tools of a run: `stuck` never ends, `gate` ends when the gate is open.
+/// A run with the tools `stuck`, which never ends, and `gate`, which ends when the gate is open.
 struct Scene {
     registry: Registry,
     gate: Arc<Semaphore>,
@@ -241,7 +240,7 @@ impl Scene {
             .collect()
     }
 
-    /// Does something at each event of a run: `started a`, `completed a`.
+    /// Returns a runner that calls `act` at each event of a run: `started a`, `completed a`.
     fn runner(&self, act: impl Fn(&str) + Send + Sync + 'static) -> Runner {
         let executor = executor().with_events(move |event: Event| match event {
             Event::Started { id, .. } => act(&format!("started {id}")),
@@ -252,7 +251,7 @@ impl Scene {
     }
 }
 
-/// Makes a run, awaited or as a stream: each call's content, in the order of the ids.
+/// Makes a run, awaited or as a stream. Returns each call's content, sorted by id.
 fn contents(
     runner: Runner,
     calls: Vec<ToolCall>,
@@ -282,8 +281,8 @@ fn said(contents: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 const WAS_CANCELLED: &str = r#"{"error":"the call was cancelled"}"#;
 
-/// Of four calls, two at once, one is cancelled at work and one before its turn. Both have their
-/// messages; the others end as they would have.
+/// Of four calls, two at once, one is cancelled while it runs and one before it starts. Both have
+/// their messages; the others end as usual.
 #[test]
 fn one_call_of_a_run_is_cancelled_by_its_id() {
     for is_stream in [false, true] {
@@ -310,12 +309,12 @@ fn one_call_of_a_run_is_cancelled_by_its_id() {
         let mut ran = std::mem::take(&mut *scene.ran.lock().expect("no panic"));
         ran.sort();
         assert_eq!(ran, ["a", "b", "d"], "stream: {is_stream}");
-        // What has ended is not cancelled any more.
+        // Cancelling a call that has ended has no effect.
         canceller.cancel("a");
     }
 }
 
-/// The whole run, as soon as it is at work: every call has its message.
+/// When the whole run is ended while it runs, every call has its message.
 #[test]
 fn a_run_is_ended_by_force() {
     for is_stream in [false, true] {

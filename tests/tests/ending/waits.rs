@@ -1,5 +1,5 @@
-//! A guest that waits for the host until its deadline ends as `timeout/blocked`, whatever it waits
-//! for, every time.
+//! A guest that waits for the host until its deadline always ends as `timeout/blocked`, no matter
+//! what it waits for.
 
 use std::future::pending;
 use std::path::Path;
@@ -21,12 +21,12 @@ use super::{PATIENCE, tool};
 /// Calls of each kind, in each placement. They run together, so that the host is busy when their
 /// deadlines pass.
 const CALLS: usize = 24;
-/// The same for what occupies a thread of the host's for as long as it waits.
+/// Calls of the kinds that occupy a host thread while they wait.
 const CALLS_WITH_THREADS: usize = 6;
-/// Time of a call: enough for its guest to get to its wait, on a machine with much else to do.
+/// Time of a call: enough for its guest to reach its wait on a busy machine.
 const TIME: Duration = Duration::from_millis(400);
 
-/// A name that is never resolved.
+/// A resolver that never answers.
 struct NoAnswer;
 
 impl Resolver for NoAnswer {
@@ -35,7 +35,7 @@ impl Resolver for NoAnswer {
     }
 }
 
-/// A secret that never comes.
+/// A source of secrets that never answers.
 struct NoSecret;
 
 impl SecretSource for NoSecret {
@@ -44,7 +44,7 @@ impl SecretSource for NoSecret {
     }
 }
 
-/// A store that does not come back until its gate is gone.
+/// A store that does not return until its gate is dropped.
 struct Gated(Mutex<mpsc::Receiver<()>>);
 
 impl Gated {
@@ -89,7 +89,7 @@ impl KeyStore for Gated {
     }
 }
 
-/// The beginning of a response of which the rest never comes.
+/// The beginning of a response without its rest.
 const HALF: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nthe first half";
 
@@ -105,8 +105,8 @@ fn reaching(url: &str) -> Grants {
     grants
 }
 
-/// So many calls at once, each with a deadline of its own: how they ended, and after how many calls
-/// into the host.
+/// Makes this many concurrent calls, each with its own deadline. Returns their endings, and their
+/// numbers of host calls.
 fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     let (tool, arguments) = (tool.clone(), arguments.clone());
     wait(async move {
@@ -132,8 +132,8 @@ fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     })
 }
 
-/// The last thing that each of these guests does is the call that it waits in. On a busy machine
-/// some may not get there in time: those were running.
+/// The last host call of each of these guests is the one that it waits in. On a busy machine some
+/// may not reach it in time: those were still running.
 fn assert_blocked(kind: &str, placement: Placement, tool: &Tool, arguments: &Value, calls: usize) {
     let endings = endings(tool, arguments, calls);
     let most = endings.iter().map(|(_, host_calls)| *host_calls).max().expect("a call");

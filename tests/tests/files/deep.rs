@@ -10,15 +10,15 @@ use toolcell::{Access, Room};
 
 use super::{BIG, expect, granted, load, tree};
 
-/// Set for the process with few descriptors.
+/// The environment variable that marks the process with few descriptors.
 const UNDER: &str = "TOOLCELL_TEST_WITH_FEW_DESCRIPTORS";
 const DESCRIPTORS: u64 = 256;
-/// More than there are descriptors, and more than the longest path has room for. Some disks take
+/// More levels than there are descriptors, and than the longest path can have. Some disks take
 /// milliseconds for each.
 const LEVELS: u64 = 2_100;
 
-/// A tool digs itself in, in its own directory and in a granted one, while another tool reads. Seen
-/// to fail with a removal that opens one level in the other.
+/// A tool makes a deep tree in its own directory and in a granted one, while another tool reads.
+/// Fails without: a removal that needs no open descriptor for each level.
 #[test]
 fn a_deep_tree_costs_no_other_tool_anything() {
     if env::var_os(UNDER).is_some() {
@@ -30,7 +30,7 @@ fn a_deep_tree_costs_no_other_tool_anything() {
         .args(["deep::a_deep_tree_costs_no_other_tool_anything", "--exact", "--nocapture"])
         .env(UNDER, "1");
     let output = child.env("TMPDIR", temp.path()).output().expect("it starts");
-    // Our own directory has to be removed, too, whatever is left in it.
+    // The test's own directory has to be removed too, with anything that is left in it.
     let removed = Command::new("rm").arg("-rf").arg(temp.path()).status().expect("rm");
     assert!(
         output.status.success(),
@@ -64,7 +64,7 @@ fn with_few_descriptors() {
     expect(&digger, &[(&["deepen", "/kept", &levels], "done")]);
     drop(digger);
     assert_eq!(nests().count(), 0, "the place of its own directories is gone with it");
-    // The host does not know how much is in it: it is counted.
+    // The host does not know how much is in the directory: it is counted.
     let digger = load(grants);
     expect(
         &digger,
@@ -76,7 +76,7 @@ fn with_few_descriptors() {
     );
 }
 
-/// Where components have the directories of their calls.
+/// Lists the places in which components have the directories of their calls.
 fn nests() -> impl Iterator<Item = fs::DirEntry> {
     let temp = fs::read_dir(env::temp_dir()).expect("our own").flatten();
     temp.filter(|entry| entry.file_name().to_string_lossy().starts_with("toolcell-own-"))

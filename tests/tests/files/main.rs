@@ -1,4 +1,4 @@
-//! Directories, environment, clocks and randomness as they were granted, and nothing else.
+//! Tests that guests get directories, environment, clocks and randomness as granted, and no others.
 
 mod deep;
 mod own;
@@ -23,9 +23,9 @@ use toolcell::{
 };
 use toolcell_tests::{context, engine, wait};
 
-/// How a write that does not fit ends: the host says `insufficient-space`, of which the C library
-/// of guests makes its `EIO`, as of whatever a stream fails with. Where no stream is between them
-/// it is `StorageFull`.
+/// The result of a write that does not fit: the host returns `insufficient-space`, which the C
+/// library of guests turns into `EIO`, like any failure of a stream. Without a stream in between it
+/// is `StorageFull`.
 const FULL: &str = "error 29";
 const BIG: Room = Room { bytes: 1 << 20, files: 1000 };
 
@@ -64,17 +64,17 @@ fn answers(completion: &Completion) -> Vec<String> {
     serde_json::from_str(value.as_str()).expect("a list of texts")
 }
 
-/// What came of each step.
+/// Runs the steps, and returns the answer of each.
 fn run(component: &Component, steps: &[&[&str]]) -> Vec<String> {
     answers(&call(component, "call-1", steps, CallOptions::default()))
 }
 
-/// Takes each step and compares what came of it.
+/// Runs the steps, and compares the answer of each.
 fn expect(component: &Component, steps: &[(&[&str], &str)]) {
     expect_with(component, steps, CallOptions::default());
 }
 
-/// The same on behalf of a tenant.
+/// Like `expect`, on behalf of a tenant.
 fn expect_for(tenant: &str, component: &Component, steps: &[(&[&str], &str)]) {
     expect_with(
         component,

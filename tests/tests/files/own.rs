@@ -1,4 +1,4 @@
-//! What is a call's own: environment, a directory, clocks, randomness.
+//! Tests what each call has of its own: environment, a scratch directory, clocks, randomness.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,7 +12,7 @@ use toolcell_tests::{ending, wait};
 
 use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree};
 
-/// Seen to fail with the filter by rights left out.
+/// Fails without: the filter by rights.
 #[test]
 fn the_environment_is_what_was_granted_and_left() {
     let mut grants = Grants::default();
@@ -33,7 +33,7 @@ fn with_scratch(room: Room) -> Grants {
     grants
 }
 
-/// Files of this name in directories of calls.
+/// Returns files of this name in directories of calls.
 fn left_behind(name: &str) -> Vec<PathBuf> {
     let below =
         |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -58,7 +58,7 @@ fn scratch_is_where_programs_look_for_temporary_files() {
             (&["rename", "/tmp/a", "/scratch/b"], "done"),
         ],
     );
-    // A granted directory keeps what it has at this path.
+    // A granted directory keeps its own content at this path.
     let root = tree();
     fs::create_dir(root.path().join("tmp")).expect("a directory");
     fs::write(root.path().join("tmp/notes"), "x").expect("a file");
@@ -98,7 +98,7 @@ fn devices_need_no_grant() {
             (&["list", "/dev/null"], "NotADirectory"),
         ],
     );
-    // A directory of the same name is the tool's, where it is granted.
+    // A granted directory of the same name is the tool's.
     let root = tree();
     fs::create_dir(root.path().join("dev")).expect("a directory");
     fs::write(root.path().join("dev/notes"), "x").expect("a file");
@@ -106,7 +106,7 @@ fn devices_need_no_grant() {
     expect(&component, &[(&["read", "/dev/null"], ""), (&["read", "/dev/notes"], "x")]);
 }
 
-/// Seen to fail with the directory kept.
+/// Fails without: the removal of the directory.
 #[test]
 fn a_directory_of_ones_own_is_gone_with_the_call() {
     let component = load(with_scratch(Room { bytes: 1000, files: 50 }));
@@ -136,7 +136,7 @@ fn a_directory_of_ones_own_is_gone_with_the_call() {
             Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await
         });
         assert_eq!(ending(&ended.result), expected);
-        // One with much in it goes on another thread.
+        // A directory with much in it is removed on another thread.
         let patience = Instant::now() + Duration::from_secs(20);
         while !left_behind(&name).is_empty() && Instant::now() < patience {
             std::thread::yield_now();
@@ -157,7 +157,7 @@ fn an_overlay_can_take_the_directory_of_ones_own() {
     assert_ne!(answer, [""]);
 }
 
-/// The first bytes of a call of this id on an engine of its own.
+/// Returns the first random bytes of calls with these ids on a new engine.
 fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<String> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let engine = make(Engine::builder().cells(4).cache(cache)).build().expect("an engine");
@@ -203,7 +203,7 @@ fn clocks_begin_where_they_are_told_and_stand_still() {
     }
 }
 
-/// Steps that leave a file with the time at which they were taken, and tell that.
+/// Steps that leave a file with the time at which they ran, and return that time.
 const STAMPED: [&[&str]; 5] = [
     &["write", "/scratch/a", "1"],
     &["waits"],
@@ -212,12 +212,12 @@ const STAMPED: [&[&str]; 5] = [
     &["own-stamps", "/scratch/b"],
 ];
 
-/// When a file was read, changed, and changed in its name: nanoseconds.
+/// Times of a file in nanoseconds: read, content changed, metadata changed.
 fn stamps(answer: &str) -> Vec<u128> {
     answer.split(' ').map(|time| time.parse().unwrap_or_else(|_| panic!("{answer}"))).collect()
 }
 
-/// Seen to fail with times as the disk has them.
+/// Fails without: replacing the times of the disk.
 #[test]
 fn times_of_files_tell_no_more_than_clocks() {
     let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
@@ -227,7 +227,7 @@ fn times_of_files_tell_no_more_than_clocks() {
     old.set_times(before).expect("a time");
     let mut grants = super::granted(&[("/data", dir.path(), toolcell::Access::Write, super::BIG)]);
     grants.scratch = Some(Room::default());
-    // In 2001.
+    // A moment in 2001.
     let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);
     let date = UNIX_EPOCH + Duration::from_nanos(start);
     let builder = || Engine::builder().cells(4).cache(&cache);

@@ -1,4 +1,5 @@
-//! No path and no link leads out of a directory, and what is for reading stays as it is.
+//! No path and no link leads out of a directory, and a directory granted for reading stays
+//! unchanged.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,18 +13,19 @@ use toolcell::{Access, CallOptions};
 
 use super::{BIG, answers, call, expect, expect_for, granted, load, narrowed, run, tree};
 
-/// What no tool may ever see: in a file, and as a name.
+/// Content and name of files that no tool may see.
 const CANARY: &str = "CANARY";
-/// Bytes of the file that holds it. No other has as many.
+/// Bytes of the file that contains it: no other file has this size.
 const SIZE: usize = 60_921;
 
-/// A directory for a tool in one that is none of its business.
+/// A granted directory inside of a directory that the tool must not reach.
 struct Estate {
     outer: TempDir,
     inner: PathBuf,
 }
 
-/// What of the outside must stay as it is: names, content, names of the file, when it was changed.
+/// The state outside that must not change: names, content, number of links of the file, time of its
+/// last change.
 type Outside = (Vec<OsString>, String, u64, SystemTime);
 
 impl Estate {
@@ -39,7 +41,7 @@ impl Estate {
         estate
     }
 
-    /// Links that lead out, which a tool may have removed.
+    /// Plants links that lead out, again if a tool removed them.
     fn plant(&self) {
         let (secret, outer) = (self.outer.path().join("secret"), self.outer.path());
         let links = [("up", Path::new("../secret")), ("away", outer), ("straight", &secret)];
@@ -66,7 +68,7 @@ impl Estate {
     }
 }
 
-/// Steps that go to where a link leads; `@` is the path.
+/// Steps that follow a link; `@` is the path.
 const FOLLOWING: [&[&str]; 10] = [
     &["read", "@"],
     &["list", "@"],
@@ -79,7 +81,7 @@ const FOLLOWING: [&[&str]; 10] = [
     &["own-stamps", "@"],
     &["stamp", "follow", "@", "5", "0"],
 ];
-/// Steps that are about a link itself.
+/// Steps that act on a link itself.
 const STAYING: [&[&str]; 8] = [
     &["stat", "stay", "@"],
     &["hash", "stay", "@"],
@@ -91,7 +93,7 @@ const STAYING: [&[&str]; 8] = [
     &["remove", "@"],
 ];
 
-/// The words of an error, of the standard library's and of WASI's.
+/// The errors that are expected, in the words of the standard library and of WASI.
 const REFUSALS: [&str; 12] = [
     "AlreadyExists",
     "InvalidFilename",
@@ -107,8 +109,8 @@ const REFUSALS: [&str; 12] = [
     "not-permitted",
 ];
 
-/// Every way that leads out of a directory, and links in it that do, by every function that takes a
-/// path. Seen to fail with paths opened by the operating system's own rules.
+/// Tries every path that leads out of a directory, and links in it that do, with every function
+/// that takes a path. Fails without: the resolution of paths beneath the directory.
 #[test]
 fn no_path_leads_out() {
     let estate = Estate::new();
@@ -144,8 +146,8 @@ fn no_path_leads_out() {
         &long,
         &longest,
     ];
-    // What leads out by its last name alone, which can be asked about itself, and what leads
-    // nowhere but looks as if it did.
+    // Links that lead out by their last name alone, which can be inspected themselves, and links
+    // that lead nowhere but look like it.
     let links = [
         "/data/up",
         "/data/up/",
@@ -183,14 +185,14 @@ fn no_path_leads_out() {
             }
             assert_eq!(estate.outside(), before, "{path:?}");
         }
-        // What is no text ends the call, or is an error: it opens nothing.
+        // A path that is not UTF-8 ends the call, or is an error: it opens nothing.
         let completion = call(&component, "1", &[&["read", dotted]], CallOptions::default());
         assert!(!format!("{completion:?}").contains(CANARY), "{completion:?}");
     }
     assert!(strange.is_empty(), "{strange:#?}");
 }
 
-/// Seen to fail with `create_link` taking any target.
+/// Fails without: the check of targets in `create_link`.
 #[test]
 fn a_tool_makes_no_link_that_leads_upwards_or_away() {
     let outer = tree();
@@ -233,7 +235,7 @@ fn a_tool_makes_no_link_that_leads_upwards_or_away() {
     );
 }
 
-/// Seen to fail with `FsPerms::ReadWrite` and an area for every directory.
+/// Fails without: read-only `FsPerms`, and no area for a directory that is granted for reading.
 #[test]
 fn what_is_for_reading_stays_as_it_is() {
     let dir = tree();
@@ -265,8 +267,8 @@ fn what_is_for_reading_stays_as_it_is() {
     );
 }
 
-/// Each way to a pipe, which would wait for its other end, and to a socket. Seen to fail with an
-/// `open` that waits.
+/// Every way to open a pipe, which would wait for its other end, and a socket. Fails without: an
+/// `open` that does not wait.
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let dir = tree();
@@ -279,7 +281,7 @@ fn what_is_no_file_is_refused_at_once() {
         &[(&["read", "/data/pipe"], "PermissionDenied"), (&["read", "/data/plain"], "inside")];
     for access in [Access::Read, Access::Write] {
         let component = load(granted(&[("/data", dir.path(), access, BIG)]));
-        // One tenant tries the pipe, and another one reads all the while.
+        // One tenant opens the pipe, while another one reads.
         std::thread::scope(|threads| {
             let at_the_pipe = threads.spawn(|| expect_for("hog", &component, &reads.repeat(600)));
             while !at_the_pipe.is_finished() {
@@ -325,8 +327,8 @@ fn a_call_opens_what_its_overlay_leaves() {
         let completion = call(&component, "1", &steps, narrowed(rules));
         answers(&completion).into_iter().map(opened).collect::<Vec<_>>()
     };
-    // Seen to fail with whole mounts opened whatever the overlay says, and a link on the way
-    // followed.
+    // Fails without: opening only what the overlay leaves of a mount, or refusing to follow links
+    // on the way.
     assert_eq!(
         taken(&["read /data/in", "write /data/out", "read /data/link"]),
         [true, false, true, false, false, false]
@@ -354,7 +356,7 @@ fn times_that_no_disk_has_are_errors() {
         ("done", "done", "x"),
         "{taken:?}"
     );
-    // By every function that sets them, as WASI gives them: what cannot be said changes nothing.
+    // Every function of WASI that sets times: a time that cannot be represented changes nothing.
     let (last, over) = (i64::MAX.to_string(), u64::MAX.to_string());
     for function in [&["stamp", "follow"], &["stamp", "stay"], &["own-stamp"] as &[&str]] {
         for (seconds, nanoseconds, expected) in [
@@ -370,7 +372,7 @@ fn times_that_no_disk_has_are_errors() {
             assert!(taken[1].starts_with("0 0 "), "{stamp:?}: {taken:?}");
         }
     }
-    // Older than what a tool can be told.
+    // Older than the times that a tool can get.
     let old = UNIX_EPOCH - Duration::from_secs(10 * 365 * 86_400);
     let file = fs::File::create(dir.path().join("old")).expect("a file");
     file.set_times(fs::FileTimes::new().set_modified(old).set_accessed(UNIX_EPOCH))

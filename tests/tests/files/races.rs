@@ -1,5 +1,5 @@
-//! A directory that changes while it is walked through, and a kernel that has no call for walking
-//! safely.
+//! A directory that changes while a path is resolved, and a kernel without the system call that
+//! resolves paths safely.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,14 +14,13 @@ use toolcell::Access;
 
 use super::{BIG, granted, load, run, tree};
 
-/// `openat2` and the number of an errno, as kernels for x86-64 and ARM count them. Source:
-/// `asm-generic/unistd.h`.
+/// The numbers of `openat2` and of its errno on x86-64 and ARM. Source: `asm-generic/unistd.h`.
 const OPENAT2: i64 = 437;
 const ENOSYS: u32 = 38;
-/// Calls that are made at most until a reader has met the door in both its states.
+/// The most calls that a reader makes until it has seen the directory and the link in its place.
 const ROUNDS: u32 = 200;
 
-/// Ends the swapping, also when a reader fails: a test that failed would hang otherwise.
+/// Stops the swapping thread, also when a reader panics: the test would hang otherwise.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -30,8 +29,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A thread swaps a directory for a link that leads out of it, over and over, while a tool goes
-/// through it. Seen to fail with paths opened by the operating system's own rules.
+/// A thread swaps a directory for a link that leads out of it, over and over, while a tool reads
+/// through it. Fails without: the resolution of paths beneath the directory.
 #[test]
 fn a_door_that_is_swapped_leads_nowhere_else() {
     let outer = tree();
@@ -74,8 +73,8 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
     );
 }
 
-/// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused, and
-/// neither waited for nor read.
+/// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused without
+/// waiting for it or reading it.
 #[test]
 fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
     let dir = tree();
@@ -104,8 +103,8 @@ fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
     assert_eq!(seen, ["PermissionDenied", "inside"].map(str::to_owned).into());
 }
 
-/// The same tests on a kernel before Linux 5.6: this one denies having the call, to a process that
-/// a filter was put on.
+/// Runs these tests as on a kernel before Linux 5.6: a seccomp filter makes `openat2` fail with
+/// `ENOSYS`.
 #[test]
 fn without_openat2_no_path_leads_out_either() {
     let rules = [(OPENAT2, Vec::new())].into();
@@ -113,7 +112,7 @@ fn without_openat2_no_path_leads_out_either() {
     let missing = SeccompAction::Errno(ENOSYS);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, missing, arch).expect("a filter");
     let program: BpfProgram = filter.try_into().expect("a program");
-    // A filter is its thread's, and what the thread starts has it too.
+    // A filter holds for its thread and for all that the thread starts.
     let filtered = thread::spawn(move || {
         seccompiler::apply_filter(&program).expect("this thread may filter itself");
         let tests =

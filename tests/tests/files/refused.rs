@@ -74,7 +74,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
     assert!(refused(grants).to_string().contains("another directory has this name"));
 }
 
-/// Seen to fail with `SYSTEM` emptied and with `SHARED` emptied.
+/// Fails without: the entries of `SYSTEM`, or those of `SHARED`.
 #[test]
 fn directories_of_the_machine_and_of_all_users_are_refused() {
     let roots = [

@@ -1,4 +1,4 @@
-//! Room in bytes and files, and descriptors that come back.
+//! Tests limits on bytes and files, and that descriptors are closed.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use toolcell_tests::ending;
 
 use super::{BIG, FULL, call, expect, granted, load, run, tree};
 
-/// Bytes of all files.
+/// Returns the bytes of all files in a directory.
 fn bytes_in(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).expect("a directory").flatten();
     entries
@@ -18,7 +18,7 @@ fn bytes_in(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Seen to fail with `has_room` saying yes, and with a file's bytes given back with its name.
+/// Fails without: the check in `has_room`, or charging a removed file until it is closed.
 #[test]
 fn room_in_bytes_and_files_is_kept_exactly() {
     let dir = tree();
@@ -69,7 +69,7 @@ fn room_in_bytes_and_files_is_kept_exactly() {
     );
 }
 
-/// Seen to fail with a ledger for each mount.
+/// Fails without: one ledger for all mounts of a directory.
 #[test]
 fn cells_at_once_share_the_room() {
     let dir = tree();
@@ -89,7 +89,7 @@ fn cells_at_once_share_the_room() {
     assert_eq!(bytes_in(dir.path()), 10_000);
 }
 
-/// Seen to fail with a stream that takes whatever it is given.
+/// Fails without: the bound on the bytes of one write.
 #[test]
 fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
     let dir = tree();
@@ -105,14 +105,14 @@ fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
     }
 }
 
-/// Those of this process that lead into a directory: other tests have some of their own.
+/// Counts the descriptors of this process that lead into a directory: other tests have their own.
 fn descriptors_into(dir: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
     open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(dir)))
         .count()
 }
 
-/// Seen to fail with one descriptor leaked for each file that is opened.
+/// Fails without: closing the descriptor of each opened file.
 #[test]
 fn descriptors_come_back() {
     let dir = tree();

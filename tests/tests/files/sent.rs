@@ -29,7 +29,7 @@ fn a_call_reads_its_own_files_and_changes_none() {
     let after =
         call(&component, "3", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
     assert_eq!(answers(&after), ["a.csv", "1,2"]);
-    // Another call of the same component has none of them.
+    // Another call of the same component has none of these files.
     let other =
         answers(&call(&component, "4", &[&["read", "/input/a.csv"]], CallOptions::default()));
     assert_ne!(other, ["1,2"]);

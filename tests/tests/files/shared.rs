@@ -9,7 +9,8 @@ use toolcell_tests::ending;
 
 use super::{FULL, call, expect, granted, load_on, tree};
 
-/// What a child process is told: the directory, where counts are, and the names of its files.
+/// The variables of a child process: the directory, the directory of counts, and the prefix of its
+/// files.
 const CHILD: [&str; 3] = ["TOOLCELL_TEST_GRANTED", "TOOLCELL_TEST_COUNTS", "TOOLCELL_TEST_FILES"];
 const ROOM: Room = Room { bytes: 20_000, files: 1000 };
 const PROCESSES: usize = 6;
@@ -32,8 +33,8 @@ fn child(dir: &Path, counts: &Path, files: &str) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Appends 100 bytes at a time to 100 files, which is half of the room: what does not fit is
-/// refused. Without a parent it does nothing.
+/// Appends 100 bytes at a time to 100 files, which is half of the room; appends that do not fit are
+/// refused. Does nothing without a parent.
 #[test]
 fn a_child_fills_what_it_was_granted() {
     let [Some(dir), Some(counts), Some(files)] = CHILD.map(std::env::var_os) else { return };
@@ -51,7 +52,7 @@ fn bytes_in(dir: &Path) -> u64 {
     entries.map(|entry| entry.metadata().map_or(0, |found| found.len())).sum()
 }
 
-/// Seen to fail with a count for each process.
+/// Fails without: a count that processes share.
 #[test]
 fn processes_share_the_room_exactly() {
     let (dir, counts) = (tree(), tree());
@@ -73,8 +74,8 @@ fn processes_share_the_room_exactly() {
     );
 }
 
-/// Killed at any moment while this process has the directory too: the room is what is left, to the
-/// byte.
+/// A process is killed at random moments while this process uses the same directory: the remaining
+/// room stays exact to the byte.
 #[test]
 fn a_killed_process_leaves_a_true_count() {
     let (dir, counts) = (tree(), tree());

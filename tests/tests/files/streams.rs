@@ -1,4 +1,4 @@
-//! Streams of files: what they bring is what is there.
+//! Streams of files return the content at the moment of each read.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use toolcell::Access;
 
 use super::{BIG, expect, granted, load, run, tree};
 
-/// One stream, waited for in each way, of a file that is written to and cut off between its reads.
-/// Seen to fail with what a read leaves kept for the next.
+/// Reads one stream in each way, while the file is written to and truncated between the reads.
+/// Fails without: reading anew in place of keeping the rest of a read.
 #[test]
 fn a_stream_brings_what_is_there() {
     let dir = tree();
@@ -15,9 +15,9 @@ fn a_stream_brings_what_is_there() {
     for (then, expected) in [
         (&["blocking-2", "ABCDEF", "blocking-2", "blocking-9"] as &[&str], "[01] [CD] [EF6789]"),
         (&["blocking-2", "cut-3", "blocking-9", "blocking-9"], "[01] [2] closed"),
-        // The end is where the file ends now.
+        // The stream ends at the current end of the file.
         (&["blocking-10", "blocking-1", "0123456789ab", "blocking-9"], "[0123456789] closed [ab]"),
-        // Read as far as was asked, and no further, whatever is waited for.
+        // A read takes no more than was asked for, in every way of waiting.
         (&["read-2", "poll", "read-2", "ABCDEF", "read-2", "poll", "read-2"], "[] [01] [] [CD]"),
         (&["poll", "read-2", "ABCDEF", "poll", "read-2"], "[01] [CD]"),
         (&["poll", "ABCDEF", "blocking-4"], "[ABCD]"),
@@ -31,7 +31,7 @@ fn a_stream_brings_what_is_there() {
     }
 }
 
-/// A file that another process writes to, in effect: the host itself.
+/// Here the host writes to the file, in place of another process.
 #[test]
 fn what_others_write_is_seen() {
     let dir = tree();

@@ -1,4 +1,4 @@
-//! What a tool is told of a failure.
+//! Tests the messages that a tool gets about a failure.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,12 @@ use toolcell_tests::wait;
 
 use super::{BIG, expect, granted, load, tree};
 
-/// Set for the process that runs with backtraces on.
+/// The environment variable that marks the process with backtraces.
 const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
 
-/// A write that does not fit, in a process that is told to make backtraces of errors. Seen to fail
-/// with the error's own text, which then has the host's functions and paths in it.
+/// Makes a write that does not fit, in a process with backtraces of errors turned on. Fails
+/// without: the host's own text in place of the error's, which then contains functions and paths of
+/// the host.
 #[test]
 fn a_failure_is_told_in_the_hosts_own_words_alone() {
     if env::var_os(UNDER).is_none() {
@@ -38,8 +39,7 @@ fn a_failure_is_told_in_the_hosts_own_words_alone() {
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
 }
 
-/// Byte 18 of a database of SQLite is 2 where it is in WAL mode. Source: SQLite, database file
-/// format, 1.3.
+/// Byte 18 of an SQLite database is 2 in WAL mode. Source: SQLite, database file format, 1.3.
 #[test]
 fn a_database_in_wal_mode_is_named_in_the_log() {
     let dir = tree();

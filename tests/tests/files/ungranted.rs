@@ -1,4 +1,5 @@
-//! Paths outside of the directories that were granted: not there, and told to observers.
+//! Paths outside of the granted directories do not exist for a tool, and observers are told of
+//! them.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use toolcell_tests::{engine, wait};
 
 use super::{BIG, granted, load, tree};
 
-/// What came of a call of the only tool, and what was denied.
+/// Calls the only tool. Returns the completion, and the denials that observers got.
 fn called(
     component: &Component,
     arguments: &Value,
@@ -31,7 +32,7 @@ fn called(
     (completion, denials)
 }
 
-/// What came of each step, and what was denied.
+/// Runs the steps. Returns the answer of each, and the denials.
 fn denied(
     component: &Component,
     steps: &[&[&str]],
@@ -47,8 +48,7 @@ fn grant(directory: &str, access: &str) -> String {
     )
 }
 
-/// A language's library asks the host for nothing where no directory has the beginning of a path as
-/// its name.
+/// The guest's standard library makes no host call if no directory's name is a prefix of the path.
 #[test]
 fn what_a_tool_does_not_find_is_told_with_its_directory() {
     let dir = tree();
@@ -73,8 +73,7 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
             assert_eq!(only.grant.as_deref(), Some(&*grant(directory, access)), "{step:?}");
         }
     }
-    // What is missing in a granted directory is the tool's own affair, and so is the root itself
-    // with nothing in it.
+    // A file that is missing in a granted directory is no denial, nor is an empty root.
     let (answers, denials) = denied(
         &data,
         &[&["read", "/data/missing"], &["read", "/data/there"]],
@@ -88,8 +87,8 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
 
-/// What the runtime of a tool looks for that declares its needs says nothing about what is missing,
-/// unless it was granted: then the declaration is what is missing.
+/// A tool that declares its needs gets no denial for other files that its runtime looks for, unless
+/// they were granted: then the declaration lacks them.
 #[test]
 fn a_tool_that_declares_what_it_needs_is_told_of_that_and_of_what_is_granted() {
     const NEED: &[u8] = b"read /data";

@@ -1,5 +1,5 @@
-//! A tool hands the value of a secret to tools that were not granted it: the value leaves with none
-//! of them.
+//! A tool passes the value of a secret to tools without a grant of it: the value leaves through
+//! none of them.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use toolcell_tests::{PLACEMENTS, wait};
 use super::rule;
 
 const VALUE: &str = "canary-4711-of-the-tool-5a";
-/// Every way in which `repeat` says its words.
+/// The ways in which `repeat` emits its words.
 const WAYS: [&str; 15] = [
     "value",
     "error",
@@ -36,8 +36,8 @@ const WAYS: [&str; 15] = [
     "body",
 ];
 
-/// `confide`, which reads the secret; `repeat`, which does not, with keys, requests and calls; and
-/// `echo` in native code.
+/// The tools `confide`, which reads the secret; `repeat`, which does not, with keys, requests and
+/// calls; and the native `echo`.
 struct Host {
     executor: Executor,
     registry: Registry,
@@ -98,7 +98,7 @@ impl Host {
         Self { executor, registry, server, events }
     }
 
-    /// All that a caller, observers and servers are shown of one call.
+    /// Returns all that a caller, observers and servers see of one call.
     fn shown(&self, name: &str, arguments: &Value) -> String {
         let (executor, call) = (self.executor.clone(), ToolCall::with_value("1", name, arguments));
         let tool = self.registry.get(name).expect("a tool");
@@ -134,7 +134,7 @@ fn arguments_of_a_sub_call_hold_no_secret() {
                 "{word}: {shown}"
             );
         }
-        // What holds no value arrives as it was written.
+        // Text without the value arrives unchanged.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
         assert!(shown.contains(r"a\\nb") && !shown.contains("removed"), "{shown}");
         for how in WAYS {
@@ -144,7 +144,8 @@ fn arguments_of_a_sub_call_hold_no_secret() {
     }
 }
 
-/// The thirds of the value arrive, each too short to be recognised, and `repeat` joins them.
+/// The thirds of the value arrive, because each is too short to be recognised, and `repeat` joins
+/// them.
 #[test]
 fn a_called_tool_does_not_say_its_callers_secret() {
     let thirds = ["$1", "and", "$2", "and", "$3"];
@@ -168,7 +169,7 @@ fn a_called_tool_does_not_say_its_callers_secret() {
             let shown = host.repeated(&thirds, how, at);
             assert!(!shows(&shown) && shown.contains("[redacted]"), "{how}: {shown}");
         }
-        // A later call, by itself, finds nothing.
+        // A later call of its own finds nothing stored.
         let stored = host.shown("stored", &json!({}));
         assert!(stored.contains(r#""value":[]"#), "{stored}");
     }

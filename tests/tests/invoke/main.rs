@@ -1,4 +1,4 @@
-//! Tools that call other tools: what they were granted, on their caller's budget and rights.
+//! Tools that call other tools: the grants, budgets and rights of such calls.
 
 mod confided;
 mod run_code;
@@ -16,7 +16,7 @@ use toolcell::{
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, wait};
 
-/// Fuel of a thousand rounds of the tool `relay` is far below this, that of a million far above.
+/// Fuel units: far more than a thousand rounds of the tool `relay` take, far less than a million.
 const SOME_FUEL: u64 = 5_000_000;
 
 fn engine(placement: Placement, cells: u32) -> Engine {
@@ -32,8 +32,8 @@ fn rule(text: &str) -> InvokeRule {
     text.parse().expect("a rule")
 }
 
-/// `relay`, which may call what the rules say, and an unlimited `greet`, `notes` with keys, and the
-/// native tool `clock`.
+/// A host with the tools `relay`, which may call the tools of the rules, an unlimited `greet`,
+/// `notes` with keys, and the native `clock`.
 struct Host {
     executor: Executor,
     relay: Tool,
@@ -77,7 +77,7 @@ impl Host {
         wait(async move { executor.call(&relay, call, options).await })
     }
 
-    /// How one call that `relay` makes ends.
+    /// Returns the ending of one call that `relay` makes.
     fn ended(&self, name: &str, arguments: &Value) -> Value {
         let made = self.completion(&relayed(name, arguments), CallOptions::default());
         value(&made.result)[0].clone()
@@ -88,17 +88,17 @@ fn value(result: &CallResult) -> Value {
     result.value().unwrap_or_else(|| panic!("{result:?}")).to_value()
 }
 
-/// The arguments with which `relay` makes one call.
+/// Returns the arguments with which `relay` makes one call.
 fn relayed(name: &str, arguments: &Value) -> Value {
     json!({"calls": [[name, arguments.to_string()]]})
 }
 
-/// `relay` that calls itself so many calls deep.
+/// Returns arguments with which `relay` calls itself, `depth` calls deep.
 fn nested(depth: u32) -> Value {
     (0..depth).fold(json!({"calls": []}), |inner, _| relayed("relay", &inner))
 }
 
-/// The innermost ending of calls that are nested.
+/// Returns the innermost ending of nested calls.
 fn innermost(mut ended: &Value) -> &Value {
     while let Some(inner) = ended.get("ok").and_then(|ok| ok.get(0)) {
         ended = inner;
@@ -121,7 +121,7 @@ fn a_tool_calls_the_tools_that_it_was_granted() {
         denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)),
         "{denied}"
     );
-    // A call's overlay narrows it like every other right.
+    // An overlay of the call narrows this right like every other.
     let mut overlay = Overlay::default();
     overlay.invoke = Some(Vec::new());
     let narrowed = host
@@ -230,7 +230,7 @@ fn the_calls_that_come_of_one_call_are_counted() {
     let ended = |times: u32| {
         let mut calls = relayed("missing", &json!({}));
         calls["times"] = json!(times);
-        // One more, at another depth: they are counted together.
+        // One more call, at another depth: all depths count together.
         host.ended("relay", &calls)["ok"][0].clone()
     };
     assert_eq!(ended(MAX_SUB_CALLS - 1)["tool_error"]["reason"], "not_found");
@@ -245,7 +245,7 @@ fn a_tool_pays_for_the_calls_that_it_makes() {
     let one = host.completion(&spins(1), options());
     let used = one.usage.fuel.expect("it is metered");
     assert!(one.result.value().is_some() && used > 100_000, "{one:?}");
-    // Each alone has enough, and all of them together have not.
+    // There is enough fuel for each call alone, and not for all together.
     let all = host.completion(&spins(2 * SOME_FUEL / used + 2), options());
     let ended = serde_json::to_value(&all.result).expect("JSON");
     assert_eq!(ended["tool_error"]["reason"], "timeout", "{ended}");

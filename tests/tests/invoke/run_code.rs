@@ -1,4 +1,4 @@
-//! The example tool `run_code`: code of a model, which calls tools.
+//! Tests the example tool `run_code`: it runs code of a model, which calls tools.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::{SOME_FUEL, engine, rule, value};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The component, as `toolcell build` makes it.
+/// The component, built by `toolcell build`.
 static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_code.wasm");
     toolcell_build::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out))
@@ -25,7 +25,7 @@ static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     fs::read(out).expect("a component")
 });
 
-/// The code on the page.
+/// Returns the first block of JavaScript in `docs/run-code.md`.
 fn page() -> String {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/run-code.md")).expect("the page");
     page.split("```js\n")
@@ -35,7 +35,7 @@ fn page() -> String {
         .to_owned()
 }
 
-/// Six tools: four in native code, and two components.
+/// Six tools: four native ones, and two components.
 fn tools() -> Vec<Tool> {
     let native = |name: &str, answer: Value| {
         let definition = Definition::new(name, "Knows something.").expect("a definition");
@@ -69,7 +69,7 @@ fn grants(rules: &[&str]) -> Grants {
     grants
 }
 
-/// `run_code` with these grants, beside these tools.
+/// `run_code` with its grants, and the registry with the other tools.
 struct Code {
     tool: Tool,
     registry: Registry,
@@ -105,7 +105,7 @@ impl Code {
         value(&self.run(code).result)
     }
 
-    /// The message of the tool's own failure.
+    /// Returns the message of the tool's own failure.
     fn failure(&self, code: &str) -> String {
         let made = self.run(code);
         let ended = serde_json::to_value(&made.result).expect("JSON");
@@ -194,7 +194,7 @@ fn a_loop_of_calls_in_code_ends_at_a_limit() {
     let counted = "let calls = 0; try { for (;;) { await tools.find_place(); calls++; } } \
                    catch (error) { return [calls, error.kind]; }";
     assert_eq!(code.value(counted), json!([MAX_SUB_CALLS, "limit"]));
-    // Code that runs the same code ends at a depth.
+    // Code that runs `run_code` again ends at a depth.
     let nested = "const run = async (left) => left === 0 ? 'deep' : \
                   tools.run_code({ code: `const run = ${run}; return run(${left - 1});` });";
     let deep = |levels: u32| format!("{nested} return run({levels});");
@@ -262,7 +262,7 @@ fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
     }
     let alone = code.run_with(Executor::new(), &told("works", ""), Limits::default());
     assert_eq!(value(&alone.result)[1], "unavailable");
-    // What is not caught is the failure of the code, and names its line.
+    // An error that is not caught is the failure of the code, and names its line.
     assert_eq!(
         code.failure("\nawait tools.fails();"),
         "line 2 of the code: tools.fails: no such place"
@@ -281,7 +281,7 @@ fn code_has_no_right_but_to_call_tools() {
     {
         assert!(!imports(&interface), "{interface}");
     }
-    // Even where the operator grants more.
+    // Even if the operator grants more.
     let mut more = grants(&["own find_place"]);
     more.http.push("GET https://example.com".parse().expect("a rule"));
     more.keys.push("write *".parse().expect("a rule"));

@@ -1,5 +1,5 @@
-//! Bounds of the host's own: what lies just within each is not refused for it, what goes beyond is,
-//! by its name.
+//! Bounds of the host's own: a component just within a bound is not refused for it, one beyond is,
+//! with the bound's name.
 
 use toolcell::{Component, Error, Limits, Placement};
 use toolcell_test_guests::Hostile;
@@ -8,7 +8,7 @@ use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
 
 use crate::{ENGINE, answers, echo};
 
-/// As many functions as this, none with a body.
+/// A component with this many functions, which have no bodies.
 fn functions(count: usize) -> Vec<u8> {
     binary::functions(count, b"")
 }
@@ -17,13 +17,13 @@ fn body(bytes: usize) -> Vec<u8> {
     binary::function(&vec![1; bytes])
 }
 
-/// Seven of a second type: the sum counts.
+/// A function with this many locals; seven are of a second type, because the sum counts.
 fn locals(count: usize) -> Vec<u8> {
     let groups = [number(count - 7), vec![0x7f], number(7), vec![0x7e]].concat();
     binary::function(&[list(2, &groups), vec![0x0b]].concat())
 }
 
-/// The component itself counts.
+/// A component with this many parts, itself included.
 fn parts(count: usize) -> Vec<u8> {
     binary::component(&section(of_component::CORE_MODULE, binary::MODULE).repeat(count - 1))
 }
@@ -34,9 +34,9 @@ fn nested(levels: usize) -> Vec<u8> {
     })
 }
 
-/// A component of as many globals.
+/// A component with this many globals.
 fn globals(count: usize) -> Vec<u8> {
-    // An i32 that cannot change and is 0.
+    // A constant i32 of 0.
     let globals = list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count));
     binary::component(&section(
         of_component::CORE_MODULE,
@@ -44,25 +44,25 @@ fn globals(count: usize) -> Vec<u8> {
     ))
 }
 
-/// A component of one passive segment of as many table elements.
+/// A component with one passive segment of this many table elements.
 fn elements(count: usize) -> Vec<u8> {
     let segment = [&[1, 0], list(count, &vec![0; count]).as_slice()].concat();
     let elements = section(of_module::ELEMENTS, &list(1, &segment));
     binary::component(&section(of_component::CORE_MODULE, &binary::module(&elements)))
 }
 
-/// A component of fifty thousand globals, in as many instances less one (the component's own count
-/// is one).
+/// A component of fifty thousand globals, in `count - 1` instances (the component's own count is
+/// one).
 fn instances(count: usize) -> Vec<u8> {
     [globals(50_000), core_instances(0, count - 1)].concat()
 }
 
-/// As many instances of a module that imports nothing.
+/// An instance section with this many instances of a module without imports.
 fn core_instances(module: u8, count: usize) -> Vec<u8> {
     section(of_component::CORE_INSTANCES, &list(count, &[0, module, 0].repeat(count)))
 }
 
-/// As many types of a module, no two of them alike.
+/// A component with this many different types in a module.
 fn types(count: usize) -> Vec<u8> {
     let distinct = (0..count).flat_map(|number| {
         let parameters: Vec<u8> =
@@ -73,9 +73,9 @@ fn types(count: usize) -> Vec<u8> {
     binary::component(&section(of_component::CORE_MODULE, &module(&types)))
 }
 
-/// A component of one type that takes so many bytes: an instance with types inside.
+/// A component with one type that takes this many bytes: an instance type with types inside.
 fn type_bytes(bytes: usize) -> Vec<u8> {
-    // Its count takes a byte, its own head one and that of its length three, and a declaration
+    // The section's count takes one byte, the type's head one, its length three, and a declaration
     // inside takes two.
     let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
     let declared = [[1, 0x7f].repeat(inside - odd), [1, 0x6b, 0x7f].repeat(odd)].concat();
@@ -86,7 +86,8 @@ fn type_bytes(bytes: usize) -> Vec<u8> {
     ))
 }
 
-/// What would cost the compiler or the parser too much is refused before it costs anything.
+/// Components that would cost the compiler or the parser too much are refused before they cost
+/// anything.
 #[test]
 fn components_that_are_too_large() {
     type Make = fn(usize) -> Vec<u8>;
@@ -134,12 +135,12 @@ fn parameters(schema: String) -> Hostile {
     Hostile { parameters: Some(schema.leak()), ..echo() }
 }
 
-/// Alternatives, this one again and again.
+/// A schema of `count` equal alternatives.
 fn any_of(count: usize, schema: &str) -> Hostile {
     parameters(format!(r#"{{"anyOf":[{}]}}"#, vec![schema; count].join(",")))
 }
 
-/// Each refers to the next, the root to the first.
+/// A schema of references: each refers to the next, the root to the first.
 fn chain(count: usize) -> Hostile {
     let links: Vec<_> =
         (1..count).map(|n| format!(r##""{n}":{{"$ref":"#/$defs/{}"}}"##, n + 1)).collect();
@@ -149,7 +150,8 @@ fn chain(count: usize) -> Hostile {
     ))
 }
 
-/// What goes to a model with every request, or is gone through at every call.
+/// Bounds on parts of definitions that go to a model with every request, or are processed at every
+/// call.
 #[test]
 fn definitions_that_are_too_large() {
     type Make = fn(usize) -> Hostile;
@@ -196,10 +198,10 @@ fn definitions_that_are_too_large() {
     let keeping = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     for (what, limit, make, is) in table {
         let within = load(&keeping, make(limit).component());
-        // What is kept of it comes back.
+        // A second load takes the kept code.
         let again = load(&keeping, make(limit).component());
         assert!(again.map_or(true, |component| component.is_cached()), "{what}");
-        // A tool that is listed twice is refused too, as what it is.
+        // A tool that is listed twice is refused as well, with its own message.
         assert!(
             within.err().is_none_or(|error| error.to_string().contains("two tools of this name")),
             "{what}"
@@ -209,7 +211,7 @@ fn definitions_that_are_too_large() {
     }
 }
 
-/// A guest that behaves, with core instances beside its own, each with these tables.
+/// A valid tool, with core instances beside its own, each with these tables.
 fn beside(instances: usize, tables: usize) -> Vec<u8> {
     instantiated(
         instances,
@@ -217,23 +219,22 @@ fn beside(instances: usize, tables: usize) -> Vec<u8> {
     )
 }
 
-/// A guest that behaves, with instances of a module of these sections beside its own.
+/// A valid tool, with instances of a module of these sections beside its own.
 fn instantiated(instances: usize, sections: &[u8]) -> Vec<u8> {
     let module = section(of_component::CORE_MODULE, &module(sections));
-    // Of the module after its own.
+    // Instances of module 1; module 0 is the guest's own.
     [echo().component(), module, core_instances(1, instances)].concat()
 }
 
-/// A guest that behaves, with as many copies beside it of a component that has four instances of
-/// this many globals.
+/// A valid tool, with `count` copies of a component that has four instances of this many globals.
 fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
     let inner = [globals(globals_of_each), core_instances(0, 4)].concat();
-    // Of the component after the one that is the guest's own interface.
+    // Instances of component 1; component 0 is the guest's own interface.
     let copies = section(of_component::INSTANCES, &list(count, &[0, 1, 0].repeat(count)));
     [echo().component(), section(of_component::COMPONENT, &inner), copies].concat()
 }
 
-/// Copies multiply: each brings the instances inside of it.
+/// Each copy of a component multiplies the instances inside of it.
 #[test]
 fn items_count_for_each_instance() {
     let globals = |count: usize| {
@@ -259,7 +260,7 @@ fn items_count_for_each_instance() {
     }
 }
 
-/// A component that makes so many instances of itself on each level, down to one that is empty.
+/// A component that makes `of_each` instances of the next one on each level, down to an empty one.
 fn multiplied(of_each: usize, levels: usize) -> Vec<u8> {
     (1..levels).fold(binary::COMPONENT.to_vec(), |inner, _| {
         let instances =
@@ -268,10 +269,11 @@ fn multiplied(of_each: usize, levels: usize) -> Vec<u8> {
     })
 }
 
-/// The same side by side: each is made of the one before it, by way of what all stand in.
+/// Like `multiplied`, side by side: each component instantiates the one before it through an alias
+/// of the enclosing component.
 fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
     let parts = (1..count).map(|index| {
-        // The component of this index, one level up.
+        // An alias of the component with this index in the enclosing component.
         let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, index - 1]));
         let instances =
             section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
@@ -282,7 +284,7 @@ fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
     binary::component(&[section(of_component::COMPONENT, binary::COMPONENT), parts, all].concat())
 }
 
-/// Seen to fail with a count that does not multiply.
+/// Fails without: multiplying the counts of nested instances.
 #[test]
 fn instances_that_multiply_are_counted() {
     const WHAT: &str = "instances of the component: ";
@@ -330,7 +332,7 @@ fn what_a_cell_has_no_room_for() {
     }
 }
 
-/// What fits the host's limits and not the caller's ends the call.
+/// A component that fits the host's limits but not the caller's ends the call.
 #[test]
 fn what_a_call_has_no_room_for() {
     for placement in PLACEMENTS {

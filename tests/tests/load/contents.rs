@@ -1,10 +1,10 @@
-//! What a component is made of is read without running it.
+//! Reads the contents of a component without running it.
 
 use toolcell::{Contents, Error};
 use toolcell_test_guests::{bytes, example};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, number, of_component, section};
 
-/// A text with its length before it.
+/// Encodes a text with its length before it.
 fn text(text: &str) -> Vec<u8> {
     [&number(text.len()), text.as_bytes()].concat()
 }
@@ -13,7 +13,7 @@ fn custom(name: &str, data: &[u8]) -> Vec<u8> {
     section(CUSTOM, &[&text(name), data].concat())
 }
 
-/// A component of one module, which has these sections.
+/// A component with one module of these sections.
 fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     let module = [MODULE, &sections.concat()].concat();
     [COMPONENT, &section(of_component::CORE_MODULE, &module)].concat()

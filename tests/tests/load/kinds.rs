@@ -1,4 +1,4 @@
-//! Components that describe no tools: their functions, or the program that they are, as tools.
+//! Components that describe no tools: their functions, or the program that they are, become tools.
 
 use std::collections::BTreeMap;
 
@@ -102,11 +102,11 @@ fn the_export_of_a_runtime_is_no_tool() {
         let component = functions(wit, module).expect("it loads");
         component.definitions().map(|tool| tool.name.clone()).collect::<Vec<_>>()
     };
-    // As componentize-py leaves it in what it makes.
+    // componentize-py leaves this interface in its components.
     let wit = "package a:b; world plain { export exports: interface { init: func(); } export f: func(); }";
     let module = r#"(func (export "exports#init")) (func (export "f"))"#;
     assert_eq!(names(wit, module), ["f"]);
-    // Interfaces of an author, which have another function or a package.
+    // Interfaces of an author, with another function or in a package, are tools.
     let wit =
         "package a:b; world plain { export exports: interface { init: func(); more: func(); } }";
     let module = r#"(func (export "exports#init")) (func (export "exports#more"))"#;
@@ -175,8 +175,8 @@ fn functions_that_cannot_be_tools_are_named() {
     let stream =
         "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
     let take = r#"(func (export "a:b/i@0.1.0#f") (param i32))"#;
-    // A function that is `async` is lifted like an ordinary one, with a callback, or with a stack
-    // of its own.
+    // An `async` function is lifted like an ordinary one, with a callback, or with a stack of its
+    // own.
     let asynchronous =
         "package a:b@0.1.0; interface i { f: async func(a: u32); } world plain { export i; }";
     let callback = r#"(func (export "[async-lift]a:b/i@0.1.0#f") (param i32) (result i32) (i32.const 0))
@@ -198,7 +198,7 @@ fn functions_that_cannot_be_tools_are_named() {
     ] {
         assert_refused(functions(wit, module), is, needle);
     }
-    // Types of which each names the one before twice.
+    // Each type names the type before it twice.
     let mut types = "type t0 = u32;".to_owned();
     for level in 0..12 {
         types += &format!(
@@ -236,7 +236,7 @@ fn a_program_is_a_tool() {
         let completion = call(&module, "tool", &arguments.to_string(), limits);
         assert_eq!(value(&completion.result), expected, "{arguments}");
     }
-    // Of a status WASI 0.2 tells only whether it is 0.
+    // Of a status, WASI 0.2 only passes on if it is 0.
     let failed = call(&module, "tool", r#"{"args": ["fail"]}"#, limits).result;
     let data = json!({ "status": 1, "stdout": "partly\n", "stderr": "it went wrong" });
     let expected = HandlerError::new("it went wrong (exit status 1)").with_data(data);
@@ -419,7 +419,7 @@ fn an_import_of_plain_functions_is_denied_at_its_use() {
         (data (i32.const 8) "k")"#,
     );
     let component = component.expect("it loads");
-    // A result that is an error, and the first case of the variant.
+    // The results: an error, whose variant is the first case.
     for (tool, expected) in [("idle", 7), ("fault", 10)] {
         assert_eq!(
             value(&call(&component, tool, "{}", Limits::default()).result),
@@ -429,7 +429,8 @@ fn an_import_of_plain_functions_is_denied_at_its_use() {
     }
 }
 
-/// A module that is broken, or that wants more than WASI, is refused, whatever its metadata says.
+/// A broken module, or one that imports more than WASI, is refused, also if its metadata says
+/// otherwise.
 #[test]
 fn modules_that_cannot_be_adapted_are_refused() {
     let module = command_module();
@@ -471,7 +472,7 @@ fn modules_that_cannot_be_adapted_are_refused() {
             needle,
         );
     }
-    // A custom section that an encoder would read: `component-type`, and nothing of use in it.
+    // A custom section that an encoder would read, `component-type`, with unusable content.
     let name = b"component-type:x";
     let custom = [&[0, name.len() as u8 + 4, name.len() as u8][..], name, &[1, 2, 3]].concat();
     let component =

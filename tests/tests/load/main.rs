@@ -1,5 +1,5 @@
-//! Bad input at load: whatever bytes a stranger hands over, they end as a component that works or
-//! as a typed error with a hint. And the cache: it saves time, and never changes what is loaded.
+//! Bad input at load: any bytes load as a working component, or fail with a typed error with a
+//! hint. Also the cache, which saves time and never changes what is loaded.
 
 mod bounds;
 mod contents;
@@ -72,7 +72,8 @@ fn what_is_not_a_component_is_refused() {
     }
 }
 
-/// A download that broke off. Only without its trailing custom sections a component is whole still.
+/// Truncates a component, as a broken download does. It stays valid only if custom sections at its
+/// end are cut off.
 #[test]
 fn every_truncation_is_refused() {
     let whole = echo().component();
@@ -92,8 +93,8 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Bytes changed at random: each load ends, each call of what does load ends, and the engine goes
-/// on.
+/// Bytes are changed at random: each load ends, each call of a component that loads ends, and the
+/// engine goes on.
 #[test]
 fn mutated_components_do_no_harm() {
     let whole = echo().component();
@@ -178,7 +179,7 @@ fn a_keyword_that_cannot_be_used_is_not_enforced() {
 fn imports_that_no_cell_has_are_refused_by_name() {
     let name = "wasi:blobstore/container@0.2.0";
     let bytes = toolcell_test_guests::importing(name);
-    // No engine is at hand here: nothing can be compiled.
+    // This needs no engine: nothing is compiled.
     let examination = Examination::of(&bytes).expect("a component");
     assert!(examination.has_tools && examination.digest.starts_with("sha256:"));
     assert_eq!(examination.size, bytes.len() as u64);
@@ -235,7 +236,7 @@ fn what_is_bigger_than_a_slot_works_on_demand() {
     assert_eq!(load_ending(&loaded), "handler_raised/limit_at_start");
 }
 
-/// A directory of artifacts that goes away with the test.
+/// A directory of artifacts that is removed with the test.
 struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -251,7 +252,7 @@ impl Scratch {
         Engine::builder().cells(4).cache(self.path())
     }
 
-    /// A new engine, as after a restart, that does nothing in the background.
+    /// Returns a new engine, as after a restart, that does nothing in the background.
     fn engine(&self) -> Engine {
         self.builder().optimise(Optimise::First).build().expect("an engine")
     }
@@ -282,8 +283,8 @@ fn the_second_load_comes_from_the_cache() {
     assert_eq!(one.result, two.result);
 }
 
-/// A guest that gives its tool another name each time it is asked keeps the first one: it is not
-/// asked again.
+/// A guest that gives its tool another name at each `describe` keeps the first one: the host does
+/// not call `describe` again.
 #[test]
 fn a_component_is_asked_for_its_tools_once() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
@@ -335,7 +336,7 @@ fn a_tampered_cache_is_compiled_again() {
     }
 }
 
-/// An artifact is good with the key it was made with, and with no other.
+/// An artifact is valid only with the key that it was made with.
 #[test]
 fn a_changed_key_makes_every_artifact_worthless() {
     let scratch = Scratch::new();
@@ -348,7 +349,7 @@ fn a_changed_key_makes_every_artifact_worthless() {
     assert!(load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
 }
 
-/// Two processes, as far as the directory can tell, and loads at the same time.
+/// Two engines use one directory, as two processes would, with loads at the same time.
 #[test]
 fn engines_share_a_directory() {
     let scratch = Scratch::new();
@@ -379,8 +380,8 @@ fn a_cache_that_cannot_be_used() {
     }
 }
 
-/// Proposals that are off: each is named. So none of their traps is reached, and no call ends with
-/// `other_trap`, which stands for those.
+/// The error names each proposal that is off. Since none of these components runs, no call ends
+/// with `other_trap`, which stands for the traps of such proposals.
 #[test]
 fn proposals_that_are_off_are_refused() {
     let named = |names: &str| {
@@ -433,7 +434,7 @@ fn proposals_that_are_off_are_refused() {
     // results.
     let starts = [echo().component(), section(of_component::START, &[0, 0, 0])].concat();
     assert_refused(load(&ENGINE, starts), Error::is_component, "value");
-    // What no proposal would make valid is malformed.
+    // Bytes that no proposal would make valid are malformed.
     let broken = [echo().component(), section(of_component::CANON, &list(1, &[0x7f]))].concat();
     assert_refused(load(&ENGINE, broken), Error::is_component, "malformed");
 }

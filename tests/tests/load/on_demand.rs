@@ -12,14 +12,15 @@ use toolcell_tests::{call, ending, load, wait_here};
 
 use crate::Scratch;
 
-/// A component that is read from a file, and how often it was read again.
+/// A component that is read from a file, and the number of times that it was read again.
 struct Filed {
     file: std::path::PathBuf,
     reads: Arc<AtomicUsize>,
     component: Component,
 }
 
-/// A component whose tool has no time limit of its own: a call that compiles first may take long.
+/// A component whose tool has no time limit of its own, because a call that compiles first may take
+/// long.
 fn patient(description: &'static str) -> Vec<u8> {
     let mut hostile = Hostile::answering(Answer::Echo);
     hostile.description = description;
@@ -43,12 +44,12 @@ impl Filed {
         Self { file, reads, component: wait_here(loaded).expect("it loads") }
     }
 
-    /// How a call of its only tool ends.
+    /// Returns the ending of a call of its only tool.
     fn ending(&self) -> String {
         let tool = self.component.tools()[0].definition().name.clone();
         let arguments =
             if tool == "calculator" { r#"{"expression": "6 * 7"}"# } else { r#"{"name": "Ada"}"# };
-        // A call that compiles first waits for that, which takes long on a busy machine.
+        // A call that compiles first takes long on a busy machine.
         let limits = Limits::default().with_timeout(Duration::from_secs(300));
         ending(&call(&self.component, &tool, arguments, limits).result)
     }
@@ -103,7 +104,7 @@ fn code_over_the_budget_is_released_and_linked_again() {
     assert_eq!((one.reads(), other.reads()), (0, 0));
 }
 
-/// The cache may be emptied at any time. Only the bytes that were loaded count.
+/// The cache may be emptied at any time; then only the bytes that were loaded are accepted.
 #[test]
 fn code_that_is_no_longer_in_the_cache_is_compiled_again_from_the_same_bytes() {
     let scratch = Scratch::new();

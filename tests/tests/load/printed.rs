@@ -1,4 +1,4 @@
-//! Output of a program that is no text, and output until it was ended.
+//! Output of a program that is not UTF-8, and output of a program that is ended.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn output_that_is_no_text_is_kept() {
     assert_eq!((&**mime_type, &**data), ("image/png", &b"ok\xff"[..]));
 }
 
-/// Of a trap, a deadline that passes while the program runs, and fuel.
+/// The program ends by a trap, at a deadline that passes while it runs, or without fuel.
 #[test]
 fn a_program_that_is_ended_keeps_what_it_printed() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");

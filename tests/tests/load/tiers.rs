@@ -1,5 +1,5 @@
-//! Quick code first, optimised code when it is there: with a shell in the compiler's place, which
-//! hands out what the real one made and does so when it is told.
+//! Quick code comes first, optimised code later. A shell script stands in for the compiler: it
+//! returns what the real one made, at the moment that a test chooses.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,8 +12,8 @@ use toolcell_tests::{call, load, load_ending, wait};
 
 use crate::{Scratch, answers, echo};
 
-/// A directory with what the compiler makes of a guest, the words of a worker, and what it was told
-/// to do.
+/// A directory with the compiler's output for a guest in both tiers, and a record of the workers'
+/// orders.
 pub(crate) struct Workshop {
     pub(crate) guest: Vec<u8>,
     scratch: Scratch,
@@ -44,7 +44,7 @@ impl Workshop {
         self.file(name)
     }
 
-    /// An engine whose worker hands out quick code, and optimised code after this script.
+    /// Returns an engine whose worker returns quick code, and optimised code after this script.
     pub(crate) fn builder(&self, optimised: &str) -> EngineBuilder {
         self.limited(optimised, 60)
     }
@@ -67,7 +67,7 @@ impl Workshop {
         (engine, component)
     }
 
-    /// What the workers were told, in order.
+    /// Returns the orders that the workers got, in order.
     pub(crate) fn orders(&self) -> Vec<String> {
         let orders = fs::read_to_string(self.file("orders")).unwrap_or_default();
         orders.lines().map(str::to_owned).collect()
@@ -107,8 +107,8 @@ fn it_answers_before_it_is_optimised() {
     drop(engine);
 }
 
-/// Where a process ended before its optimiser did, the next one begins with the quick code and
-/// tries again.
+/// If a process ends before its optimiser does, the next one begins with the quick code and tries
+/// again.
 #[test]
 fn the_next_process_optimises_what_this_one_did_not() {
     let shop = Workshop::new(echo().component());
@@ -124,7 +124,7 @@ fn the_next_process_optimises_what_this_one_did_not() {
     assert_eq!(shop.orders(), ["quick", "optimised", "optimised", "optimised"]);
 }
 
-/// With as little time as before there is no other end to it.
+/// With no more time than before, another attempt would only fail again.
 #[test]
 fn what_cannot_be_optimised_is_tried_once() {
     for script in ["kill -XCPU $$", "exit 3", "exit 101"] {
@@ -150,7 +150,7 @@ fn what_cannot_be_optimised_is_tried_once() {
     }
 }
 
-/// Also where there is no cache to remember it.
+/// Holds without a cache that records the failure.
 #[test]
 fn an_engine_without_a_cache_tries_once_too() {
     let shop = Workshop::new(echo().component());
@@ -168,7 +168,7 @@ fn an_engine_without_a_cache_tries_once_too() {
     assert_eq!(shop.orders(), ["quick/60", "optimised/120", "quick/60"]);
 }
 
-/// A component that was dropped is not optimised: its compiler is ended in the middle.
+/// The optimiser of a dropped component is killed in the middle.
 #[test]
 fn a_dropped_component_ends_its_optimiser() {
     let shop = Workshop::new(echo().component());
@@ -179,13 +179,13 @@ fn a_dropped_component_ends_its_optimiser() {
     let mut begun = [0; 6];
     pipe.read_exact(&mut begun).expect("it has begun");
     drop(component);
-    // Ends when the last process that holds the pipe has.
+    // Ends when the last process that holds the pipe has ended.
     assert_eq!(pipe.read_to_end(&mut Vec::new()).expect("the end"), 0);
     let (_, next) = shop.load(shop.builder(":"));
     assert_eq!((next.is_cached(), last(&next)), (true, Code::Optimised));
 }
 
-/// Its place in the cache is taken by what is no file.
+/// A directory is in the place of the optimised code in the cache.
 #[test]
 fn quick_code_stays_where_optimised_code_cannot_be_kept() {
     let shop = Workshop::new(echo().component());
@@ -215,7 +215,7 @@ fn it_is_optimised_when_the_builder_says() {
     assert!(answers(&never) && answers(&first));
 }
 
-/// Both ways, and with the compiler in this process.
+/// Runs in both tiers, with the compiler in this process.
 #[test]
 fn both_tiers_answer_alike_on_the_same_fuel() {
     let engines = [Optimise::Never, Optimise::First]
@@ -251,7 +251,7 @@ fn both_tiers_answer_alike_on_the_same_fuel() {
     }
 }
 
-/// It is asked for its tools when it is first compiled, and never again.
+/// `describe` is called when the component is first compiled, and never again.
 #[test]
 fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
@@ -270,7 +270,7 @@ fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
     }
 }
 
-/// Each tier's entry is checked like the other, and neither passes for the other.
+/// The entries of both tiers are checked, and neither is accepted for the other.
 #[test]
 fn a_tampered_tier_is_compiled_again() {
     let guest = echo().component();
@@ -305,7 +305,7 @@ fn move_to(from: &Path, to: &Path) {
     fs::rename(from, to).expect("renamed");
 }
 
-/// Loads of the same bytes at once, by one engine.
+/// One engine loads the same bytes several times at once.
 #[test]
 fn equal_loads_at_once_compile_once() {
     let shop = Workshop::new(echo().component());
@@ -318,7 +318,7 @@ fn equal_loads_at_once_compile_once() {
     assert_eq!(shop.orders(), ["quick"]);
 }
 
-/// What stalls an optimiser for minutes does not keep a tool from answering.
+/// Code that stalls an optimiser for minutes does not keep a tool from answering.
 #[test]
 fn a_component_made_to_stall_the_optimiser_answers() {
     let engine = Engine::builder().cells(4).optimise(Optimise::Never).build().expect("an engine");

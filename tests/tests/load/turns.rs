@@ -1,4 +1,5 @@
-//! What tenants have compiled: so many components a minute, and no other tenant has fewer for it.
+//! Tests the compile quota: each tenant may compile N times a minute, without effect on other
+//! tenants.
 
 use std::future::poll_fn;
 use std::sync::{Arc, mpsc};
@@ -16,7 +17,7 @@ use toolcell_tests::{load, wait, wait_here};
 use crate::tiers::Workshop;
 use crate::{Scratch, answers, echo};
 
-/// Uploads that are refused: each of them costs the host a look at its bytes.
+/// Uploads that are refused: for each, the host reads the bytes.
 const FLOOD: usize = 1000;
 
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
@@ -26,7 +27,7 @@ fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, 
     })
 }
 
-/// One that gives each tenant one compilation of each minute by this clock.
+/// Returns an engine that gives each tenant one compilation a minute by this clock.
 fn engine(builder: EngineBuilder, clock: &ManualClock) -> Engine {
     let builder = builder
         .optimise(Optimise::Never)
@@ -35,7 +36,7 @@ fn engine(builder: EngineBuilder, clock: &ManualClock) -> Engine {
     builder.build().expect("an engine")
 }
 
-/// The same tool in other bytes: a section that says nothing.
+/// One tool in different bytes: with a custom section that has no effect.
 fn version(number: usize) -> Vec<u8> {
     let text = [&[1, b'n'], number.to_string().as_bytes()].concat();
     [echo().component(), section(CUSTOM, &text)].concat()
@@ -53,7 +54,7 @@ fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
             "{refused:?}"
         );
     }
-    // What is kept costs nothing, whichever tenant compiled it.
+    // Kept code costs nothing, no matter which tenant compiled it.
     for tenant in ["a", "b"] {
         let kept = load_for(&engine, tenant, version(0)).expect("it is kept");
         assert!(kept.is_cached() && answers(&kept), "{tenant}");
@@ -66,7 +67,7 @@ fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
     assert!(!load_for(&engine, "a", version(1)).expect("the first of the next minute").is_cached());
 }
 
-/// Four tenants with one compilation each want the same at once: one of them has spent it.
+/// Four tenants with one compilation each load the same at once: it counts for one of them.
 #[test]
 fn equal_loads_at_once_count_once() {
     let shop = Workshop::new(echo().component());
@@ -87,7 +88,7 @@ fn equal_loads_at_once_count_once() {
     assert_eq!(refused.count(), 1);
 }
 
-/// Loads of one tenant at once are served one after the other, and each of them is.
+/// Concurrent loads of one tenant run one after the other, and all succeed.
 #[test]
 fn a_tenants_loads_at_once_are_all_served() {
     let scratch = Scratch::new();
@@ -102,9 +103,9 @@ fn a_tenants_loads_at_once_are_all_served() {
     });
 }
 
-/// The host's only cell is busy for as long as a component may be asked for its tools. What was
-/// compiled is kept for the next time, and where it cannot be the tenant has not had it. Seen to
-/// fail with either thrown away.
+/// The host's only cell is busy for the whole time that `describe` may wait. The compiled code is
+/// kept for the next time; if it cannot be kept, the tenant's quota is not charged. Fails without:
+/// either of these.
 #[test]
 fn who_finds_no_cell_at_load_loses_nothing() {
     let scratch = Scratch::new();

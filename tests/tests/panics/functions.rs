@@ -1,4 +1,4 @@
-//! Every function that a tool can call.
+//! Panics in every function that a tool can call.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,8 +14,8 @@ use toolcell_tests::PLACEMENTS;
 use crate::watch::{self, Moment, When};
 use crate::{Host, Visitor, alone};
 
-/// Packages with what stands behind them: the crate whose WIT the host is built from, and where in
-/// it.
+/// For each linked crate: its name, its folder of WIT that the host is built from, and the packages
+/// in it.
 const LINKED: [(&str, &str, &[&str]); 3] = [
     (
         "wasmtime-wasi",
@@ -26,7 +26,7 @@ const LINKED: [(&str, &str, &[&str]); 3] = [
     ("toolcell", "../../wit", &["toolcell:tool"]),
 ];
 
-/// Functions that no tool can call, by what they begin with, and why.
+/// Functions that no tool can call, by the beginnings of their names, and the reasons.
 const OUT_OF_REACH: [(&str, &str, &str); 5] = [
     ("run", "", "is for a component to export"),
     ("incoming-handler", "", "is for a component to export"),
@@ -38,7 +38,7 @@ const OUT_OF_REACH: [(&str, &str, &str); 5] = [
 /// Functions that do not return.
 const DOORS: [&str; 2] = ["exit", "exit-with-code"];
 
-/// The folder of a package that this test was built from.
+/// Returns the folder of a package that this test was built from.
 fn folder(metadata: &Value, name: &str) -> PathBuf {
     let packages = metadata["packages"].as_array().expect("packages");
     let package = packages
@@ -49,8 +49,8 @@ fn folder(metadata: &Value, name: &str) -> PathBuf {
     Path::new(manifest).parent().expect("a folder").to_owned()
 }
 
-/// The packages that this test was built from, as cargo tells them. Only those of this platform: a
-/// registry that was empty before the build has no others.
+/// Returns cargo's metadata on the packages that this test was built from, for this platform only:
+/// a registry that was empty before the build has no others.
 fn metadata() -> Value {
     let cargo = || Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let version = cargo().arg("-vV").output().expect("cargo runs").stdout;
@@ -66,7 +66,8 @@ fn metadata() -> Value {
     serde_json::from_slice(&asked.stdout).expect("JSON")
 }
 
-/// The functions that are linked and in reach, by the WIT that they are generated from.
+/// Returns the functions that are linked and that a tool can call, from the WIT that they are
+/// generated from.
 fn in_reach() -> BTreeSet<Function> {
     let metadata = metadata();
     let linked = LINKED
@@ -78,7 +79,7 @@ fn in_reach() -> BTreeSet<Function> {
     linked.filter(is_in_reach).collect()
 }
 
-/// The one name that there is.
+/// A resolver that knows one name.
 struct Known;
 
 impl Resolver for Known {
@@ -128,7 +129,7 @@ fn a_panic_in_any_function_ends_its_call_alone() {
     }
 }
 
-/// How a visit ends with a panic at this moment, and how the next one does.
+/// Makes a visit that panics at this moment, and another one. Returns the endings of both.
 fn at(visitor: &Visitor, moment: &Moment) -> (String, String) {
     let ((_, function), _) = moment;
     let door = DOORS.into_iter().find(|door| door == function);

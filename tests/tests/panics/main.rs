@@ -1,6 +1,6 @@
-//! The host panics: in every function that a tool can call, in every part that an embedder brings.
-//! The call has its typed end, nothing else has noticed, and who makes it happen again and again is
-//! not run any more.
+//! The host panics: in every function that a tool can call, and in every part that an embedder
+//! provides. The call has its typed ending, other calls are not affected, and a component that
+//! causes panics again and again is not run any more.
 
 mod functions;
 mod parts;
@@ -25,12 +25,12 @@ use toolcell::{
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait};
 
-/// What every panic here says.
+/// The message of every intended panic.
 const ON_PURPOSE: &str = "as told";
-/// The server's name.
+/// The server's host name.
 const HOST: &str = "visited.example";
 
-/// One test at a time: which function panics is one word for the whole process.
+/// Lets one test run at a time, because the function that panics is chosen for the whole process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
@@ -49,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers every request.
+/// Starts a server that answers every request.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
     let address = listener.local_addr().expect("its address");
@@ -61,7 +61,7 @@ fn server() -> SocketAddr {
     address
 }
 
-/// A request ends with its head, or with the one body that a visitor sends.
+/// Answers a request, which ends with its head or with the only body that a visitor sends.
 fn answer(mut stream: TcpStream) {
     let (mut request, mut piece) = (Vec::new(), [0; 4096]);
     let is_whole = |request: &[u8]| {
@@ -77,8 +77,8 @@ fn answer(mut stream: TcpStream) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nwelcome");
 }
 
-/// The host that is visited. Of everything it has little: what one call did not give back, the next
-/// one would miss.
+/// The host that the tool calls, with small pools: a resource that one call does not give back is
+/// missing in the next.
 struct Host {
     engine: Engine,
     url: String,
@@ -120,7 +120,7 @@ impl Host {
     }
 }
 
-/// A tool of a component, called by name like any other.
+/// A tool of a component, called by name through a runner.
 struct Guest {
     runner: Runner,
     name: String,
@@ -141,7 +141,7 @@ impl Guest {
         Self { runner: Runner::new(registry).with_executor(executor), name, events }
     }
 
-    /// How a call ends.
+    /// Makes a call, and returns its ending.
     fn call(&self, arguments: &str) -> String {
         lock(&self.events).clear();
         let (runner, call) =
@@ -150,7 +150,7 @@ impl Guest {
         ending(&self.result())
     }
 
-    /// How the calls have ended that were made last.
+    /// Returns the results of the calls that were made last.
     fn results(&self) -> Vec<CallResult> {
         let ends = |event: &Event| {
             if let Event::Completed { result, .. } = event { Some(result.clone()) } else { None }
@@ -167,7 +167,7 @@ impl Guest {
     }
 }
 
-/// The visitor at a host.
+/// The tool `visit` at a host.
 struct Visitor {
     guest: Guest,
     url: String,
@@ -178,12 +178,12 @@ impl Visitor {
         Self { guest: Guest::of(&host.load("visitor")), url: host.url.clone() }
     }
 
-    /// How a visit ends that touches everything but the doors.
+    /// Returns the ending of a visit that calls every function but those that do not return.
     fn stays(&self) -> String {
         self.guest.call(&json!({"url": self.url}).to_string())
     }
 
-    /// The same for so many at once.
+    /// Returns the endings of this many concurrent visits.
     fn stays_at_once(&self, calls: usize) -> Vec<String> {
         let (runner, arguments) = (self.guest.runner.clone(), json!({"url": self.url}).to_string());
         lock(&self.guest.events).clear();
@@ -195,7 +195,7 @@ impl Visitor {
         self.guest.results().iter().map(ending).collect()
     }
 
-    /// How one ends that leaves by a door.
+    /// Returns the ending of a visit that calls this function, which does not return.
     fn leaves_by(&self, door: &str) -> String {
         self.guest.call(&json!({"url": self.url, "door": door}).to_string())
     }

@@ -1,4 +1,4 @@
-//! Every part that an embedder brings, and that a call runs.
+//! Panics in every part that an embedder provides and a call runs.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,11 +15,11 @@ use toolcell_tests::PLACEMENTS;
 
 use crate::{Host, ON_PURPOSE, Visitor, alone, lock};
 
-/// What an embedder implements, each by its name.
+/// The functions that an embedder implements, by name.
 pub(crate) const PARTS: [&str; 8] =
     ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
 
-/// Parts that panic when they are told to, as often as they are told.
+/// Parts that panic in a chosen function, a chosen number of times.
 #[derive(Clone)]
 pub(crate) struct Parts {
     told: Arc<Mutex<Option<(&'static str, u32)>>>,
@@ -161,7 +161,7 @@ fn a_panic_in_an_embedders_part_ends_its_call_alone() {
     }
 }
 
-/// What was wrong is for the log of the host: a tool could have chosen the words.
+/// The panic's message is for the host's log, because a tool could have chosen it.
 #[test]
 fn a_panics_words_are_not_told() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! The end of a component's calls.
+//! Tests the quarantine of components.
 
 use std::num::NonZero;
 
@@ -38,7 +38,7 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
                 component.is_quarantined() && visitor.guest.tells_of_it(),
                 "{placement:?}, {round}"
             );
-            // Before there is a cell, which would ask for the secret first.
+            // It is refused before it has a cell, which would ask for the secret first.
             assert_eq!(
                 panics(),
                 ("refusal/quarantined".to_owned(), false),
@@ -56,7 +56,7 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
     }
 }
 
-/// Those that wait for a cell when it is too much have none either.
+/// Calls that wait for a cell when the quarantine begins are refused as well.
 #[test]
 fn who_waits_is_refused_too() {
     const CALLS: usize = 12;
@@ -72,8 +72,8 @@ fn who_waits_is_refused_too() {
     );
 }
 
-/// A stranger's own mistakes, and panics of a handler that is the embedder's, put no component
-/// there.
+/// Failures of the guest itself, and panics of an embedder's handler, do not count for the
+/// quarantine.
 #[test]
 fn no_trap_counts() {
     let _alone = alone();
@@ -101,7 +101,8 @@ fn no_trap_counts() {
 }
 
 impl Guest {
-    /// Whether observers of the last call heard that it is not run any more.
+    /// Returns true if observers of the last call got the message that the component is not run any
+    /// more.
     fn tells_of_it(&self) -> bool {
         let is_it = |event: &Event| {
             let Event::Log { source: LogSource::Host, level: LogLevel::Error, message, .. } = event

@@ -1,7 +1,7 @@
-//! Sees every function of the host as it is called and as it returns, and panics in the one that it
-//! was told.
+//! Observes the call and the return of every host function, and panics in a chosen one.
 //!
-//! By the trace that the engine's bindings and our own write: no function knows of it.
+//! It reads the traces that the bindings of the engine and of the library write, so the functions
+//! need no code for it.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write as _};
@@ -18,11 +18,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::{ON_PURPOSE, lock};
 
-/// Whose trace it is.
+/// The targets of the traces.
 const TRACED: [&str; 4] =
     ["wasmtime_wasi", "wasmtime_wasi_io", "wasmtime_wasi_http", "toolcell::engine::cell"];
 
-/// A function, and when.
+/// A function, and a moment of its call.
 pub(crate) type Moment = (Function, When);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ struct Watch {
 
 static WATCH: Mutex<Watch> = Mutex::new(Watch { told: None, seen: BTreeSet::new() });
 
-/// From now on everything is seen.
+/// Begins to record; later calls have no effect.
 pub(crate) fn begin() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
@@ -49,24 +49,24 @@ pub(crate) fn begin() {
     lock(&WATCH).seen.clear();
 }
 
-/// What was seen since then.
+/// Returns the moments that were recorded.
 pub(crate) fn seen() -> BTreeSet<Moment> {
     lock(&WATCH).seen.clone()
 }
 
-/// Has the next such moment be a panic.
+/// Makes the next moment like this one panic.
 pub(crate) fn panic_at(moment: &Moment) {
     lock(&WATCH).told = Some(moment.clone());
 }
 
-/// Whether it has come.
+/// Returns true if the chosen moment has come.
 pub(crate) fn has_panicked() -> bool {
     lock(&WATCH).told.is_none()
 }
 
 struct Watcher;
 
-/// What a span or an event says.
+/// The fields of a span or an event.
 #[derive(Default, Clone)]
 struct Words {
     module: String,
@@ -107,7 +107,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Watcher {
             "return" => When::Returns,
             _ => return,
         };
-        // Our own functions name themselves; the engine's stand in a span that does.
+        // The library's events have the function's name; those of the engine are in a span that has
+        // it.
         let around =
             context.event_span(event).and_then(|span| span.extensions().get::<Words>().cloned());
         let Words { module, function, .. } =

@@ -18,8 +18,7 @@ use toolcell_tests::wait_here;
 
 use crate::{example, form, named};
 
-/// A registry whose tools answer by what the call asks of them, and the number of handlers that
-/// ran.
+/// Returns a registry whose tools answer as the call says, and the number of handlers that ran.
 fn registry() -> anyhow::Result<(Registry, Arc<AtomicUsize>)> {
     let ran = Arc::new(AtomicUsize::new(0));
     let (counts, blocks) = (Arc::clone(&ran), Arc::clone(&ran));
@@ -55,7 +54,7 @@ fn echo(id: &str) -> ToolCall {
     ToolCall::new(id, "echo", r#"{"x": 1}"#)
 }
 
-/// A runner that leaves questions as the tool asked them.
+/// Returns a runner that does not seal questions.
 fn unsealed(registry: Registry) -> Runner {
     Runner::new(registry).with_executor(Executor::new().without_sealer())
 }
@@ -316,7 +315,7 @@ fn a_reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An encoder that has no text for numbers.
+/// An encoder that fails for numbers.
 struct Wordy;
 
 impl Encoder for Wordy {

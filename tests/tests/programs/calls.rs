@@ -1,5 +1,5 @@
-//! One call of one handler: what it answers comes back unchanged, and what it could not answer is
-//! told apart from that.
+//! One call of one handler: its answer comes back unchanged, and differs from every failure to
+//! answer.
 
 use std::future::pending;
 use std::panic::panic_any;
@@ -32,7 +32,7 @@ fn reason(completion: &Completion) -> Option<Reason> {
 
 #[test]
 fn what_a_handler_answers_comes_back_unchanged() -> anyhow::Result<()> {
-    // The last looks like an error of the executor, and stays the handler's own.
+    // The last one looks like an error of the executor, and stays the handler's own.
     let forged = json!({"tool_error": {"reason": "timeout"}});
     let answers = [
         Outcome::ok(json!({"city": "Oslo"})),
@@ -76,7 +76,7 @@ fn a_handler_takes_arguments_or_arguments_and_context() -> anyhow::Result<()> {
                     told(&invocation, three(&arguments))
                 },
             )?,
-            // What the caller did not give stays absent.
+            // Values that the caller did not give stay absent.
             json!(["hello Ada", "session", null]),
         ),
     ];
@@ -91,7 +91,8 @@ fn a_handler_takes_arguments_or_arguments_and_context() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `?` in a handler: an error that prints, or the handler's own with all that it says.
+/// `?` in a handler returns any error that implements `Display`, or a `HandlerError` with all its
+/// fields.
 #[test]
 fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
     let full = || HandlerError::new("the store is full").with_data(json!({"free": 0}));
@@ -194,7 +195,7 @@ fn a_call_that_is_dropped_ends_as_an_exit() -> anyhow::Result<()> {
     wait_here(async {
         let call =
             executor.call(&tool, ToolCall::new("call-1", "waits", "{}"), CallOptions::default());
-        // Polled once, and gone.
+        // Polled once, then dropped.
         tokio::select! { biased; _ = call => unreachable!("it waits for ever"), () = async {} => {} }
     });
     let ends = ends.lock().map(|ends| ends.clone()).unwrap_or_default();
@@ -220,7 +221,7 @@ fn time_is_the_executors_to_keep() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The executor is given the tool and looks no name up: the call's own name does not count.
+/// The executor gets the tool itself and does not look up the name in the call.
 #[test]
 fn the_tool_that_is_given_is_the_one_that_is_called() -> anyhow::Result<()> {
     let tool = answering(Outcome::ok(json!(1)))?;
@@ -232,8 +233,8 @@ fn the_tool_that_is_given_is_the_one_that_is_called() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The component asks, and its cell is gone. The call and the question's state wait as text, and
-/// come back with the answer.
+/// The component asks a question, and its cell is gone. The call and the question's state are kept
+/// as text, and come back with the answer.
 #[test]
 fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
     let tool = example("desk", "book_table")?;
@@ -255,7 +256,7 @@ fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A provider's arguments are text or an object; both stay as they were written.
+/// A provider sends arguments as text or as an object; both stay as they were written.
 #[test]
 fn a_call_is_read_from_its_json() -> anyhow::Result<()> {
     let (object, twice) = (r#"{"a": 1.50, "b": [2]}"#, r#"{"a": 1, "a": 2}"#);

@@ -1,5 +1,5 @@
-//! The tools of a front end that speaks AG-UI: its events in and out, its checks, its time and its
-//! statistics.
+//! The tools of a front end that speaks AG-UI: its events in and out, its checks, its deadlines and
+//! its statistics.
 
 use std::future::pending;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use toolcell_tests::wait_here;
 
 use crate::{example, form, named};
 
-/// A weather service as the front end knows it, and how often it was asked.
+/// A weather service of the front end, which counts its requests.
 #[derive(Default)]
 struct Service {
     asked: AtomicU32,
@@ -59,7 +59,7 @@ fn weather(service: &Arc<Service>) -> anyhow::Result<Tool> {
     }))
 }
 
-/// Reads a file of the device, and blocks meanwhile.
+/// Returns a tool that reads a file of the device, and blocks meanwhile.
 fn reader(root: PathBuf) -> anyhow::Result<Tool> {
     let definition = Definition::new("read_file", "Reads a file.")?;
     Ok(Tool::native_blocking(definition, move |arguments: Value| {
@@ -225,7 +225,7 @@ fn a_tool_ends_at_its_own_time_and_gives_back_what_it_held() -> anyhow::Result<(
             let ended = held.lock().map(|held| held.recv().is_err());
             json!(ended.is_ok())
         })?,
-        // Without a time of its own it has the run's.
+        // Without a time of its own, a call has that of the run.
         Tool::native(named("forever"), async |_: Value| pending::<Value>().await)?,
     ];
     let registry = Registry::new();

@@ -1,4 +1,4 @@
-//! Functions that a model may call, each made of its name, schema, handler and checks, in a
+//! Functions that a model may call, each built from its name, schema, handler and checks, in a
 //! conversation with a role.
 
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn a_function_without_parameters_takes_any_object() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A string is the text itself; everything else is JSON.
+/// A string is its own text; every other value becomes JSON.
 #[test]
 fn every_value_has_one_text() -> anyhow::Result<()> {
     let tool = Tool::native(named("says"), async |arguments: Value| arguments["value"].clone())?;
@@ -201,8 +201,8 @@ fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One round with a model: it calls three functions at once, one of them wrongly, and reads three
-/// results.
+/// One round with a model: it calls three functions at once, one of them with an error, and reads
+/// three results.
 #[test]
 fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
     let registry = Registry::new();
@@ -232,7 +232,7 @@ fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A failure of the handler reads the same in its view and in the messages of a run.
+/// A failure of the handler has the same text in its view and in the messages of a run.
 #[test]
 fn a_failure_has_one_text() -> anyhow::Result<()> {
     let tool = Tool::native(named("fails"), async |_: Value| Outcome::error("no stock"))?;

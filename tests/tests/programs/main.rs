@@ -13,18 +13,18 @@ use serde_json::Value;
 use toolcell::{Definition, Error, Placement, Tool};
 use toolcell_tests::{engine, load};
 
-/// A tool of an example component.
+/// Loads a tool of an example component.
 fn example(component: &str, tool: &str) -> Result<Tool, Error> {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     Ok(load(&engine, toolcell_test_guests::bytes(component))?.tool(tool)?.clone())
 }
 
-/// A definition with a name alone.
+/// Returns a definition that has only a name.
 fn named(name: &str) -> Definition {
     Definition::new(name, "").expect("a tool's name")
 }
 
-/// The JSON form of a result, an event or a message.
+/// Returns the JSON form of a result, an event or a message.
 fn form(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("JSON")
 }

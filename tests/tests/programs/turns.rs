@@ -1,5 +1,5 @@
-//! An agent loop, call by call: what is refused before a tool runs, what a person can stop, what
-//! the model gets, and what the loop remembers.
+//! An agent loop, call by call: refusals before a tool runs, stops by a person, the responses for
+//! the model, and the state of the loop.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -16,18 +16,18 @@ use toolcell_tests::wait_here;
 
 use crate::{example, form, named};
 
-/// A chat's tools, and how many of its own handlers have run.
+/// The tools of a chat, and the number of its own handlers that have run.
 #[derive(Clone)]
 struct Chat {
     registry: Registry,
     ran: Arc<AtomicUsize>,
-    /// Tells that `search` waits.
+    /// Notified when `search` waits.
     started: Arc<Notify>,
-    /// Whether the request of `search` was cancelled before it ended.
+    /// True if the request of `search` was cancelled before it ended.
     cancelled: Arc<AtomicBool>,
 }
 
-/// A request that notes when it goes away unfinished.
+/// A request that records if it is dropped.
 struct Request(Arc<AtomicBool>);
 
 impl Drop for Request {
@@ -88,7 +88,7 @@ fn step(stepper: &Stepper, call: Value, turn: &mut Turn) -> Step {
     wait_here(stepper.step(call, turn))
 }
 
-/// The kind of a step, with what belongs to it.
+/// Returns the kind of a step, with its main fields.
 fn outline(step: &Step) -> Value {
     let step = form(step);
     match step["kind"].as_str() {
@@ -98,7 +98,7 @@ fn outline(step: &Step) -> Value {
     }
 }
 
-/// What the model reads of a step.
+/// Returns the response that the model reads.
 fn response(step: &Step) -> Value {
     let Step::History { entry, .. } = step else { panic!("{step:?}") };
     form(entry)["functionResponse"]["response"].clone()
@@ -113,7 +113,7 @@ fn a_malformed_call_ends_the_turn() -> anyhow::Result<()> {
         let ended = step(&stepper, call.clone(), &mut Turn::default());
         assert!(matches!(ended, Step::Abort { status: AbortStatus::Error }), "{call}: {ended:?}");
     }
-    // With its name and its id, the model can repair it.
+    // With its name and its id, the model can repair the call.
     let told = step(&stepper, calling("note", json!([1])), &mut Turn::default());
     assert!(response(&told).to_string().contains("expected an object, got an array"), "{told:?}");
     assert_eq!(chat.ran.load(SeqCst), 0);
@@ -215,7 +215,7 @@ fn a_timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     let ended = step(&stepper, calling("search", json!({})), &mut turn);
     assert_eq!(outline(&ended), json!(["search", false, false]));
     assert!(response(&ended)["result"]["error"].is_string());
-    // The time is counted anew for each call.
+    // Each call has its own time.
     let sum = step(&stepper, calling("note", json!({"text": "milk"})), &mut turn);
     assert_eq!(outline(&sum), json!(["note", true, false]));
 

@@ -1,9 +1,9 @@
-//! File operations, run three ways: on the machine itself, in the engine's own WASI host, and here.
-//! One guest's code in all.
+//! Runs file operations in three ways: on the machine itself, in the engine's own WASI host, and in
+//! this host, with the same code of a guest.
 //!
 //! In: `operations.txt`, scripts of operations, each in a directory of its own. `differences.txt`
-//! says where the three are not the same, and why; a difference that is not there, or is there and
-//! gone, fails.
+//! lists where the three differ, and why; an unlisted difference fails, and so does a listed one
+//! that is gone.
 
 #[path = "../../guests/rust/scribe/src/operations.rs"]
 mod operations;
@@ -23,10 +23,10 @@ use toolcell_tests::{engine, wait};
 const OPERATIONS: &str = include_str!("operations.txt");
 const DIFFERENCES: &str = include_str!("differences.txt");
 
-/// What came of one operation: on the machine, in the engine's own host, and here.
+/// The results of one operation: on the machine, in the engine's own host, and in this host.
 type Results = [String; 3];
 
-/// The scripts by name.
+/// Returns the scripts by name.
 fn scripts() -> Vec<(&'static str, Vec<String>)> {
     let script = |text: &'static str| {
         let (name, lines) = text.split_once('\n').expect("a name");
@@ -35,7 +35,7 @@ fn scripts() -> Vec<(&'static str, Vec<String>)> {
     OPERATIONS.split("# ").filter(|text| !text.is_empty()).map(script).collect()
 }
 
-/// A directory to work in, in one that no other test uses.
+/// Runs `work` with a new directory inside of one that no other test uses.
 fn room<T>(work: impl FnOnce(&Path) -> T) -> T {
     let around = tempfile::tempdir().expect("a directory");
     let inside = around.path().join("inside");
@@ -61,7 +61,7 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     serde_json::from_str(value.as_str()).expect("a list of texts")
 }
 
-/// The table: by script, the number of the line in it, and the operation.
+/// Returns the listed differences: by script, line number in it, and operation.
 fn listed() -> BTreeMap<String, Results> {
     let mut listed = BTreeMap::new();
     let mut reason = "";

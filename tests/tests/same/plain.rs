@@ -1,4 +1,4 @@
-//! The engine with its own WASI host, as it comes.
+//! Runs a component in the engine with its own WASI host, unchanged.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use wasmtime::component::{Component, Linker, ResourceTable, Val};
 use wasmtime::{Engine, Store};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-/// A component and what runs it.
+/// A component, and the engine and linker that run it.
 pub(crate) struct Host {
     engine: Engine,
     linker: Linker<State>,
@@ -60,14 +60,14 @@ fn record(fields: Vec<(&str, Val)>) -> Val {
     Val::Record(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// The contract's `tool-call`.
+/// Returns the contract's `tool-call`.
 fn call(script: &[String]) -> Val {
     let arguments = json!({ "script": script }).to_string();
     let text = |text: &str| Val::String(text.to_owned());
     record(vec![("id", text("1")), ("name", text("scribe")), ("arguments", Val::String(arguments))])
 }
 
-/// The contract's `context`, with nothing in it.
+/// Returns the contract's `context` with nothing in it.
 fn context_of_a_call() -> Val {
     let none = || Val::Option(None);
     record(vec![

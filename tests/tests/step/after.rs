@@ -1,4 +1,4 @@
-//! Stages 6 to 9: what becomes of a result.
+//! Stages 6 to 9 of a step: the processing of a result.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -38,7 +38,7 @@ fn a_success_keeps_its_tool_open() {
             .collect();
         assert_eq!(open, expected, "{outcome}, {turns}");
     }
-    // A further success opens the window anew, without deliberate mode there is none.
+    // Another success opens the window again; without deliberate mode there is no window.
     let mut turn = Turn::default();
     agent.step(say(""), &mut turn);
     turn.deliberate = Some(Deliberate::new(["context"]));
@@ -84,7 +84,7 @@ fn a_trigger_is_told_of_and_the_model_hears_nothing() {
         let step = agent.step(call, &mut turn);
         assert!(matches!(step, Step::History { .. }), "{step:?}");
         assert!(!json!(step).to_string().contains("tell me"));
-        // The observer's own panic has poisoned it.
+        // The observer's own panic has poisoned the lock.
         let seen =
             std::mem::take(&mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         assert_eq!(seen, expected);
@@ -245,7 +245,7 @@ fn an_entry_is_a_message_as_a_run_makes_it() {
         let run = wait(async move { runner.run([call], RunOptions::default()).await })
             .expect("it starts");
         let mut expected = run.messages.into_iter().next().expect("a message");
-        // Whether the turn ends is the step's to say.
+        // The step decides if the turn ends.
         expected.end_turn = false;
         assert_eq!(entry.message(), expected, "{outcome}");
     }
@@ -284,7 +284,7 @@ fn an_encoder_makes_text_of_results() {
     }
 }
 
-/// Seen to fail with the tool's own end deciding over statistics and windows.
+/// Fails without: the encoder's failure deciding over statistics and windows.
 #[test]
 fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
     let agent = Loop::new().with(|stepper| {
@@ -320,8 +320,8 @@ fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
     }
 }
 
-/// A refusal comes before any handler ran, and a tool in manual mode has none. Seen to fail with a
-/// hook that is asked about every completion.
+/// A refusal comes before any handler ran, and a tool in manual mode has none. Fails without:
+/// calling the hook only after a dispatch.
 #[test]
 fn only_a_dispatch_is_told_of_and_may_be_consumed() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -355,7 +355,7 @@ fn only_a_dispatch_is_told_of_and_may_be_consumed() {
     }
 }
 
-/// Refusals, blocked and unknown names count like a tool's own errors.
+/// Refusals, blocked tools and unknown names count like a tool's own errors.
 #[test]
 fn errors_in_a_row_end_the_turn() {
     let agent =

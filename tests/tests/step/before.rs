@@ -1,4 +1,4 @@
-//! Stages 1 to 4: before a tool is dispatched.
+//! Stages 1 to 4 of a step: before a tool is dispatched.
 
 use serde_json::json;
 use toolcell::{Deliberate, Limits, RawCall, Resume, StepConfig, ToolCall, Turn};

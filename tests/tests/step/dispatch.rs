@@ -1,4 +1,4 @@
-//! Stage 5: a tool is dispatched once, and races its time and the person who presses stop.
+//! Stage 5 of a step: a tool is dispatched once, and its timeout or the user's stop may end it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use toolcell_tests::{PLACEMENTS, ending, engine, load};
 
 use super::{Loop, PATIENCE, response, word};
 
-/// The model is told of a timeout and goes on.
+/// The model gets the timeout as a failure, and goes on.
 #[test]
 fn a_timeout_is_a_failure_in_the_history() {
     let agent = Loop::new();
@@ -29,7 +29,7 @@ fn a_timeout_is_a_failure_in_the_history() {
     assert_eq!((statistics.count, statistics.failure), (1, 1));
 }
 
-/// An executor and its events as words. The first one raises `at_start`.
+/// Returns an executor, and its events as words. The first event raises `at_start`.
 fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
@@ -48,7 +48,7 @@ fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
     (executor, seen)
 }
 
-/// Starts a step, presses stop if it does not end at once, and waits for its end.
+/// Starts a step, raises the stop if it does not end at once, and waits for its end.
 fn stopped(stepper: &Stepper, tool: &str, turn: &mut Turn) -> Step {
     let abort = turn.abort.clone();
     let mut running = pin!(stepper.step(json!({"name": tool}), turn));
@@ -61,7 +61,7 @@ fn stopped(stepper: &Stepper, tool: &str, turn: &mut Turn) -> Step {
     }
 }
 
-/// Whether the tool answers, cleans up or hangs, the turn is over and the model hears nothing.
+/// The turn is over and the model gets nothing, if the tool answers, cleans up or hangs.
 #[test]
 fn a_stop_beats_the_result() {
     for (tool, grace, expected) in [
@@ -95,7 +95,7 @@ fn a_stop_beats_the_result() {
     }
 }
 
-/// Nothing is waited for: the step is over as soon as it is looked at again.
+/// Without a grace, the step is over when it is next polled.
 #[test]
 fn a_stop_is_immediate_by_default() {
     let agent = Loop::new();
@@ -109,7 +109,7 @@ fn a_stop_is_immediate_by_default() {
     assert_eq!(word(&step), "abort/stopped_by_user");
 }
 
-/// A guest that waits for the signal ends by itself, one that does not is ended.
+/// A guest that waits for the signal ends by itself; one that does not is ended.
 #[test]
 fn a_stop_reaches_the_guest() {
     for placement in PLACEMENTS {
@@ -137,7 +137,7 @@ fn a_stop_reaches_the_guest() {
     }
 }
 
-/// A guest that asks sees the wish.
+/// A guest that polls sees the signal.
 #[test]
 fn a_guest_can_poll_for_a_stop() {
     for placement in PLACEMENTS {
@@ -162,7 +162,7 @@ fn a_guest_can_poll_for_a_stop() {
     }
 }
 
-/// A step that is dropped counts for nothing, and its tool is stopped.
+/// A dropped step does not count, and its tool is stopped.
 #[test]
 fn a_dropped_step_leaves_the_turn_whole() {
     let (executor, events) = recorder(AbortSignal::default());

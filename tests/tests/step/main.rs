@@ -1,4 +1,4 @@
-//! Steps of an agent loop: each stage, and each invariant. Here: the tools that the tests share.
+//! Tests steps of an agent loop: each stage, and each invariant.
 
 mod after;
 mod before;
@@ -18,10 +18,10 @@ use toolcell::{
 };
 use toolcell_tests::wait;
 
-/// Longer than any test: what a test waits for that long is certain to come.
+/// Longer than any test takes, so no wait reaches this bound.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stepper with native tools, and how often a tool was dispatched.
+/// A stepper with native tools, and the number of dispatches.
 struct Loop {
     stepper: Stepper,
     registry: Registry,
@@ -29,7 +29,8 @@ struct Loop {
 }
 
 impl Loop {
-    /// `say` answers with what its argument `outcome` says; the others do as their names say.
+    /// Makes a stepper whose tool `say` answers with its argument `outcome`. The other tools do
+    /// what their names say.
     fn new() -> Self {
         let (registry, dispatched) = (Registry::new(), Arc::new(AtomicU32::new(0)));
         let counted = |name: &str, answer: fn(Value, Arc<Invocation>) -> Answer| {
@@ -84,7 +85,6 @@ impl Loop {
         self
     }
 
-    /// Makes a step.
     fn step(&self, call: impl Into<RawCall>, turn: &mut Turn) -> Step {
         let (stepper, call, mut own) = (self.stepper.clone(), call.into(), turn.clone());
         let step;
@@ -143,7 +143,7 @@ fn said(arguments: &Value) -> Outcome {
     }
 }
 
-/// The context as a handler sees it.
+/// Returns the context as a handler sees it.
 fn seen(invocation: &Invocation) -> Value {
     let context = &invocation.context;
     json!({
@@ -157,7 +157,8 @@ fn say(outcome: &str) -> Value {
     json!({"name": "say", "args": {"outcome": outcome}})
 }
 
-/// A step in one word a level: `restart`, `abort/error`, `history/ok`, `history/failed`.
+/// Returns a step as one word for each level: `restart`, `abort/error`, `history/ok`,
+/// `history/failed`.
 fn word(step: &Step) -> String {
     match step {
         Step::Restart => "restart".into(),
@@ -167,7 +168,7 @@ fn word(step: &Step) -> String {
     }
 }
 
-/// What the model gets.
+/// Returns the response for the model.
 fn response(step: &Step) -> Value {
     json!(step)["entry"]["functionResponse"]["response"].clone()
 }

@@ -1,4 +1,4 @@
-//! Several calls of one answer: gates in order, tools side by side, the rest in order.
+//! Several calls of one answer: gates in order, tools concurrently, the rest in order.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,7 +23,8 @@ fn named(name: &str) -> Value {
     json!({"name": name})
 }
 
-/// The first call ends last: it waits for the other. Made one after the other they would never end.
+/// The first call waits for the second and ends last: run one after the other, they would never
+/// end.
 #[test]
 fn calls_run_side_by_side_and_are_recorded_in_order() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -88,7 +89,7 @@ fn no_more_calls_run_at_once_than_may() {
     }
 }
 
-/// All gates come first: nothing has run when one of them ends the turn.
+/// All gates come first: no tool has run when one of them ends the turn.
 #[test]
 fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
     let agent = Loop::new();
@@ -103,8 +104,7 @@ fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
     );
 }
 
-/// With an id the model's call can be answered: arguments that are no object are its mistake to
-/// repair.
+/// If the call has an id, it can be answered: the model can repair arguments that are no object.
 #[test]
 fn malformed_arguments_are_told_to_the_model() {
     let agent = Loop::new();
@@ -130,8 +130,8 @@ fn malformed_arguments_are_told_to_the_model() {
     );
 }
 
-/// A closed or unknown tool is answered in its place; a window that a call opens is not for the
-/// calls beside it.
+/// A closed or unknown tool is answered in its place; a window that a call opens does not hold for
+/// the calls beside it.
 #[test]
 fn what_is_closed_is_answered_beside_what_runs() {
     let agent = Loop::new();
@@ -151,7 +151,7 @@ fn what_is_closed_is_answered_beside_what_runs() {
     assert!(turn.allows("say"), "its window is open now");
 }
 
-/// What has run is recorded, whatever became of the calls before it.
+/// Calls that have run are recorded, in spite of the endings of the calls before them.
 #[test]
 fn a_restart_or_too_many_errors_are_one_calls_own() {
     let agent = Loop::new().with(|stepper| {
@@ -171,7 +171,7 @@ fn a_restart_or_too_many_errors_are_one_calls_own() {
     assert_eq!((agent.dispatched(), turn.consecutive_errors()), (6, 0));
 }
 
-/// One that has ended is not recorded when the stop comes while another runs.
+/// A call that has ended is not recorded if the stop comes while another runs.
 #[test]
 fn a_stop_is_for_all_calls_that_are_not_recorded() {
     let config =
@@ -243,7 +243,7 @@ fn a_policy_decides_what_the_model_gets() {
     );
     let statistics = agent.registry.statistics("say").expect("it is there");
     assert_eq!((statistics.success, statistics.failure), (1, 4));
-    // The same for one step, and without asking about what never was a call of a tool.
+    // A single step behaves alike; the policy is not called for a call that named no tool.
     let halts = Loop::new().with(|stepper| stepper.with_on_tool_error(OnToolError::Halt));
     let step = halts.step(call("c", "error"), &mut Turn::default());
     assert_eq!(

@@ -1,7 +1,7 @@
-//! The repository's own rules, checked over every file that git knows or could know.
+//! The repository's own rules, checked over every file that git tracks or would add.
 //!
-//! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file
-//! that breaks its rule.
+//! A check takes files and returns complaints. `each_check_can_fail` gives every check a file that
+//! breaks its rule.
 
 mod papers;
 mod repository;
@@ -11,18 +11,18 @@ use std::collections::BTreeSet;
 use papers::{dead_citations, incomplete_packages};
 use repository::{File, core, named, repository, rust, word};
 
-/// Lines of a file that gives no reason for more. Most have 100 to 500.
+/// Lines that a file may have without a reason in its header. Most have 100 to 500.
 const MAX_LINES: usize = 600;
-/// Lines of a header that give the reason.
+/// Beginnings of header lines that give the reason.
 const REASONS: [&str; 2] = ["//! TABLE: ", "//! Long: "];
 const MAX_README: usize = 180;
 const MIN_PROMISES: usize = 20;
-/// Folders with modules of ours.
+/// Folders with Rust modules of this repository.
 const MODULES: [&str; 7] =
     ["attack/", "host/", "guest-sdk/", "tests/", "benches/", "xtask/", "example-tools/"];
 const CORE: &str = "host/core/src/";
-/// The core library from the ground up: a module uses only its own line and those above. Source:
-/// ARCHITECTURE.md.
+/// The modules of the core library in layers: a module uses only its own layer and those above.
+/// Source: ARCHITECTURE.md.
 const LAYERS: [(&str, &[&str]); 9] = [
     (
         "words",
@@ -94,7 +94,8 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
     ("edges", &["provider", "worker_process"]),
 ];
-/// What holds on one machine or network only, in two pieces so that this file has none of it.
+/// Texts that hold on one machine or network only, in two pieces so that this file does not contain
+/// them.
 const MACHINE_BOUND: [(&str, &str); 9] = [
     ("/ho", "me/"),
     ("/ro", "ot/"),
@@ -138,7 +139,7 @@ fn engine_named_outside(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// The engine crate's, that is: ours is built.
+/// Finds calls of the engine crate's constructors; the library's own engines come from a builder.
 fn engine_made_elsewhere(files: &[File]) -> Vec<String> {
     core(files)
         .filter(|(_, file)| !file.path.ends_with("engine/config.rs"))
@@ -202,7 +203,8 @@ fn foreign_reexports(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Locks of the standard library stay locked, in effect, when a thread panics while it holds one.
+/// Finds locks of the standard library in host code: one is poisoned when a thread panics while it
+/// holds it.
 fn poisonable_locks(files: &[File]) -> Vec<String> {
     const LOCKS: [&str; 4] = ["Mutex", "RwLock", "Condvar", "PoisonError"];
     let host = rust(files).filter(|file| file.path.starts_with("host/"));
@@ -217,7 +219,7 @@ fn poisonable_locks(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Lines of a page outside of fenced blocks and without code spans.
+/// Returns the lines of a page outside of fenced blocks and without code spans.
 fn prose(page: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     page.lines().filter_map(move |line| {
@@ -227,7 +229,7 @@ fn prose(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The anchor that a heading gets.
+/// Returns the anchors of a page's headings.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
@@ -244,7 +246,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `path` as seen from the page `from`, or nothing when it leaves the repository.
+/// Returns `path` as seen from the page `from`; `None` if it leaves the repository.
 fn resolved(from: &str, path: &str) -> Option<String> {
     let mut parts: Vec<_> = from.split('/').collect();
     parts.pop();
@@ -278,7 +280,7 @@ fn dead_links(files: &[File]) -> Vec<String> {
         for line in prose(&page.text) {
             for target in line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
             {
-                // `a::b` is rustdoc's, which checks its own links.
+                // `a::b` belongs to rustdoc, which checks its own links.
                 if !target.contains("://") && !target.contains("::") && !alive(page, target) {
                     complaints.push(format!("{}: `{target}` leads nowhere", page.path));
                 }
@@ -308,7 +310,7 @@ fn machine_bound(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Names of test functions, each with its file.
+/// Returns the names of test functions, each with its file.
 fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
     let mut found = BTreeSet::new();
     for file in rust(files) {
@@ -327,8 +329,8 @@ fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
     found
 }
 
-/// Each promise is a bullet that ends in the tests that keep it: ``[`tests/hostile::in_execute`,
-/// `host/core names::…`]``.
+/// Finds promises that name no test. A promise is a bullet that ends in the tests that keep it:
+/// ``[`tests/hostile::in_execute`, `host/core names::…`]``.
 fn unkept_promises(files: &[File]) -> Vec<String> {
     let Some(page) = named(files, "SPECIFICATION.md") else {
         return vec!["there is no SPECIFICATION.md".into()];
@@ -373,7 +375,7 @@ fn unnamed_checks(files: &[File]) -> Vec<String> {
         .text
         .lines()
         .filter_map(|line| line.split_once("cargo xtask ")?.1.split_whitespace().next());
-    // A variable of the script is one of several.
+    // A variable of the script stands for several steps.
     let steps = steps.filter(|step| !step.contains('$')).map(|step| format!("cargo xtask {step}"));
     steps
         .filter(|step| !readme.text.contains(step) && !further.contains(step))

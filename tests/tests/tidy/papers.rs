@@ -1,8 +1,8 @@
-//! What the code says of pages, and what packages take along.
+//! Checks citations of pages in the code, and files that packages must contain.
 
 use super::repository::{File, named, rust};
 
-/// How a page is cited, and where it is.
+/// The ways to cite a page, and its path.
 const CITED: [(&str, &str); 5] = [
     ("contract, ", "docs/contract.md"),
     ("docs/contract.md, ", "docs/contract.md"),
@@ -12,7 +12,7 @@ const CITED: [(&str, &str); 5] = [
 ];
 /// Parts of a page that have an anchor, as in `id="row-8"`.
 const PARTS: [&str; 3] = ["section", "row", "rule"];
-/// What a registry, the documentation and a licence ask of a package.
+/// Manifest entries that a registry, the documentation or a licence requires of a package.
 const MEMBERS: [&str; 8] = [
     "description = ",
     "readme = \"README.md\"",
@@ -25,7 +25,7 @@ const MEMBERS: [&str; 8] = [
 ];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Citations of a section, a row or a rule that its page does not have.
+/// Returns citations of a section, a row or a rule that its page does not have.
 pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut check = |from: &File, page: &str, text: &str| {
@@ -58,14 +58,14 @@ pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Comments as they are read: without what begins their lines.
+/// Returns a text on one line, without the markers of comments.
 fn flowing(text: &str) -> String {
     let lines =
         text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim_start());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// `sections 3 (in full), 5 and 7 to 9` as the part and its numbers.
+/// Parses `sections 3 (in full), 5 and 7 to 9` into the part and its numbers.
 fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
     let (part, mut rest) = PARTS.iter().find_map(|part| Some((*part, text.strip_prefix(part)?)))?;
     rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(' ')?;
@@ -91,7 +91,8 @@ fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
     (!numbers.is_empty()).then_some((part, numbers))
 }
 
-/// Packages for a registry that leave out what it shows, or what their licence asks for.
+/// Returns packages for a registry that lack something that it shows, or that their licence
+/// requires.
 pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
     let is_ours =
         |path: &str| ["host/", "guest-sdk/"].iter().any(|folder| path.starts_with(folder));

@@ -1,4 +1,4 @@
-//! The files that are looked at: all that git knows or could know.
+//! The files that are checked: all that git tracks or would add.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::CORE;
 
 pub(crate) struct File {
-    /// From the repository's root, with `/`.
+    /// The path from the repository's root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -28,7 +28,7 @@ pub(crate) fn repository() -> Vec<File> {
         // An archive of the sources, or no git.
         _ => walk(root, "", &mut paths),
     }
-    // Without what is deleted but not committed yet, and what is no text.
+    // Without files that are deleted but not committed, and files that are not text.
     let files: Vec<_> = paths
         .into_iter()
         .filter_map(|path| {
@@ -46,8 +46,8 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
             Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
                 walk(&entry.path(), &format!("{prefix}{name}/"), paths);
             }
-            // A file of that name is git's own too: it tells where the repository of a work tree
-            // lies. A link to a file counts as one.
+            // A file named `.git` belongs to git too: it tells where the repository of a work tree
+            // lies. A link to a file counts as a file.
             Ok(_) if entry.path().is_file() && name != ".git" => {
                 paths.push(format!("{prefix}{name}"))
             }
@@ -64,7 +64,8 @@ pub(crate) fn rust(files: &[File]) -> impl Iterator<Item = &File> {
     files.iter().filter(|file| file.path.ends_with(".rs"))
 }
 
-/// The files of the core library by module: `engine` for `engine.rs` and for all below `engine/`.
+/// Returns the files of the core library by module: `engine` for `engine.rs` and for all below
+/// `engine/`.
 pub(crate) fn core(files: &[File]) -> impl Iterator<Item = (&str, &File)> {
     rust(files).filter_map(|file| {
         let module = file.path.strip_prefix(CORE)?.split(['/', '.']).next()?;

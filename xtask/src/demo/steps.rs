@@ -1,6 +1,6 @@
 //! TABLE: the steps of the tour.
 
-/// One call and how it must end.
+/// A call, and how it must end.
 pub(super) struct Step {
     pub(super) title: &'static str,
     pub(super) component: &'static str,
@@ -11,20 +11,20 @@ pub(super) struct Step {
     pub(super) reach: Reach,
 }
 
-/// What a step's tool may reach.
+/// The access that the tool of a step has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Nothing,
-    /// What the tour's configuration grants to its component.
+    /// The grants of the tour's configuration.
     Granted,
-    /// The same, after a yes to the component.
+    /// These grants, after the component was approved.
     Approved,
 }
 
-/// Stands for where the tour's server is.
+/// Placeholder for the address of the tour's server.
 pub(super) const SERVER: &str = "SERVER";
 
-/// Stands for the state that the step before has printed with its question.
+/// Placeholder for the state that the step before printed with its question.
 pub(super) const STATE: &str = "STATE";
 
 const fn step(
@@ -38,13 +38,13 @@ const fn step(
 }
 
 impl Step {
-    /// The same with what the tour grants to its component.
+    /// Gives the step the grants of the tour's configuration.
     const fn granted(mut self) -> Self {
         self.reach = Reach::Granted;
         self
     }
 
-    /// The same, after a yes to the component.
+    /// Gives the step these grants, and approves its component first.
     const fn approved(mut self) -> Self {
         self.reach = Reach::Approved;
         self

@@ -1,4 +1,5 @@
-//! What the tour's tools may reach: a directory, a server on loopback, a place for keys.
+//! The resources that the tour's tools may reach: a directory, a server on loopback, a key-value
+//! store.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -9,12 +10,12 @@ use std::thread;
 
 use anyhow::{Context as _, Result};
 
-/// The variable that holds the tour's secret.
+/// The environment variable that holds the tour's secret.
 pub(super) const TOKEN_VARIABLE: &str = "TOUR_TOKEN";
 /// The secret, which no tool sees.
 pub(super) const TOKEN: &str = "a-secret-of-the-tour";
 
-/// The configuration, with three places to fill in: the components' files and the server.
+/// The configuration, with placeholders for the components' files and the server.
 const CONFIG: &str = r#"
 [components.notes]
 path = "NOTES"
@@ -33,7 +34,7 @@ http = [{ rule = "GET http://SERVER/menu", private = ["127.0.0.0/8"] }]
 secrets = { fetch_token = { for = "http://SERVER/menu", as = "bearer", from = { env = "TOUR_TOKEN" } } }
 "#;
 
-/// What the tour's tools may reach.
+/// The resources that the tour's tools may reach.
 pub(super) struct World {
     pub(super) config: PathBuf,
     pub(super) state: PathBuf,
@@ -42,7 +43,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Made anew in this directory; whatever an earlier tour left there is gone.
+    /// Creates the resources in this directory, after removing those of an earlier tour.
     pub(super) fn new(
         directory: &Path,
         component: impl Fn(&str) -> Result<PathBuf>,
@@ -65,19 +66,20 @@ impl World {
         }
         let config = directory.join("toolcell.toml");
         fs::write(&config, text)?;
-        // Whatever the user's mask: one that a group could write would not be used.
+        // Independent of the umask: a configuration that a group can write would not be used.
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         Ok(Self { config, state: directory.join("state"), server })
     }
 }
 
-/// Starts a server that answers with the headers that it got, for as long as the tour runs.
+/// Starts a server that answers with the headers of the request, for as long as the tour runs.
+/// Returns its address.
 fn serve() -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no port on loopback")?;
     let address = listener.local_addr()?.to_string();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that goes away is its own loss.
+            // A connection that fails does not matter to the server.
             let _ = answer(stream);
         }
     });

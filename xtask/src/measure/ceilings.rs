@@ -1,11 +1,11 @@
-//! Holds the ceilings of what is counted exactly: a number may shrink, and then its ceiling shrinks
-//! with it.
+//! Checks the exactly counted numbers against their ceilings: a number may shrink, and then its
+//! ceiling must be lowered.
 
 use super::exact::{CYCLES, ENTRIES, Exact, ROOT, exact};
 use super::repository::Repository;
 
-/// The numbers above their goals, as `kind: place`. One that is not here is to stay within its
-/// goal.
+/// The numbers above their goals, as `kind: place`. A number that is not listed must stay within
+/// its goal.
 const CEILINGS: &[(&str, usize)] = &[
     ("modules in cycles: attack/src", 14),
     ("modules in cycles: host/build/src/cases", 5),
@@ -42,7 +42,7 @@ const CEILINGS: &[(&str, usize)] = &[
     ("private names: everywhere", 271),
 ];
 
-/// Tells of each number that is not what the table says how to put it right.
+/// Returns a message with the remedy for each number that differs from the table.
 fn complaints(numbers: &[Exact], ceilings: &[(&str, usize)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for number in numbers {
@@ -72,7 +72,7 @@ fn complaints(numbers: &[Exact], ceilings: &[(&str, usize)]) -> Vec<String> {
     complaints
 }
 
-/// The change that brings a number down.
+/// Returns the change that brings a number of this kind down.
 fn remedy(kind: &str) -> &'static str {
     match kind {
         CYCLES => {

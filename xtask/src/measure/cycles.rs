@@ -1,17 +1,17 @@
 //! Finds cycles among the modules of one folder.
 //!
-//! A node is a module with all below it, and an edge is a path in its code that leads into a
-//! sibling. A name that a parent hands on leads to the child that defines it. Parent and child do
-//! not count, nor does code of tests.
+//! A node is a module with all modules below it; an edge is a path in its code that leads into a
+//! sibling. A name that a parent re-exports leads to the child that defines it. Edges between
+//! parent and child do not count, nor does test code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Crate, Path};
 
-/// The modules that some module uses, by name.
+/// Edges by module: the siblings that each module uses.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// Lists the cycles of a crate: the path of the parent, and the names of the members.
+/// Returns the cycles of a crate: the path of the parent, and the names of the members.
 pub(super) fn cycles(tree: &Crate) -> Vec<(Path, Vec<String>)> {
     let mut levels: BTreeMap<Path, Edges> = BTreeMap::new();
     for (user, module) in &tree.modules {
@@ -30,7 +30,7 @@ pub(super) fn cycles(tree: &Crate) -> Vec<(Path, Vec<String>)> {
     levels.into_iter().flat_map(components).collect()
 }
 
-/// Groups the nodes that reach each other: the strongly connected components of two nodes or more.
+/// Returns the strongly connected components of two nodes or more.
 fn components(edges: &Edges) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         edges.keys().map(|node| (node, reach(edges, node))).collect();
@@ -46,7 +46,7 @@ fn components(edges: &Edges) -> Vec<Vec<String>> {
     found
 }
 
-/// Lists all nodes that a path of edges leads to.
+/// Returns all nodes that can be reached from a node.
 fn reach<'a>(edges: &'a Edges, from: &'a String) -> BTreeSet<&'a String> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];
@@ -64,9 +64,9 @@ fn cycles_are_those_of_siblings() {
             "src/a.rs",
             "mod e; mod f; use crate::{self as own, b::{B, G}}; pub struct A; pub(crate) use e::E;",
         ),
-        // A name that the root hands on, in a type.
+        // A name that the root re-exports, in a type.
         ("src/b.rs", "pub struct B; pub struct G(crate::A);"),
-        // A name that a glob of the root hands on; nothing uses this module but tests.
+        // A name that a glob of the root re-exports; only tests use this module.
         ("src/c.rs", "use crate::B;"),
         ("src/d.rs", "fn h() { i!(crate::b::B) } #[cfg(test)] mod tests { use crate::c::C; }"),
         ("src/a/e.rs", "pub struct E; use super::f::F; use super::A;"),

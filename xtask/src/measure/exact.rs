@@ -1,4 +1,5 @@
-//! Counts what has a ceiling: modules in cycles, entries of folders, names at roots, private names.
+//! Counts the numbers that have a ceiling: modules in cycles, entries of folders, names at roots,
+//! private names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +18,9 @@ pub(super) const ENTRIES: &str = "entries of a source folder";
 pub(super) const ROOT: &str = "names at the root";
 /// Names of items that are words of the project's private language.
 pub(super) const PRIVATE: &str = "private names";
-/// The crates whose root is measured, with the most names that each is to have.
+/// The crates whose root is measured, with the number of names that each may have at most.
 const ROOTS: [(&str, usize); 3] = [("host/core", 32), ("host/config", 15), ("host/server", 14)];
-/// The most entries of a folder with sources.
+/// Entries that a folder with sources may have at most.
 const MAX_ENTRIES: usize = 14;
 
 /// A number that may not grow.
@@ -28,7 +29,7 @@ pub(super) struct Exact {
     pub(super) place: String,
     pub(super) now: usize,
     pub(super) goal: usize,
-    /// The lines below its row; without any, the number itself.
+    /// Lines below its row; if empty, the number itself.
     parts: Vec<(String, String)>,
 }
 
@@ -43,7 +44,7 @@ impl Exact {
     }
 }
 
-/// Counts all numbers that have a ceiling.
+/// Returns all numbers that have a ceiling.
 pub(super) fn exact(repository: &Repository) -> Vec<Exact> {
     let mut found = components(repository);
     found.extend(entries(&repository.files));
@@ -58,7 +59,7 @@ pub(super) fn exact(repository: &Repository) -> Vec<Exact> {
     found
 }
 
-/// Gives a row for each kind of number, with the places that are above their goals.
+/// Returns a row for each kind of number, with the places that are above their goals.
 pub(super) fn rows(repository: &Repository) -> Vec<Row> {
     let exact = exact(repository);
     let row = |kind, goal, total: fn(&[usize]) -> usize| {
@@ -112,7 +113,7 @@ fn entries(files: &[String]) -> Vec<Exact> {
             folders.entry(parts[..at].join("/")).or_default().insert(parts[at]);
         }
     }
-    // A folder of snapshots or templates has no source of its own.
+    // A folder of snapshots or templates has no sources.
     folders.retain(|_, entries| entries.iter().any(|entry| entry.ends_with(".rs")));
     let exact = folders
         .into_iter()

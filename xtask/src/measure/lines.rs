@@ -1,4 +1,4 @@
-//! Counts lines of code, tokens, and how doc comments begin.
+//! Counts lines of code, tokens, and doc comments by their beginnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
@@ -8,10 +8,10 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use super::Row;
 use super::repository::Repository;
 
-/// Words that no doc comment begins with.
+/// Words that no doc comment may begin with.
 const OPENINGS: [&str; 7] = ["What ", "Whether ", "How ", "Why ", "Who ", "Whose ", "The same "];
 
-/// Counts of some code.
+/// The counts for some code.
 #[derive(Default)]
 struct Lines {
     /// Lines with at least one token that is not of a comment.
@@ -55,7 +55,7 @@ impl Lines {
 
     fn take(&mut self, tokens: &TokenStream, lines: &mut BTreeSet<usize>) {
         let tokens: Vec<_> = tokens.clone().into_iter().collect();
-        // The kind and the last line of the comment before.
+        // The kind and the last line of the preceding comment.
         let (mut at, mut before) = (0, (0, 0));
         while let Some(token) = tokens.get(at) {
             if let Some((length, text)) = doc(&tokens[at..]) {
@@ -93,10 +93,10 @@ impl AddAssign for Lines {
     }
 }
 
-/// Reads a line of a doc comment from the first of some tokens: the number of its tokens, and its
+/// Reads a line of a doc comment from the start of `tokens`: the number of its tokens, and its
 /// text.
 ///
-/// `/// a` has the tokens of `#[doc = " a"]`, but all of them stand where the comment does.
+/// `/// a` has the tokens of `#[doc = " a"]`, but all their spans begin where the comment does.
 fn doc(tokens: &[TokenTree]) -> Option<(usize, String)> {
     let inner =
         usize::from(matches!(tokens.get(1), Some(TokenTree::Punct(mark)) if mark.as_char() == '!'));
@@ -111,7 +111,7 @@ fn doc(tokens: &[TokenTree]) -> Option<(usize, String)> {
     is_comment.then(|| (2 + inner, text.to_string().trim_start_matches(['"', ' ']).to_owned()))
 }
 
-/// Gives the rows of lines, tokens, doc comments and widths.
+/// Returns the rows of lines, tokens, doc comments and widths.
 pub(super) fn rows(repository: &Repository) -> Vec<Row> {
     let (mut hosts, mut tests) = (BTreeMap::<String, Lines>::new(), Lines::default());
     for (file, source) in &repository.sources {

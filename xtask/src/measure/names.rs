@@ -6,9 +6,10 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::tree::Crate;
 
-/// Words that name modules, types and functions, each with the words of the field.
+/// Words that name modules, types and functions, each with better words.
 ///
-/// One that begins with a capital means types alone, as the word itself is a plain one.
+/// A word that begins with a capital stands for types alone, because its lower-case form is a plain
+/// word.
 const PRIVATE: [(&str, &str); 53] = [
     ("arrived", "`admitted`, `checked`, `called` or `settled`"),
     ("asking", "pending request"),
@@ -65,10 +66,10 @@ const PRIVATE: [(&str, &str); 53] = [
     ("ward", "`Worker`"),
 ];
 
-/// Lists the names that a module exports but its public modules, which are where the names of a
-/// crate belong.
+/// Returns the names that a module exports, except those of its public modules, which is where the
+/// names of a crate belong.
 ///
-/// A glob of an own module stands for the public names of that module.
+/// A glob of an own module counts as the public names of that module.
 pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
     let Some(module) = tree.modules.get(at) else { return BTreeSet::new() };
     let is_module =
@@ -79,7 +80,7 @@ pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
         .filter(|(name, public)| **public && !is_module(name))
         .map(|(name, _)| name.clone());
     let uses = module.uses.iter().filter(|used| used.public).flat_map(|used| {
-        // A glob of a foreign crate leads nowhere, and stays in the module itself.
+        // A glob of a foreign crate leads nowhere: it resolves to the module itself.
         let target =
             Some(tree.resolve(at, &used.path)).filter(|target| used.name == "*" && target != at);
         target.map_or_else(|| BTreeSet::from([used.name.clone()]), |target| exported(tree, &target))
@@ -87,12 +88,12 @@ pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
     items.chain(uses).collect()
 }
 
-/// Lists the private words one by one.
+/// Returns the private words one by one, each with its better word.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
     PRIVATE.iter().flat_map(|(words, better)| words.split(' ').map(move |word| (word, *better)))
 }
 
-/// Counts the private words among the names that some code gives.
+/// Counts the private words among the names of the items that some code defines.
 pub(super) fn private(tokens: &TokenStream, counts: &mut BTreeMap<&'static str, usize>) {
     const KINDS: [&str; 7] = ["enum", "fn", "mod", "struct", "trait", "type", "union"];
     let mut after_kind = false;
@@ -113,7 +114,7 @@ pub(super) fn private(tokens: &TokenStream, counts: &mut BTreeMap<&'static str, 
     }
 }
 
-/// Tells whether a name is a private word, `not_made` for `NotMade` as well.
+/// Returns true if a name is this private word; `not_made` matches `NotMade` as well.
 fn means(word: &str, name: &str) -> bool {
     let camel = || word.split('_').filter_map(|part| Some((part.chars().next()?, part.get(1..)?)));
     word == name

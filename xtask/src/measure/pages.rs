@@ -1,4 +1,4 @@
-//! Counts files, words and calls that tell how far a piece of work is.
+//! Counts files, words and calls that show how far the code is from its goals.
 
 use anyhow::Result;
 use proc_macro2::{TokenStream, TokenTree};
@@ -6,10 +6,10 @@ use proc_macro2::{TokenStream, TokenTree};
 use super::Row;
 use super::repository::Repository;
 
-/// The page that the command's help texts give.
+/// The page that is generated from the command's help texts.
 const GENERATED: &str = "docs/commands.md";
 
-/// Gives the rows of tests, secrets, controls and pages.
+/// Returns the rows of tests, secrets, controls and pages.
 pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
     let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
@@ -35,7 +35,7 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     ])
 }
 
-/// Counts the files that cargo makes a test binary of: `tests/a.rs` and `tests/a/main.rs` of a
+/// Counts the files from which cargo makes a test binary: `tests/a.rs` and `tests/a/main.rs` of a
 /// package.
 fn test_binaries(files: &[String]) -> usize {
     let is_binary = |file: &&String| {

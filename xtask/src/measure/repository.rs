@@ -1,6 +1,7 @@
 //! Reads the checkout: its files, and the crates among them.
 //!
-//! Invariants: links are not followed; hidden folders and those of builds are not entered.
+//! Invariants: symbolic links are not followed; hidden folders, `target` and `node_modules` are not
+//! entered.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use anyhow::{Context as _, Result};
 use super::source::Source;
 use super::tree::Crate;
 
-/// The checkout: its files, and the Rust among them.
+/// The checkout: its files, its Rust sources and its crates.
 pub(super) struct Repository {
     root: PathBuf,
     /// Paths below the root, with `/`.
@@ -20,7 +21,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Reads all files of Rust below `root`.
+    /// Lists all files below `root`, and reads the Rust sources except templates.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let files = files(root)?;
         let rust =
@@ -43,18 +44,18 @@ impl Repository {
         Ok(Self { root: root.into(), files, sources, crates })
     }
 
-    /// Tells whether a build without tests has this file.
+    /// Returns true if a build without tests compiles this file.
     pub(super) fn is_compiled(&self, file: &str) -> bool {
         self.crates.iter().any(|tree| tree.files.contains(file))
     }
 
-    /// Reads a file as it is.
+    /// Reads a file of the checkout.
     pub(super) fn text(&self, file: &str) -> Result<String> {
         std::fs::read_to_string(self.root.join(file)).with_context(|| format!("cannot read {file}"))
     }
 }
 
-/// Lists the files below a folder.
+/// Returns the files below a folder, sorted.
 fn files(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Reads Rust as tokens, and parts code from tests.
+//! Reads Rust as tokens, and separates code from tests.
 
 use std::iter::Peekable;
 use std::str::FromStr as _;
@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use proc_macro2::token_stream::IntoIter;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// A Rust file as tokens, parted into what every build has and what tests alone have.
+/// A Rust file as tokens: those of every build, and those of tests alone.
 pub(super) struct Source {
     pub(super) text: String,
     pub(super) code: TokenStream,
@@ -15,7 +15,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Parts the text of a file.
+    /// Parses the text of a file and separates the tests.
     pub(super) fn of(text: String) -> Result<Self> {
         let tokens = TokenStream::from_str(&text).map_err(|error| anyhow!("{error}"))?;
         let (mut code, mut tests) = (TokenStream::new(), TokenStream::new());
@@ -27,7 +27,7 @@ impl Source {
 /// Moves each item, member or statement behind `#[cfg(test)]` to `tests`, and all else to `code`.
 fn part(tokens: TokenStream, code: &mut TokenStream, tests: &mut TokenStream) {
     let mut tokens = tokens.into_iter().peekable();
-    // The attributes of what comes next, and whether `cfg(test)` is one of them.
+    // The attributes of the next item; `tested` is true if `cfg(test)` is one of them.
     let (mut attributes, mut tested) = (Vec::new(), false);
     while let Some(token) = tokens.next() {
         let bracket = |next: &TokenTree| opens(next, Delimiter::Bracket);
@@ -60,8 +60,7 @@ fn part(tokens: TokenStream, code: &mut TokenStream, tests: &mut TokenStream) {
     code.extend(attributes);
 }
 
-/// Moves tokens up to the block, the semicolon or the comma that ends an item, a statement or a
-/// member.
+/// Moves tokens up to the block, semicolon or comma that ends an item, a statement or a member.
 fn rest_of_item(first: TokenTree, rest: &mut Peekable<IntoIter>, moved: &mut TokenStream) {
     let (mut angles, mut before, mut next) = (0, ' ', Some(first));
     while let Some(token) = next {
@@ -80,12 +79,12 @@ fn rest_of_item(first: TokenTree, rest: &mut Peekable<IntoIter>, moved: &mut Tok
     }
 }
 
-/// Tells whether a token is a group in these brackets.
+/// Returns true if a token is a group in these brackets.
 pub(super) fn opens(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
 }
 
-/// Tells whether a token is this mark.
+/// Returns true if a token is this punctuation mark.
 pub(super) fn is(token: &TokenTree, mark: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
 }

@@ -1,4 +1,4 @@
-//! The modules of a crate: the names that each binds, and the paths in its code.
+//! The module tree of a crate: the names that each module binds, and the paths in its code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::source::{Source, is, opens};
 
-/// Words before the name of an item.
+/// Keywords before the name of an item.
 const KINDS: [&str; 9] =
     ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
-/// Names that lead to a name, before it gives up: two globs may lead to each other.
+/// Imports that are followed to resolve a name, at most: two globs may lead to each other.
 const DEEPEST: usize = 16;
 
 /// The segments of a path.
@@ -19,7 +19,7 @@ pub(super) type Path = Vec<String>;
 /// A module without its submodules.
 #[derive(Default)]
 pub(super) struct Module {
-    /// Names of its own items, and whether they are public.
+    /// Names of the module's items; true for public ones.
     pub(super) items: BTreeMap<String, bool>,
     pub(super) uses: Vec<Use>,
     /// Paths that begin with `crate`, `self` or `super`.
@@ -36,15 +36,15 @@ pub(super) struct Use {
 /// A crate without its tests.
 #[derive(Default)]
 pub(super) struct Crate {
-    /// The file of its root.
+    /// The file of the crate's root.
     pub(super) root: String,
     pub(super) files: BTreeSet<String>,
-    /// Its modules by their path from the root, which is the empty path.
+    /// The modules by their paths from the root, which has the empty path.
     pub(super) modules: BTreeMap<Path, Module>,
 }
 
 impl Crate {
-    /// Follows the modules from the file `root`.
+    /// Reads a crate: follows the modules from the file `root`.
     pub(super) fn read(root: &str, sources: &BTreeMap<String, Source>) -> Result<Self> {
         let mut tree = Self { root: root.into(), ..Self::default() };
         let folder = tree.folder().to_owned();
@@ -61,7 +61,7 @@ impl Crate {
         Self::read(texts[0].0, &sources.collect()).unwrap()
     }
 
-    /// The folder of the root's file.
+    /// Returns the folder of the root's file.
     pub(super) fn folder(&self) -> &str {
         self.root.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
@@ -78,7 +78,7 @@ impl Crate {
         self.module(&source.code, below, at, sources)
     }
 
-    /// Takes the module `at` from its tokens. Its submodules lie in the folder `below`.
+    /// Adds the module `at` from its tokens. Its submodules lie in the folder `below`.
     fn module(
         &mut self,
         tokens: &TokenStream,
@@ -134,8 +134,8 @@ impl Crate {
         Ok(())
     }
 
-    /// Finds the module that defines what `path` names in the module `from`, as far as this crate's
-    /// modules lead.
+    /// Returns the module that defines the name of `path`, seen from the module `from`, as far as
+    /// the path leads through modules of this crate.
     pub(super) fn resolve(&self, from: &[String], path: &[String]) -> Path {
         self.follow(from, path, 0)
     }
@@ -162,7 +162,7 @@ impl Crate {
         here
     }
 
-    /// Finds the module that defines a name which `use` brings into the module `here`.
+    /// Returns the module that defines a name which `use` brings into the module `here`.
     fn bound(&self, here: &[String], name: &str, depth: usize) -> Option<Path> {
         let module = self
             .modules
@@ -192,7 +192,7 @@ fn paths(tokens: &[TokenTree], found: &mut Vec<Path>) {
     }
 }
 
-/// Gives each leaf of a path or of a tree of paths, with the name that it binds.
+/// Calls `leaf` with each leaf of a path or `use` tree, and with the name that it binds.
 fn leaves(tokens: &[TokenTree], mut path: Path, leaf: &mut dyn FnMut(Path, String)) {
     match tokens {
         [TokenTree::Ident(name), one, other, rest @ ..] if is(one, ':') && is(other, ':') => {

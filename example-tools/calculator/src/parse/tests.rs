@@ -1,4 +1,4 @@
-//! What expressions mean, and how the wrong ones are refused.
+//! Values of expressions, and the errors for invalid ones.
 
 use std::collections::BTreeMap;
 

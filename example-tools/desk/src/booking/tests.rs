@@ -1,4 +1,4 @@
-//! Which details lead to which decision.
+//! Decisions for complete, incomplete and invalid details.
 
 use super::*;
 

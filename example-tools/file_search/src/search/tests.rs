@@ -1,8 +1,8 @@
-//! Searches through folders that are made for the test.
+//! Searches through temporary folders.
 
 use super::*;
 
-/// A folder with these files.
+/// Creates a temporary folder with these files.
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, content) in files {

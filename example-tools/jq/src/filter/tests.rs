@@ -1,4 +1,4 @@
-//! What filters put out, and what becomes of those that fail.
+//! Outputs of filters, and the errors of those that fail.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How blocks look as text.
+//! Plain text of blocks, lists, quotes, tables and links.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The order of texts by Unicode's collation algorithm with CLDR's root order, which English uses.
+//! Compares texts by Unicode's collation algorithm with CLDR's root order, which English uses.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use icu_normalizer::provider::{Baked as Normal, NormalizerNfdDataV1, NormalizerN
 use icu_provider::DataMarker as _;
 use icu_provider::{DataError, DataErrorKind, DataProvider, DataRequest, DataResponse};
 
-/// The data of the root order. Other languages have 2.7 MB more, which stay out of the runtime.
+/// The data of the root order. Data of other languages, 2.7 MB more, is not part of the runtime.
 struct Root;
 
 macro_rules! from {
@@ -66,8 +66,8 @@ fn collator(kind: &str) -> Option<Collator> {
     Collator::try_new_unstable(&Root, preferences, options).ok()
 }
 
-/// -1, 0 or 1 for two texts. `kind` has the sensitivity, then `numeric`, `upper`, `lower` and
-/// `shifted` where they are wanted.
+/// Compares two texts: -1, 0 or 1. `kind` is the sensitivity, followed by any of `numeric`,
+/// `upper`, `lower` and `shifted`, separated by blanks.
 pub(super) fn compare(kind: String, one: String, other: String) -> i32 {
     USED.with_borrow_mut(|used| {
         if !used.contains_key(&kind) {

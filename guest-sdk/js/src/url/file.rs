@@ -1,5 +1,6 @@
-//! URLs of the scheme `file`, which the crate `url` reads otherwise than the standard: it drops
-//! hosts before a drive letter, and the empty parts of a path.
+//! Parses URLs of the scheme `file`, for which the crate `url` deviates from the standard: it drops
+//! hosts before a drive letter, and empty parts of a path.
+//!
 //! Source: the URL standard, the states `file` to `path`.
 
 use std::fmt;
@@ -32,8 +33,8 @@ pub(super) struct FileUrl {
 }
 
 impl FileUrl {
-    /// Reads what follows `file:`, or a relative reference. It has no tabs, line ends and blanks
-    /// around it.
+    /// Parses the text after `file:`, or a relative reference. The caller has removed tabs, line
+    /// ends and surrounding blanks.
     pub(super) fn parse(input: &str, base: Option<&Self>) -> Option<Self> {
         let mut url = Self::default();
         let (input, fragment) = split(input, '#');
@@ -42,7 +43,7 @@ impl FileUrl {
         if let Some(second) = rest.strip_prefix(SLASHES) {
             if let Some(third) = second.strip_prefix(SLASHES) {
                 let end = third.find(SLASHES).unwrap_or(third.len());
-                // A drive letter is no host, but the first part of the path.
+                // A drive letter is not a host, but the first part of the path.
                 rest = if is_drive(&third[..end]) { third } else { &third[end..] };
                 if !is_drive(&third[..end]) && end > 0 {
                     url.set_host(&third[..end])?;
@@ -73,7 +74,7 @@ impl FileUrl {
         Some(url)
     }
 
-    /// Sets the host. None if it is none.
+    /// Sets the host. Returns `None` if it is not valid.
     pub(super) fn set_host(&mut self, host: &str) -> Option<()> {
         let host =
             if host.is_empty() { String::new() } else { Host::parse(host).ok()?.to_string() };
@@ -100,7 +101,7 @@ impl FileUrl {
         self.path.iter().map(|part| format!("/{part}")).collect()
     }
 
-    /// The query with its `?`; empty if there is none.
+    /// The query with its `?`, or an empty string.
     pub(super) fn search(&self) -> String {
         self.query
             .as_deref()
@@ -109,7 +110,7 @@ impl FileUrl {
             .unwrap_or_default()
     }
 
-    /// The fragment with its `#`; empty if there is none.
+    /// The fragment with its `#`, or an empty string.
     pub(super) fn hash(&self) -> String {
         self.fragment
             .as_deref()
@@ -118,7 +119,7 @@ impl FileUrl {
             .unwrap_or_default()
     }
 
-    /// Adds the parts of a path. The slash at its begin is optional.
+    /// Appends the parts of a path. The leading slash is optional.
     fn read_path(&mut self, path: &str) {
         let path = path.strip_prefix(SLASHES).unwrap_or(path);
         let mut parts = path.split(SLASHES).peekable();
@@ -141,7 +142,7 @@ impl FileUrl {
         }
     }
 
-    /// Takes the last part of the path away, unless it is the letter of a drive.
+    /// Removes the last part of the path, unless it is a drive letter.
     fn shorten(&mut self) {
         if !(self.path.len() == 1 && is_drive(&self.path[0]) && self.path[0].ends_with(':')) {
             self.path.pop();
@@ -165,7 +166,7 @@ fn encoded(set: &'static AsciiSet) -> impl Fn(&str) -> String {
     move |text| utf8_percent_encode(text, set).to_string()
 }
 
-/// Tells whether this is a letter with `:` or `|`.
+/// Returns true for a drive: a letter with `:` or `|`.
 fn is_drive(part: &str) -> bool {
     let bytes = part.as_bytes();
     bytes.len() == 2 && bytes[0].is_ascii_alphabetic() && matches!(bytes[1], b':' | b'|')

@@ -1,4 +1,4 @@
-//! What a CommonJS module requires and exports, as far as its text says so.
+//! Finds the requires and the exports of a CommonJS module, as far as its text shows them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use oxc_ast::ast::{
 use oxc_ast_visit::{Visit, walk};
 use serde_json::{Value, json};
 
-/// `{"requires", "exports", "passes_on"}`.
+/// Returns `{"requires", "exports", "passes_on"}`.
 pub(crate) fn read(program: &Program<'_>) -> Value {
     let mut found = Found::default();
     found.visit_program(program);
@@ -18,11 +18,11 @@ pub(crate) fn read(program: &Program<'_>) -> Value {
 
 #[derive(Default)]
 struct Found {
-    /// Specifiers.
+    /// Specifiers of required modules.
     requires: BTreeSet<String>,
-    /// Names.
+    /// Names of exports.
     exports: BTreeSet<String>,
-    /// Specifiers of modules whose exports are exported too.
+    /// Specifiers of modules whose exports are exported again.
     passes_on: BTreeSet<String>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Visit<'a> for Found {
         if let Some(name) = defined(call) {
             self.exports.insert(name.to_owned());
         }
-        // What TypeScript writes for `export *`.
+        // The call that TypeScript writes for `export *`.
         if name_of(&call.callee) == Some("__exportStar")
             && let Some(Argument::CallExpression(first)) = call.arguments.first()
             && let Some(specifier) = required(first)
@@ -57,7 +57,7 @@ impl<'a> Visit<'a> for Found {
 }
 
 impl Found {
-    /// `module.exports = …`.
+    /// Records `module.exports = …`.
     fn assigned(&mut self, value: &Expression<'_>) {
         match value {
             Expression::ObjectExpression(object) => self.exports.extend(keys(object)),
@@ -78,7 +78,7 @@ fn keys(object: &ObjectExpression<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The specifier in `require("…")`.
+/// Returns the specifier of `require("…")`.
 fn required<'b>(call: &'b CallExpression<'_>) -> Option<&'b str> {
     match (name_of(&call.callee), call.arguments.as_slice()) {
         (Some("require"), [Argument::StringLiteral(specifier)]) => Some(specifier.value.as_str()),
@@ -86,7 +86,7 @@ fn required<'b>(call: &'b CallExpression<'_>) -> Option<&'b str> {
     }
 }
 
-/// The name in `Object.defineProperty(exports, "name", …)`.
+/// Returns the name of `Object.defineProperty(exports, "name", …)`.
 fn defined<'b>(call: &'b CallExpression<'_>) -> Option<&'b str> {
     let Expression::StaticMemberExpression(callee) = &call.callee else { return None };
     match call.arguments.as_slice() {
@@ -100,7 +100,7 @@ fn defined<'b>(call: &'b CallExpression<'_>) -> Option<&'b str> {
     }
 }
 
-/// `name`, or the last name of `tslib.name` and of `(0, tslib.name)`.
+/// Returns `name`, or the last name of `tslib.name` and of `(0, tslib.name)`.
 fn name_of<'b>(callee: &'b Expression<'_>) -> Option<&'b str> {
     match callee {
         Expression::Identifier(name) => Some(name.name.as_str()),
@@ -111,7 +111,7 @@ fn name_of<'b>(callee: &'b Expression<'_>) -> Option<&'b str> {
     }
 }
 
-/// `exports`, or `module.exports`.
+/// Returns true for `exports` and `module.exports`.
 fn is_exports(object: &Expression<'_>) -> bool {
     match object {
         Expression::Identifier(name) => name.name == "exports",

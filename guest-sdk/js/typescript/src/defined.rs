@@ -1,4 +1,4 @@
-//! Puts a value for `process.env.NODE_ENV`, which packages ask for and which only Node has.
+//! Replaces `process.env.NODE_ENV` by a constant: packages read it, and only Node has it.
 
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, Expression, Program, StaticMemberExpression,
@@ -6,11 +6,11 @@ use oxc_ast::ast::{
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
 
-/// What bundlers put in its place when they build for use.
+/// The value that bundlers use in builds for production.
 const VALUE: &str = "\"production\"";
 
-/// The text with the value in place of the variable. Lines and columns remain: spaces fill up the
-/// rest.
+/// Returns the text with the constant in place of the variable. Pads it with spaces, so that lines
+/// and columns stay the same.
 pub(crate) fn in_text(source: &str, program: &Program<'_>) -> String {
     let mut found = Found::default();
     found.visit_program(program);
@@ -36,7 +36,7 @@ impl<'a> Visit<'a> for Found {
     }
 
     fn visit_assignment_expression(&mut self, assignment: &AssignmentExpression<'a>) {
-        // A value cannot be assigned to.
+        // The left side of an assignment stays, because a constant cannot be assigned to.
         let is_set = matches!(&assignment.left, AssignmentTarget::StaticMemberExpression(left) if is_variable(left));
         if is_set {
             self.visit_expression(&assignment.right);

@@ -1,4 +1,4 @@
-//! Names that a module uses and that nothing in it defines.
+//! Finds the free names of a module: names that it uses and does not define.
 
 use oxc_ast::AstKind;
 use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind, Program};
@@ -9,23 +9,24 @@ use serde_json::{Value, json};
 
 use crate::place;
 
-/// Options that the runtime without `Intl` honours.
+/// Options of `toLocaleString` and its variants that the runtime without `Intl` supports.
 const PLAIN: [&str; 3] = ["minimumFractionDigits", "maximumFractionDigits", "useGrouping"];
-/// Options of `localeCompare` likewise.
+/// Options of `localeCompare` that the runtime without `Intl` supports.
 const PLAIN_ORDER: [&str; 2] = ["numeric", "sensitivity"];
-/// Classes that no runtime has.
+/// Classes of `Intl` that no runtime has.
 const NO_INTL: [&str; 3] = ["DisplayNames", "DurationFormat", "Segmenter"];
 
-/// The names, each with its first place. `is_asked` is true of a name that the module also asks the
-/// type of, as in `typeof process`: it goes on without it. In a package `process.env.NODE_ENV` is
-/// no use of `process`, because the build replaces it. `Intl` is among them, too, for
-/// `globalThis.Intl` and for a method with options that need it, and so is `locale de-CH` for a
-/// literal locale other than English.
+/// Returns the free names, each with its first place.
+///
+/// `is_asked` is true for a name that the module also tests with `typeof`, as in `typeof process`:
+/// the module works without it. In a package `process.env.NODE_ENV` is not a use of `process`,
+/// because the build replaces it. `Intl` is also listed for `globalThis.Intl` and for a method with
+/// options that require it. `locale de-CH` is listed for a literal locale other than English.
 pub(crate) fn names(source: &str, program: &Program<'_>, is_package: bool) -> Vec<Value> {
     of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic, is_package)
 }
 
-/// As [`names`], of a module that was analysed.
+/// Like [`names`], for a module that is already analysed.
 pub(crate) fn of(source: &str, semantic: &Semantic<'_>, is_package: bool) -> Vec<Value> {
     let (scoping, nodes) = (semantic.scoping(), semantic.nodes());
     let is_asked = |node| {
@@ -84,7 +85,7 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>, is_package: bool) -> Vec
     found.collect()
 }
 
-/// The literal locale of a call that has no other one than English.
+/// Returns the literal locale of a call, if it is not English.
 fn other_locale<'a>(
     callee: &Expression<'a>,
     arguments: &[Argument<'a>],
@@ -107,8 +108,8 @@ fn other_locale<'a>(
     (!is_english).then_some((locale.value.as_str(), locale.span))
 }
 
-/// A call of `localeCompare`, `toLocaleString`, `toLocaleDateString` or `toLocaleTimeString` with
-/// options that plain English may not have.
+/// Returns true for a call of `localeCompare`, `toLocaleString`, `toLocaleDateString` or
+/// `toLocaleTimeString` with options that the runtime without `Intl` may not support.
 fn needs_intl(call: &CallExpression<'_>) -> bool {
     let Some(member) = call.callee.get_member_expr() else { return false };
     let name = member.static_property_name().unwrap_or_default();

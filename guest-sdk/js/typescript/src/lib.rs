@@ -1,8 +1,8 @@
-//! Reads one module: its imports, and for TypeScript the JavaScript that is left without types. Of
-//! a CommonJS module it reads what it requires and exports.
+//! Parses one module: returns its imports, and for TypeScript the JavaScript without types. For a
+//! CommonJS module it returns the requires and the exports.
 //!
-//! It is a guest so that the program that builds tools runs no parser of its own on source text: it
-//! answers in a cell without imports.
+//! It is a guest, so that the program that builds tools does not parse source text itself; it runs
+//! in a cell without imports.
 
 #![allow(unsafe_code, reason = "exports of a core module")]
 
@@ -24,14 +24,14 @@ use oxc_syntax::module_record::{ExportImportName, ImportImportName, ModuleRecord
 use oxc_transformer::{TransformOptions, Transformer};
 use serde_json::{Value, json};
 
-/// Faults that are reported of one module.
+/// Errors that are reported for one module.
 const MAX_FAULTS: usize = 20;
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes room for this many bytes, and tells where.
+/// Allocates a buffer of this many bytes and returns its address.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     BUFFER.with_borrow_mut(|buffer| {
@@ -41,13 +41,13 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
 }
 
 /// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm
-/// package. The answer is in the buffer then, and its length is returned. It is one of:
-/// - `{"source", "imports", "dynamic", "free", "lines"?}`; `imports` has the names that are
-///   imported, by specifier, `dynamic` the calls of `import()`: `{"specifier"?, "line", "column"}`,
-///   and `free` the names that nothing defines: `{"name", "line", "column", "is_asked"}`;
+/// package. Writes the answer into the buffer and returns its length. The answer is one of:
+/// - `{"source", "imports", "dynamic", "free", "lines"?}`; `imports` has the imported names by
+///   specifier, `dynamic` the calls of `import()`: `{"specifier"?, "line", "column"}`, and `free`
+///   the names that the module does not define: `{"name", "line", "column", "is_asked"}`;
 /// - `{"source", "dynamic", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a
 ///   CommonJS module: specifiers, names, and the specifiers of modules whose exports are exported
-///   too;
+///   again;
 /// - `{"faults": [{"message", "line", "column"}]}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
@@ -65,7 +65,7 @@ extern "C" fn toolcell_js_evaluate() -> u32 {
     bytes as u32
 }
 
-/// Where the answer is.
+/// Returns the address of the answer.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_answer() -> *const u8 {
     BUFFER.with_borrow(|buffer| buffer.as_ptr())
@@ -124,7 +124,7 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
             *line = token.get_src_line() + 1;
         }
     }
-    // What is left of the imports, without those that were types only.
+    // Parsed again for the remaining imports, without those of types only.
     let again =
         Parser::new(&allocator, allocator.alloc_str(&written.code), SourceType::mjs()).parse();
     let imports = imports(&again.module_record);
@@ -133,7 +133,8 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     )
 }
 
-/// The calls of `import()`, each with its place. One whose specifier is no plain text has none.
+/// Returns the calls of `import()` with their places. The specifier is null if it is not a plain
+/// literal.
 fn dynamic(source: &str, record: &ModuleRecord<'_>) -> Vec<Value> {
     let found = record.dynamic_imports.iter().map(|import| {
         let (line, column) = place(source, import.span.start as usize);
@@ -142,14 +143,14 @@ fn dynamic(source: &str, record: &ModuleRecord<'_>) -> Vec<Value> {
     found.collect()
 }
 
-/// The text of a literal in quotes without escapes.
+/// Returns the text of a quoted literal without escapes.
 fn plain(literal: &str) -> Option<&str> {
     let quote = literal.chars().next().filter(|first| "\"'`".contains(*first))?;
     let text = literal.strip_prefix(quote)?.strip_suffix(quote)?;
     (!text.contains(['\\', '\n', quote]) && !(quote == '`' && text.contains("${"))).then_some(text)
 }
 
-/// The names that are imported, by specifier.
+/// Returns the imported names by specifier.
 fn imports(record: &ModuleRecord<'_>) -> BTreeMap<String, BTreeSet<String>> {
     let mut names: BTreeMap<String, BTreeSet<String>> = record
         .requested_modules
@@ -174,7 +175,7 @@ fn imports(record: &ModuleRecord<'_>) -> BTreeMap<String, BTreeSet<String>> {
     names
 }
 
-/// The faults as JSON, lines and columns from 1.
+/// Returns an error with the diagnostics as JSON, if there are any. Lines and columns count from 1.
 fn checked(source: &str, found: impl IntoIterator<Item = OxcDiagnostic>) -> Result<(), Vec<Value>> {
     let faults: Vec<_> =
         found.into_iter().take(MAX_FAULTS).map(|fault| fault_json(source, &fault)).collect();
@@ -187,7 +188,7 @@ fn fault_json(source: &str, fault: &OxcDiagnostic) -> Value {
     json!({ "message": fault.message, "line": line, "column": column })
 }
 
-/// The line and the column of a byte, from 1.
+/// Returns the line and the column of a byte offset, from 1.
 fn place(source: &str, at: usize) -> (usize, usize) {
     let before = source.get(..at).unwrap_or(source);
     let line = before.matches('\n').count() + 1;

@@ -1,5 +1,4 @@
-//! Finds a C compiler for WebAssembly: Zig of a version that is known to work, or clang with the
-//! WASI libc.
+//! Finds a C compiler for WebAssembly: Zig of a tested version, or clang with the WASI libc.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,24 +7,24 @@ use std::process::{Command, Stdio};
 use crate::scratch::Scratch;
 use crate::{Error, ErrorKind, native, venv};
 
-/// The version of Zig that the hint installs: what pip installs.
+/// The Python package of Zig that the hint tells users to install.
 pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
-/// The versions of Zig that are used, from the first to the last, without their third number.
+/// The first and the last version of Zig that are accepted, without the patch number.
 const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
-/// Bytes of the stack: that of a Rust tool.
+/// Stack size in bytes, the same as for a Rust tool.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
-/// What every compiler gets. The warnings that are errors are those of code whose behaviour is
-/// undefined.
+/// Arguments for every compiler. The warnings that are errors are those about undefined behaviour.
 const ARGUMENTS: [&str; 23] = [
     "-mexec-model=reactor",
     "-std=gnu17",
     "-O2",
     "-gdwarf-4",
     "-gline-tables-only",
-    // Zig would take assertions out.
+    // Zig would define NDEBUG and so remove assertions.
     "-UNDEBUG",
-    // A failed allocation that is not checked would be written to address 0, which is ordinary
-    // memory.
+    // Replaces the allocation functions by ones that end the call when memory is exhausted.
+    // Otherwise a program that does not check the result would write to address 0, which is
+    // ordinary memory.
     "-Dmalloc=tc_malloc",
     "-Dcalloc=tc_calloc",
     "-Drealloc=tc_realloc",
@@ -44,22 +43,22 @@ const ARGUMENTS: [&str; 23] = [
     "-Werror=uninitialized",
     STACK,
 ];
-/// Names of clang, the preferred one first.
+/// Names of the clang binary, the preferred one first.
 const CLANGS: [&str; 4] = ["clang", "clang-22", "clang-19", "clang-14"];
-/// What a clang must be able to compile and to link.
+/// A program that a clang must be able to compile and link.
 const PROBE: &str = "#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n";
 
 /// A compiler, and the arguments that make it compile for WASI.
 pub(super) struct Compiler {
     program: PathBuf,
     arguments: Vec<String>,
-    /// Where Zig keeps what it has compiled, if its own place is unknown.
+    /// The folder for Zig's cache, if the environment names none.
     cache: Option<PathBuf>,
 }
 
 impl Compiler {
-    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`.
-    /// The hint has the folder as it was typed.
+    /// Returns the first that works of: Zig of the project's `.venv`, of `PATH`, of `python3`;
+    /// clang of `PATH`. The hint of the error names the folder as the user typed it.
     pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self, Error> {
         Self::find_on(
             std::env::var_os("PATH").as_deref().unwrap_or_default(),
@@ -68,7 +67,7 @@ impl Compiler {
         )
     }
 
-    /// The same, with programs of these folders instead of `PATH`.
+    /// As `find`, with programs of the folders in `path` instead of `PATH`.
     fn find_on(
         path: &OsStr,
         (folder, typed): (&Path, &Path),
@@ -97,7 +96,8 @@ impl Compiler {
         }
         let probe = scratch.write("probe.c", PROBE)?;
         for name in CLANGS {
-            // A stack that is too deep must not run into the data; Zig puts it first by itself.
+            // A stack overflow must not overwrite the data, so the stack comes first. Zig does so
+            // by default.
             let arguments =
                 ["--target=wasm32-wasi", "-Wl,--stack-first"].map(ToOwned::to_owned).to_vec();
             let compiler = Self { program: name.into(), arguments, cache: None };
@@ -125,7 +125,7 @@ impl Compiler {
         Err(missing(typed, &why))
     }
 
-    /// A command that compiles and links what is added to it.
+    /// Returns a command that compiles and links the files that are added to it.
     pub(super) fn command(&self) -> Command {
         let mut command = native::command(&self.program);
         command.args(&self.arguments).args(ARGUMENTS).stdin(Stdio::null());
@@ -136,19 +136,19 @@ impl Compiler {
     }
 }
 
-/// An error that says why there is no compiler.
+/// Returns the error for a missing compiler, with the reason.
 pub(super) fn missing(folder: &Path, why: &str) -> Error {
     let message = format!("no usable C compiler was found: {why}");
     Error::new(ErrorKind::Toolchain, message, venv::hint("Zig", folder, PACKAGE))
 }
 
-/// What a program says on standard output, if it ends well.
+/// Returns the standard output of a program, if the program succeeds.
 fn answer(command: &mut Command) -> Option<String> {
     let done = command.stdin(Stdio::null()).output().ok()?;
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
-/// Whether this version of Zig is used.
+/// Returns true if this version of Zig is accepted.
 fn is_known(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else { return false };
@@ -187,8 +187,8 @@ mod tests {
         assert!(page.expect("a page").contains(&command), "{command}");
     }
 
-    /// Each function of the SDK that ends the call where no memory is left is what the author's
-    /// files call, and calls the function of the C library itself.
+    /// Each allocation function that the author's files call is replaced by the SDK's, which calls
+    /// the one of the C library and ends the call when memory is exhausted.
     #[test]
     fn exhausted_memory_ends_a_call_of_c_in_each_function_that_allocates() {
         let names =

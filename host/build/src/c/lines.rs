@@ -1,7 +1,7 @@
-//! The debug information of a compiled module, reduced to the author's own files.
+//! Reduces the debug information of a compiled module to the author's own files.
 //!
-//! Zig's libraries have a megabyte of debug information, with paths of the machine that they were
-//! built on. What is left is small, and it is the same in every folder.
+//! The debug information of Zig's libraries takes a megabyte and has paths of the machine that
+//! built them. The reduced information is small and the same in every folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -16,15 +16,15 @@ use wasmparser::{Parser, Payload};
 
 use crate::Error;
 
-/// The folder that paths begin at.
+/// The folder that relative paths start from.
 const HERE: &[u8] = b".";
-/// The folder of files that are not the author's.
+/// The folder that files of others get.
 const LIBRARY: &str = "/lib/libc";
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The sections that remain, by name. `files` are the author's, as the compiler was told in this
-/// folder.
+/// Returns the remaining sections by name. `files` are the author's, as they were passed to the
+/// compiler in this folder.
 pub(super) fn of_authors(
     module: &[u8],
     folder: &Path,
@@ -57,7 +57,7 @@ pub(super) fn of_authors(
     Ok(kept)
 }
 
-/// The units of these files, which are paths below the folder.
+/// Returns the compilation units of these files, which are paths below the folder.
 fn reduced(
     dwarf: &gimli::Dwarf<Reader<'_>>,
     folder: &Path,
@@ -82,8 +82,8 @@ fn reduced(
     Ok(kept)
 }
 
-/// The lines of the unit with paths from the folder. Other files are headers of the SDK and of the
-/// C library, which have their names alone.
+/// Returns the line program of the unit with paths relative to the folder. Other files are headers
+/// of the SDK and of the C library, of which only the names stay.
 fn relative(unit: &mut ConvertUnit<'_, Reader<'_>>, folder: &Path) -> ConvertResult<LineProgram> {
     let old = &unit.unit.line_program;
     let here = LineString::String(HERE.to_vec());
@@ -92,7 +92,7 @@ fn relative(unit: &mut ConvertUnit<'_, Reader<'_>>, folder: &Path) -> ConvertRes
     let text = |string: &LineString| {
         if let LineString::String(bytes) = string { bytes.clone() } else { Vec::new() }
     };
-    // In the same order: other parts of the unit name files by their number.
+    // The order stays: other parts of the unit refer to files by number.
     for (number, (_, name, directory)) in old.files().enumerate() {
         let path = Path::new(OsStr::from_bytes(&text(old.get_directory(directory))))
             .join(OsStr::from_bytes(&text(name)));

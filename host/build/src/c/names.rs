@@ -1,7 +1,8 @@
-//! The sections of a core module that a component needs: the names of functions, and the lines of
-//! the author's files.
+//! Keeps the custom sections of a core module that a component needs: function names, and the debug
+//! information of the author's files.
 //!
-//! Functions of the SDK are named after it: the host leaves those out of a backtrace.
+//! Functions of the SDK are renamed to the SDK's name, because the host leaves those out of a
+//! backtrace.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +12,16 @@ use wasmparser::{KnownCustom, Name, Parser, Payload};
 use super::lines;
 use crate::Error;
 
-/// What the host knows the SDK by.
+/// The name by which the host recognizes functions of the SDK.
 const SDK: &str = "toolcell_guest";
-/// How names of functions of the SDK, of its bindings and of the C library's own begin.
+/// Prefixes of the names of functions of the SDK, of its bindings and of the C library's internals.
 const PREFIXES: [&str; 5] =
     ["tc_", "exports_toolcell_tool_", "__wasm_export_", "toolcell_tool_", "__wasm_call_"];
-/// Functions of the SDK that the compiler does not merge into others.
+/// Static functions of the SDK that the compiler does not inline.
 const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 
-/// The module without custom sections, but with the names of its functions and the lines of the
-/// author's files, these in this folder.
+/// Returns the module with the custom sections that are needed: function names, and the debug
+/// information of the author's `files`, paths below `folder`.
 pub(super) fn only_needed(
     module: &[u8],
     folder: &Path,
@@ -54,8 +55,8 @@ pub(super) fn only_needed(
     Ok(kept.finish())
 }
 
-/// The module without the section that tells what made it: the language of the adapter is not that
-/// of the tool.
+/// Returns the module without its `producers` section, which names the language of the adapter
+/// instead of the tool's.
 pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
     let mut kept = Module::new();
     for payload in Parser::new(0).parse_all(module) {
@@ -68,7 +69,7 @@ pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(kept.finish())
 }
 
-/// Whether the module has a function of this name.
+/// Returns true if the module has a function of this name.
 pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::CustomSection(section) = payload.map_err(Error::internal)?

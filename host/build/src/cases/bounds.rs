@@ -1,8 +1,8 @@
-//! Bounds a text of YAML before it becomes values.
+//! Checks the size and depth of a YAML text before it is parsed into values.
 //!
-//! In: a text. Out: nothing, or why the text is refused. The reader that makes the values takes
-//! time that grows with the square of the depth, and repeats for an alias all that the alias stands
-//! for. The parser used here does neither.
+//! In: a text. Out: nothing, or the reason why the text is refused. The deserializer takes time
+//! that is quadratic in the depth, and copies the target of each alias. The event parser that is
+//! used here does neither.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use toolcell::defence::{Defence, stands};
 
 use super::file::MAX_FILE;
 
-/// Lists and maps inside each other: as many as the reader takes.
+/// Nesting depth of lists and maps: the limit of the deserializer.
 const MAX_DEPTH: usize = 128;
-/// The message of the parser's own bound on depth, which is higher and comes before the events.
+/// The message of the parser's own depth limit, which is higher and is reported before any events.
 const RECURSION: &str = "recursion limit exceeded";
 
-/// Refuses a text that is no YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than
-/// [`MAX_FILE`] bytes with its aliases written out.
+/// Refuses a text that is not YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than
+/// [`MAX_FILE`] bytes with its aliases expanded.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if !stands(Defence::CasesBounds) {
         return Ok(());
@@ -26,8 +26,8 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         Err(format!("{problem} at line {} column {}", at.line(), at.col() + 1))
     };
     let too_deep = format!("it nests deeper than {MAX_DEPTH} levels");
-    // Bytes up to here with aliases written out, those of each anchor, and the anchor and the
-    // beginning of what is open.
+    // `bytes`: the size so far with aliases expanded. `anchors`: the size of each anchor. `open`:
+    // the anchor and the start of each open collection.
     let (mut bytes, mut anchors, mut open) = (0, BTreeMap::new(), Vec::new());
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
@@ -41,7 +41,8 @@ pub(super) fn check(text: &str) -> Result<(), String> {
                 bytes += own;
                 anchors.insert(anchor, own);
             }
-            // What is still open refers to itself, which the reader refuses.
+            // An alias of a collection that is still open is recursive; the deserializer refuses
+            // it.
             Event::Alias(anchor) => bytes += anchors.get(&anchor).copied().unwrap_or_default(),
             Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
                 open.push((anchor, bytes));

@@ -1,4 +1,5 @@
-//! What the cases of a component leave out: endings, parameters and values that no case has.
+//! Computes the coverage of a component's cases: the endings, parameters and values that no case
+//! has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use super::CaseReport;
 use super::file::Expect;
 use super::run::Offered;
 
-/// Endings that a tool can have.
+/// The possible endings of a call.
 const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "refusal"];
 
-/// What the cases of one tool cover.
+/// The coverage of one tool's cases.
 ///
 /// # Shape
 /// As JSON: `{"tool", "endings", "unseen_parameters", "unseen_values"}`.
@@ -21,15 +22,16 @@ const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "re
 pub struct Coverage {
     /// The tool's name.
     pub tool: String,
-    /// How many cases ended in each way. An ending that no case had is 0.
+    /// The number of cases for each ending, 0 included.
     pub endings: BTreeMap<&'static str, usize>,
-    /// Parameters at the top of the schema that no case gives.
+    /// Top-level parameters of the schema that no case passes.
     pub unseen_parameters: Vec<String>,
-    /// Values of an `enum` that no case gives, as `parameter=value`.
+    /// `enum` values that no case passes, as `parameter=value`.
     pub unseen_values: Vec<String>,
 }
 
-/// What these calls cover. `ran` has the reports of the cases with the arguments of each.
+/// Returns the coverage of each tool. `ran` has the reports of the cases with the arguments of
+/// each.
 pub(super) fn coverage(tools: &[Offered], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
     tools
         .iter()

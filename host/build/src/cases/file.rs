@@ -1,4 +1,4 @@
-//! Files of cases, in YAML or JSON.
+//! The file format of cases, in YAML or JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::pattern::Pattern;
 use super::rewrite::with_endings;
 use crate::{Error, ErrorKind};
 
-/// Names of the files of cases, in the folder of a project.
+/// Names of the files of cases in a project's folder.
 const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
 /// Bytes of one file of cases.
 pub(super) const MAX_FILE: u64 = 16 << 20;
@@ -25,19 +25,19 @@ pub struct Suite {
     pub cases: Vec<Case>,
 }
 
-/// One call, and how it is expected to end.
+/// One call and its expected ending.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What it shows. Unique in its file.
+    /// The name, which says what the case shows. Unique in its file.
     pub name: String,
-    /// The tool. `None` for a component with one tool.
+    /// The tool's name. `None` for a component with one tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The arguments of the call. `None` for `{}`.
+    /// The arguments of the call. `None` means `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Where the call comes from.
+    /// The context of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     /// Answers to requests. Each can be used more than once.
@@ -46,53 +46,53 @@ pub struct Case {
     /// Values of secrets by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
-    /// Keys that exist before the call: a text as it is, everything else as JSON.
+    /// Keys that exist before the call. A string is stored as it is, every other value as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kv: BTreeMap<String, Value>,
-    /// Other tools that the tool can call, and how their calls end. Each can be used more than
-    /// once.
+    /// Other tools that the tool can call, and the endings of these calls. Each can be used more
+    /// than once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<OtherTool>,
-    /// The time at the start of the call, as in RFC 3339.
+    /// The time at the start of the call, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// The seed of random numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How it ends. `None` fails unless it is blessed.
+    /// The expected ending. A case with `None` fails unless it is blessed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
-    /// What the call may use.
+    /// Upper bounds on the resources of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
 
-/// Where a call comes from, with the members of `toolcell run --context`.
+/// The context of a call, with the members of `toolcell run --context`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Context {
     /// The caller's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The provider's request.
+    /// The id of the provider's request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// The run of calls.
+    /// The id of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// On whose behalf the call is made.
+    /// The tenant on whose behalf the call is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Free JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// What a person answered to the question of an earlier call.
+    /// The user's answer to the question of an earlier call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The state that the earlier call left.
@@ -100,7 +100,7 @@ pub struct Context {
     pub state: Option<Value>,
 }
 
-/// A request that is answered, and its answer.
+/// An expected request and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
@@ -123,14 +123,14 @@ pub struct Exchange {
     pub json: Option<Value>,
 }
 
-/// A call of another tool that is answered, and its ending: `ok`, `error`, `ask_user` or `halt`.
+/// An expected call of another tool and its ending: `ok`, `error`, `ask_user` or `halt`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherTool {
     /// The tool's name.
     pub name: String,
-    /// The arguments of the calls that are answered so. `None` for all calls that no answer before
-    /// this one fits.
+    /// The arguments that a call must have. `None` matches every call that no earlier answer
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// `ok` with this value.
@@ -148,7 +148,7 @@ pub struct OtherTool {
 }
 
 impl OtherTool {
-    /// Endings that are given: one, in a file without faults.
+    /// The number of endings that are given; 1 in a valid file.
     fn endings(&self) -> usize {
         let texts = [&self.error, &self.ask_user, &self.halt];
         usize::from(self.ok.is_some()) + texts.iter().filter(|text| text.is_some()).count()
@@ -163,7 +163,7 @@ const fn fine() -> u16 {
     200
 }
 
-/// How a call is expected to end. Every member that is there has to be true.
+/// The expected ending of a call. All members that are present must match.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -173,10 +173,10 @@ pub struct Expect {
     /// `ok` with a value that this JSON Schema accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_schema: Option<Value>,
-    /// `ok` with a value whose text, or whose JSON, contains this.
+    /// `ok` with a value whose text or JSON contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_contains: Option<String>,
-    /// `ok` with a value whose text, or whose JSON, this matches.
+    /// The text or JSON of an `ok` value matches this pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_matches: Option<Pattern>,
     /// `error` with this message.
@@ -185,7 +185,7 @@ pub struct Expect {
     /// `error` with a message that contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<String>,
-    /// `error` with a message that this matches.
+    /// The message of an `error` matches this pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_matches: Option<Pattern>,
     /// `ask_user` with this question.
@@ -194,23 +194,24 @@ pub struct Expect {
     /// `halt` for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt: Option<String>,
-    /// The host's report of this reason, `handler_raised` for instance.
+    /// A tool error with this reason, for example `handler_raised`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_error: Option<String>,
-    /// A refusal of this kind, `invalid_arguments` for instance.
+    /// A refusal of this kind, for example `invalid_arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The message of a tool error or a refusal contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
-    /// The message of a tool error or a refusal, with the source lines of a trap, is one that this
-    /// matches.
+    /// The message of a tool error or a refusal, including the source lines of a trap, matches this
+    /// pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_matches: Option<Pattern>,
 }
 
 impl Expect {
-    /// What is expected of an ending besides the ending itself, each alone.
+    /// Returns the further conditions on an ending (schema, contains, matches), each as an
+    /// expectation of its own.
     pub(super) fn remarks(&self) -> Vec<Self> {
         let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } =
             self.clone();
@@ -228,7 +229,7 @@ impl Expect {
         all.into_iter().flatten().collect()
     }
 
-    /// Expects this [remark](Self::remarks) too.
+    /// Adds a condition from [`remarks`](Self::remarks).
     pub(super) fn add(&mut self, remark: Self) {
         self.ok_schema = self.ok_schema.take().or(remark.ok_schema);
         self.ok_contains = self.ok_contains.take().or(remark.ok_contains);
@@ -240,28 +241,29 @@ impl Expect {
     }
 }
 
-/// `null` is a value that can be expected.
+/// Reads `null` as a value, so that it can be expected.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// What a call may use at most.
+/// Upper bounds on the resources of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Instructions.
+    /// Fuel, in instruction units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
     /// Bytes of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Milliseconds from the start of the call to its end. It depends on the machine: leave room.
+    /// Milliseconds from the start of the call to its end. The duration depends on the machine, so
+    /// leave a margin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
 }
 
-/// The files of cases of a project: `cases.yaml`, `cases.yml`, `cases.json`, and all files of these
-/// kinds in `cases/`.
+/// Returns the files of cases of a project: `cases.yaml`, `cases.yml`, `cases.json`, and all files
+/// with these extensions in `cases/`.
 ///
 /// # Errors
 /// [`ErrorKind::Cases`] if there is none.
@@ -307,11 +309,11 @@ fn is_yaml(path: &Path) -> bool {
     has_extension(path, &["yaml", "yml"])
 }
 
-/// Reads a file of cases: JSON if its name ends in `.json`, else YAML.
+/// Reads a file of cases: JSON if its name ends in `.json`, otherwise YAML.
 ///
 /// # Errors
-/// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it has a fault: the message
-/// says where.
+/// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it is invalid; the message
+/// names the place.
 pub fn read(path: &Path) -> Result<Suite, Error> {
     let size = fs::metadata(path).map_err(|error| Error::file("read", path, &error))?.len();
     let fault = |problem: String, hint: &str| {
@@ -362,8 +364,8 @@ fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     }
 }
 
-/// Writes the endings of the cases with these numbers into the file, which was read as `suite` but
-/// for them.
+/// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
+/// still parse to `suite`.
 pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
     let endings: Vec<_> = blessed
@@ -371,8 +373,8 @@ pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(),
         .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
         .collect();
     let written = with_endings(&text, &endings);
-    // Only what reads as it should is written: the file can have changed since, or refer to its
-    // cases from elsewhere.
+    // Writes only a text that parses to the expected suite: the file may have changed since, or its
+    // cases may be aliases of YAML.
     let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
         let message = format!(
             "{}: the endings that were seen cannot be written into the text",

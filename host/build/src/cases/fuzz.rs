@@ -1,8 +1,8 @@
-//! Calls the tools of a component with arguments made from their schemas, and tells the smallest
-//! ones at which a tool fails.
+//! Calls the tools of a component with arguments generated from their schemas, and reports the
+//! smallest arguments at which a tool fails.
 //!
-//! A failure is an ending that no tool chooses: a trap, a panic, a timeout, a value that its own
-//! schema forbids. An error that the tool returns is none, and a refusal neither.
+//! A failure is an ending that the tool did not choose: a trap, a panic, a timeout, or a value that
+//! violates its own schema. An error that the tool returns and a refusal are not failures.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,34 +15,35 @@ use super::shrink::simpler;
 use crate::lines::told_lines;
 use crate::{Error, ErrorKind, SourceLine};
 
-/// Calls that are spent to make the arguments of one failure smaller.
+/// Calls that are spent on shrinking the arguments of one failure.
 const SHRINKING: usize = 300;
-/// Failures that are told for a tool; after them it is not called again.
+/// Failures reported for a tool. After that many, the tool is not called again.
 const MOST: usize = 5;
-/// Values that are made for each call at most: those that do not fit the schema are dropped.
+/// Attempts to generate a value for one call. Values that violate the schema are dropped.
 const ATTEMPTS: usize = 20;
-/// The value of each secret that a tool declares. It is long enough for one, and no ordinary text.
+/// The value of each secret that a tool declares: long enough for a secret, and unlike ordinary
+/// text.
 const PLACEHOLDER: &str = "placeholder-of-a-secret-while-fuzzing";
 
-/// How tools are called with generated arguments.
+/// Settings of fuzzing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FuzzOptions {
     /// Calls of each tool.
     pub calls: usize,
-    /// What the arguments are made from. The same seed makes the same arguments.
+    /// The seed of the arguments. Equal seeds give equal arguments.
     pub seed: u64,
 }
 
 impl FuzzOptions {
-    /// As many calls of each tool, with the seed 0.
+    /// Makes this many calls of each tool, with seed 0.
     #[must_use]
     pub fn new(calls: usize) -> Self {
         Self { calls, seed: 0 }
     }
 }
 
-/// How a tool ended with generated arguments.
+/// The result of fuzzing one tool.
 ///
 /// # Shape
 /// As JSON: `{"tool", "calls", "seed", "failures"}`.
@@ -51,10 +52,10 @@ impl FuzzOptions {
 pub struct FuzzReport {
     /// The tool's name.
     pub tool: String,
-    /// Calls with generated arguments. Fewer than were asked for if nothing was found that fits the
-    /// tool's schema.
+    /// Calls with generated arguments. Fewer than requested if no generated value fits the tool's
+    /// schema.
     pub calls: usize,
-    /// What the arguments were made from.
+    /// The seed of the arguments.
     pub seed: u64,
     /// Failures, one for each reason and message.
     pub failures: Vec<FuzzFailure>,
@@ -71,8 +72,7 @@ pub struct FuzzFailure {
     pub reason: String,
     /// The host's message.
     pub message: String,
-    /// Where it failed in the author's files, innermost first, where the component has debug
-    /// information.
+    /// The places in the author's files, innermost first, if the component has debug information.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SourceLine>,
     /// The smallest arguments that were found.
@@ -80,9 +80,9 @@ pub struct FuzzFailure {
 }
 
 impl Cases {
-    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as
-    /// needs, its secrets have a placeholder as their value, requests are not answered, and each
-    /// call has a store of its own.
+    /// Calls each tool with arguments generated from its schema. A tool is granted what it declares
+    /// as needs, its secrets have a placeholder as their value, requests get no answer, and each
+    /// call has its own key-value store.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -155,7 +155,7 @@ impl Cases {
         Ok(report)
     }
 
-    /// The smallest arguments that are found to fail for the same reason.
+    /// Shrinks the arguments to the smallest ones that are found to cause the same failure.
     async fn smallest(
         &self,
         tool: &Offered,
@@ -179,7 +179,7 @@ impl Cases {
         }
     }
 
-    /// The failure with its places. They are read once, when the arguments are the smallest ones.
+    /// Adds the source lines to a failure. They are computed once, for the final arguments.
     async fn placed(&self, tool: &Offered, failure: FuzzFailure) -> Result<FuzzFailure, Error> {
         let lines = self.lines(&self.ended(tool, &failure.arguments).await?);
         Ok(FuzzFailure { lines, ..failure })
@@ -201,7 +201,7 @@ impl Cases {
         })
     }
 
-    /// How a call with these arguments ends.
+    /// Calls the tool with these arguments and returns the result.
     async fn ended(&self, tool: &Offered, arguments: &Value) -> Result<CallResult, Error> {
         let secrets =
             tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
@@ -219,22 +219,24 @@ impl Cases {
 }
 
 impl FuzzFailure {
-    /// The message, with a line for each place in the author's files.
+    /// The message, followed by a line for each place in the author's files.
     #[must_use]
     pub fn told(&self) -> String {
         self.message.clone() + &told_lines(&self.lines)
     }
 
-    /// The same failure: for the same reason, and where the message names a place, at the same one.
+    /// Returns true if both failures have the same reason and, if the messages name a place, the
+    /// same place.
     fn is_like(&self, other: &Self) -> bool {
         self.reason == other.reason && place(&self.message) == place(&other.message)
     }
 }
 
-/// A message's first line without digits and quoted values, which differ between arguments.
+/// Returns the first 60 characters of a message's first line without digits, because digits and
+/// quoted values differ between arguments.
 fn place(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
-    // A panic's place has the numbers of a line and a column, which count.
+    // The line and column numbers of a panic's place are significant.
     if line.contains("panicked at") {
         return line.to_owned();
     }

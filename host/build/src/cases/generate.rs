@@ -1,23 +1,22 @@
-//! Makes values that a JSON Schema accepts, the unusual ones first of all.
+//! Generates values that a JSON Schema accepts, with a preference for unusual ones.
 //!
-//! In: a schema of any shape and a source of random numbers. Out: a value that probably fits; the
-//! caller checks it.
-//! Invariants: ends for every schema, recursive ones included; the same seed makes the same values.
+//! In: a schema of any shape and a seed. Out: a value that probably fits; the caller validates it.
+//! Invariants: ends for every schema, recursive ones included; equal seeds give equal values.
 
 use fastrand::Rng;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value, json};
 
-/// Schemas inside each other that are followed; deeper ones become `null` or nothing.
+/// Nesting depth of schemas that is followed. Deeper ones become `null` or are left out.
 const MAX_DEPTH: usize = 12;
-/// Items and members that a value gets beyond what is required.
+/// Items and members that a value gets beyond the required ones.
 const MORE: usize = 4;
-/// Characters of a text that has no bound.
+/// Maximum characters of a text without `maxLength`.
 const LONG: usize = 3000;
-/// Repetitions of a pattern beyond the least.
+/// Repetitions of a pattern beyond its minimum.
 const REPEATED: u32 = 3;
 
-/// Texts that programs often get wrong.
+/// Strings that programs often handle incorrectly.
 const TEXTS: [&str; 14] = [
     "",
     " ",
@@ -38,7 +37,7 @@ const INTEGERS: [i64; 10] =
     [0, 1, -1, 2, 255, 65_536, i32::MAX as i64, i32::MIN as i64, i64::MAX, i64::MIN];
 const NUMBERS: [f64; 6] = [0.0, -0.0, 0.1, -1.5, 1e308, 5e-324];
 
-/// Makes values of one schema.
+/// Generates values of one schema.
 pub(super) struct Generator<'a> {
     root: &'a Value,
     random: Rng,
@@ -49,7 +48,7 @@ impl<'a> Generator<'a> {
         Self { root, random: Rng::with_seed(seed) }
     }
 
-    /// A value of the whole schema.
+    /// Generates a value of the whole schema.
     pub(super) fn value(&mut self) -> Value {
         self.of(self.root, 0)
     }
@@ -93,7 +92,8 @@ impl<'a> Generator<'a> {
         self.plain(map, depth)
     }
 
-    /// A value of one alternative, with the members that the schema has beside its alternatives.
+    /// Generates a value of one alternative, with the members that the schema declares beside its
+    /// alternatives.
     fn with(&mut self, map: &'a Map<String, Value>, choice: &'a Value, depth: usize) -> Value {
         let chosen = self.of(choice, depth + 1);
         if map.contains_key("properties") { merged(self.plain(map, depth), chosen) } else { chosen }
@@ -165,7 +165,7 @@ impl<'a> Generator<'a> {
     fn text(&mut self, map: &Map<String, Value>) -> String {
         if let Some(pattern) = map.get("pattern").and_then(Value::as_str) {
             let mut text = String::new();
-            // In a JSON Schema these mean ASCII alone.
+            // In JSON Schema these classes are ASCII only.
             let pattern = pattern.replace("\\d", "[0-9]").replace("\\w", "[0-9A-Za-z_]");
             if let Ok(pattern) = regex_syntax::parse(&pattern) {
                 self.matching(&pattern, &mut text);
@@ -187,7 +187,7 @@ impl<'a> Generator<'a> {
         text.chars().take(most).collect()
     }
 
-    /// Adds a text that the pattern matches. What only looks around adds nothing.
+    /// Appends a text that the pattern matches. Look-around assertions add nothing.
     fn matching(&mut self, pattern: &Hir, text: &mut String) {
         match pattern.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
@@ -235,7 +235,7 @@ impl<'a> Generator<'a> {
         json!(if rounded < least { rounded.saturating_add(step) } else { rounded })
     }
 
-    /// A value where the schema says nothing.
+    /// Generates a value where the schema sets no constraint.
     fn any(&mut self) -> Value {
         match self.random.u8(..7) {
             0 => Value::Null,
@@ -253,7 +253,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Two objects as one; of anything else the second.
+/// Merges two objects. For other values, returns the second.
 fn merged(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(mut one), Value::Object(other)) => {

@@ -1,4 +1,4 @@
-//! Compares how a call ended with how it was expected to end.
+//! Compares the result of a call with the expected ending.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::file::{Budget, Expect};
 use crate::lines::told_lines;
 use crate::{Error, ErrorKind, SourceLine};
 
-/// Characters of an ending that are shown.
+/// Characters of a result that are shown.
 const SHOWN: usize = 2000;
 
-/// The ending, as an expectation that it would meet exactly.
+/// Returns the result as the expectation that it meets exactly.
 pub(super) fn seen(result: &CallResult) -> Expect {
     let mut seen = Expect::default();
     match result {
@@ -28,7 +28,7 @@ pub(super) fn seen(result: &CallResult) -> Expect {
     seen
 }
 
-/// Everything that is not as expected. A trap is shown with these places in the source.
+/// Returns all deviations from the expectation. A trap is shown with the source lines `lines`.
 pub(super) fn failures(
     completion: &Completion,
     lines: &[SourceLine],
@@ -136,7 +136,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The ending in one line, its message included.
+/// Formats the result with its message on one line.
 fn shown(result: &CallResult) -> String {
     let text = match result {
         CallResult::Outcome(Outcome::Ok(output)) => format!("ok: {}", output.value.as_str()),

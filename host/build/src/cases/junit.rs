@@ -1,17 +1,17 @@
-//! A report as JUnit XML, which most build servers read.
+//! Formats a report as JUnit XML, which most CI servers read.
 
 use std::fmt::Write as _;
 
 use super::{FuzzReport, Report};
 
-/// The report as JUnit XML: one suite, one test case for each case and one for the generated calls
-/// of each tool.
+/// Returns the report as JUnit XML: one suite with a test case for each case, and one for the
+/// fuzzing of each tool.
 #[must_use]
 pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     let time: f64 = report.cases.iter().map(|case| case.time.as_secs_f64()).sum();
     let failed = report.failed + fuzzed.iter().filter(|tool| !tool.failures.is_empty()).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    // A string takes every write.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         xml,
         "<testsuite name=\"toolcell\" tests=\"{}\" failures=\"{failed}\" time=\"{time:.3}\">",
@@ -39,7 +39,7 @@ pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     xml
 }
 
-/// A test case with these further attributes. It passed if there are no failures.
+/// Returns a test case with these additional attributes. Without failures it passed.
 fn test_case(name: &str, tool: &str, attributes: &str, failures: &[String]) -> String {
     let head = format!(
         "  <testcase name=\"{}\" classname=\"{}\"{attributes}",
@@ -55,7 +55,8 @@ fn test_case(name: &str, tool: &str, attributes: &str, failures: &[String]) -> S
     )
 }
 
-/// The text as the value of an attribute; what XML 1.0 cannot express becomes `?`.
+/// Escapes the text as the value of an attribute. Characters that XML 1.0 cannot express become
+/// `?`.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -84,7 +85,8 @@ mod tests {
     use crate::SourceLine;
     use crate::cases::{CaseReport, Expect, FuzzFailure};
 
-    /// What would end an attribute, a tag or a section, and characters that no XML has.
+    /// Sequences that would end an attribute, a tag or a section, and characters that XML does not
+    /// allow.
     const HOSTILE: &str = "<&\"'>]]>\0\u{1b}[31m\u{7f}\u{85}\u{ffff}\r\té";
 
     fn case(name: &str, failures: &[&str]) -> CaseReport {

@@ -1,10 +1,10 @@
-//! The other tools that a case's tool can call: each answers as the case says, and one of the same
-//! component as it is.
+//! Provides the other tools that the tool of a case can call. Tools that the case names give its
+//! answers; the other tools of the same component run as they are.
 //!
-//! In: the answers of a case, and the component's tools. Out: an executor that knows them, and the
+//! In: the answers of a case, and the component's tools. Out: an executor with these tools, and the
 //! grants to call them.
-//! Invariants: nothing else can be called; an answer of the case comes before a tool of the
-//! component.
+//! Invariants: no other tool can be called; an answer of the case takes precedence over a tool of
+//! the component.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use toolcell::{Definition, Executor, Halt, InvokeRule, Need, Outcome, Question, 
 
 use super::file::OtherTool;
 
-/// The pattern of a tool that calls whatever tools it is granted.
+/// The pattern in a need of a tool that calls any tool that it is granted.
 const ANY_TOOL: &str = "*";
 
-/// An executor whose tools can call the tools of the case and those of their component. An error is
-/// a problem and a hint.
+/// Returns an executor whose tools can call the tools of the case and those of their component. An
+/// error is a problem and a hint.
 pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, (String, String)> {
     let mut known = BTreeMap::<String, Vec<OtherTool>>::new();
     for answer in answers {
@@ -31,7 +31,7 @@ pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, 
             native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
-    // A case says what a question leaves, and there is no client.
+    // The case contains the state of a question in the clear, and there is no untrusted client.
     Ok(Executor::new().without_sealer().with_callable(move |name| tools.get(name).cloned()))
 }
 
@@ -41,7 +41,7 @@ fn native(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> 
     Tool::native(definition, async move |arguments: Value| outcome(&answers, &arguments))
 }
 
-/// The first answer for these arguments.
+/// Returns the first answer that matches these arguments.
 fn outcome(answers: &[OtherTool], arguments: &Value) -> Outcome {
     let fits = |answer: &&OtherTool| {
         answer.arguments.as_ref().is_none_or(|expected| expected == arguments)
@@ -57,8 +57,8 @@ fn outcome(answers: &[OtherTool], arguments: &Value) -> Outcome {
     }
 }
 
-/// The rules for what a tool declares. They leave a tool its own rights: no rights bind native
-/// code.
+/// Returns the rules for the tools that a tool declares to call. The rules say `own`, so that a
+/// called tool keeps its own rights: rights do not restrict native code.
 pub(super) fn rules(needs: &[Need], answers: &[OtherTool]) -> Result<Vec<InvokeRule>, String> {
     let mut names = Vec::new();
     for need in needs.iter().filter(|need| need.kind == "invoke") {

@@ -5,17 +5,17 @@ use std::fmt;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-/// A regular expression, in the syntax of the crate `regex`. It matches a text that it matches a
-/// part of.
+/// A regular expression, in the syntax of the crate `regex`. It matches a text if it matches a part
+/// of it.
 ///
 /// # Shape
-/// As JSON: a text.
+/// As JSON: a string.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Whether it matches the text or a part of it.
+    /// Returns true if it matches the text or a part of it.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
@@ -45,7 +45,7 @@ impl TryFrom<String> for Pattern {
 
     fn try_from(text: String) -> Result<Self, String> {
         Regex::new(&text).map(Self).map_err(|error| {
-            // The lines before the last one show the place below the expression.
+            // Lines before the last one only draw the position under the expression.
             let told = error.to_string();
             let problem = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("`{text}` is not a regular expression: {problem}")

@@ -1,8 +1,8 @@
 //! Writes endings into the text of a file of cases.
 //!
-//! In: the text of a file, as YAML or JSON, and the endings of some of its cases. Out: the text
-//! with these endings.
-//! Invariants: the rest of the text stays as it is, with its comments.
+//! In: the text of a file, YAML or JSON, and the endings of some of its cases. Out: the text with
+//! these endings.
+//! Invariants: the rest of the text, with its comments, is unchanged.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 
 use super::file::Expect;
 
-/// The member of a case that is its ending.
+/// The member of a case that has its expected ending.
 const EXPECT: &str = "expect";
-/// Columns of a line up to which an ending is written on one line.
+/// Columns. An ending that fits this width is written on one line.
 const WIDTH: usize = 120;
 
-/// A value of the text, and where it is, in characters.
+/// A value of the text with its position, in characters.
 struct Node {
     place: Range<usize>,
     /// The column of its first character.
@@ -28,7 +28,7 @@ struct Node {
 enum Kind {
     Text(String),
     List(Vec<Node>),
-    /// Names and values. `in_braces` as in JSON, or a name on each line.
+    /// Names and values. `in_braces`: written as in JSON; otherwise one name a line.
     Map {
         entries: Vec<(Node, Node)>,
         in_braces: bool,
@@ -47,8 +47,8 @@ impl Node {
     }
 }
 
-/// The text with the endings of the cases with these numbers. `None` if a case is not written out
-/// in the text.
+/// Returns the text with the endings of the cases with these numbers. Returns `None` if the text
+/// does not contain a case literally (an alias, for instance).
 pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<String> {
     let characters: Vec<char> = text.chars().collect();
     let begins = |event: &Event<'_>| {
@@ -63,18 +63,18 @@ pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<S
         .map(|(number, ending)| edits(cases.get(*number)?, ending, &characters))
         .collect();
     let mut written = characters;
-    // From the last to the first, so that the places of the others stay.
+    // From the last to the first, so that earlier positions stay valid.
     for (place, new) in edits?.into_iter().flatten().rev() {
         written.splice(place, new.chars());
     }
     Some(written.into_iter().collect())
 }
 
-/// What replaces these characters.
+/// A range of characters, and the text that replaces it.
 type Edit = (Range<usize>, String);
 
-/// What replaces which characters of a case, in the text's order. An ending of several lines keeps
-/// the members that still hold, and its comments.
+/// Returns the edits of a case in the order of the text. If the old ending spans several lines, its
+/// members that still hold and its comments stay.
 fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<Edit>> {
     let Value::Object(ending) = serde_json::to_value(ending).ok()? else { return None };
     let Kind::Map { entries, in_braces } = &case.kind else { return None };
@@ -94,11 +94,11 @@ fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<Edit>> {
     members(entries, *in_braces, case.column).with(new, |_| true)
 }
 
-/// How the members of an object are written.
+/// The layout of an object's members.
 enum Layout {
-    /// Each on lines of its own, from this column on.
+    /// Each member on lines of its own, which start at this column.
     Lines { column: usize },
-    /// One after the other, with this around their names.
+    /// One after the other, with these quotes around their names.
     Braces { quotes: &'static str },
 }
 
@@ -110,8 +110,8 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
-    /// What makes them the new ones and those that are kept. What is the same stays as it is
-    /// written.
+    /// Returns the edits that turn the members into `new` plus the old members that `is_kept`
+    /// accepts. Members with an equal value stay as they are written.
     fn with(
         &self,
         mut new: Map<String, Value>,
@@ -127,7 +127,7 @@ impl Members<'_> {
             }
         }
         let mut added = new.iter().map(|(name, value)| self.written(name, value));
-        // A new member takes the place of one that goes.
+        // New members replace removed ones.
         let taken = gone.len().min(added.len());
         edits.extend(
             gone.drain(..taken)
@@ -154,8 +154,7 @@ impl Members<'_> {
         key.place.start..value.place.end.max(key.place.end)
     }
 
-    /// Another value after the same name. Where nothing is written, the value begins before the
-    /// colon.
+    /// Replaces the value of a name. If no colon is found, it is added with the value.
     fn replaced(&self, key: &Node, value: &Node, new: &Value) -> Edit {
         let end = key.place.end;
         match self.next(end, ':') {
@@ -169,11 +168,11 @@ impl Members<'_> {
         format!("{quotes}{name}{quotes}:{}", self.value(name, value))
     }
 
-    /// What follows the colon: on one line, if it fits.
+    /// Returns the text after the colon: one line if it fits, otherwise a YAML block.
     fn value(&self, name: &str, value: &Value) -> String {
         let Layout::Lines { column } = self.layout else { return format!(" {value}") };
         let line = match value {
-            // Its names are known, and need no quotes.
+            // The names of an expectation need no quotes.
             Value::Object(members) if name == EXPECT => {
                 let members = members.iter().map(|(name, value)| format!("{name}: {value}"));
                 format!(" {{ {} }}", members.collect::<Vec<_>>().join(", "))
@@ -187,12 +186,13 @@ impl Members<'_> {
             return line;
         }
         let indent = format!("\n{}", " ".repeat(column + 2));
-        // A value of JSON has a form in YAML.
+        // Every JSON value has a YAML form.
         serde_norway::to_string(value)
             .map_or(line, |block| format!("{indent}{}", block.trim_end().replace('\n', &indent)))
     }
 
-    /// A line that has nothing else goes with its comment; in braces, a comma goes too.
+    /// Removes a member. A line that becomes empty is removed with its comment; in braces, a comma
+    /// is removed too.
     fn removed(&self, number: usize, gone: &[usize]) -> Vec<Edit> {
         let mut place = self.place(number);
         let mut edits = Vec::new();
@@ -217,7 +217,8 @@ impl Members<'_> {
         edits
     }
 
-    /// After the last one; on lines, also after a comment that follows it.
+    /// Inserts a member after the last one; in the layout of lines, also after the comment that
+    /// follows it.
     fn appended(&self, member: &str) -> Option<Edit> {
         let end = self.place(self.entries.len().checked_sub(1)?).end;
         Some(match self.layout {
@@ -229,12 +230,12 @@ impl Members<'_> {
         })
     }
 
-    /// Where this character is, if nothing but spaces and comments is before it.
+    /// Returns the position of `wanted`, if only spaces and comments come before it.
     fn next(&self, from: usize, wanted: char) -> Option<usize> {
         written_after(self.text, from).filter(|(_, found)| *found == wanted).map(|(place, _)| place)
     }
 
-    /// The lines of this place, with the line end before them.
+    /// Returns the range of whole lines around this range, with the line break before them.
     fn line_of(&self, place: &Range<usize>) -> Range<usize> {
         let is_end = |character: &&char| **character != '\n';
         let before = self.text.iter().take(place.start).rev().take_while(is_end).count();
@@ -243,8 +244,8 @@ impl Members<'_> {
     }
 }
 
-/// Where the brace after the last value of a collection ends: the parser says so only if no comma
-/// is before it.
+/// Returns the end of the closing brace after a collection's last value. The parser reports it only
+/// if no comma comes before it.
 fn closed(text: &[char], mut from: usize) -> Option<usize> {
     while let Some((place, ',')) = written_after(text, from) {
         from = place + 1;
@@ -252,7 +253,7 @@ fn closed(text: &[char], mut from: usize) -> Option<usize> {
     written_after(text, from).map(|(place, _)| place + 1)
 }
 
-/// The first character that is no space and not in a comment.
+/// Returns the first character that is neither whitespace nor in a comment.
 fn written_after(text: &[char], from: usize) -> Option<(usize, char)> {
     let mut is_comment = false;
     let found = text.iter().enumerate().skip(from).find(|(_, character)| {
@@ -262,7 +263,7 @@ fn written_after(text: &[char], from: usize) -> Option<(usize, char)> {
     found.map(|(place, character)| (place, *character))
 }
 
-/// Reads a value.
+/// Builds the tree of nodes from parser events.
 struct Reader<'a, I: Iterator> {
     events: Peekable<I>,
     text: &'a [char],
@@ -296,14 +297,14 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
             | Event::SequenceEnd
             | Event::MappingEnd => return None,
         };
-        // A text of several lines ends with a line end, which stays.
+        // A multi-line text ends with a line break, which is not part of the node.
         let place = self.text.get(start..end)?;
         let spaces = place.iter().rev().take_while(|character| character.is_whitespace()).count();
         Some(Node { place: start..end - spaces, column, kind })
     }
 
-    /// The values of a collection that has begun, and where it ends: without braces, with its last
-    /// value.
+    /// Reads the values of an open collection, and returns them with its end. Without braces, it
+    /// ends with its last value.
     fn items(&mut self, start: usize, in_braces: bool) -> Option<(Vec<Node>, usize)> {
         let mut items: Vec<Node> = Vec::new();
         while !matches!(self.events.peek()?.0, Event::SequenceEnd | Event::MappingEnd) {
@@ -327,7 +328,7 @@ mod tests {
         serde_json::from_str(json).expect("an ending")
     }
 
-    /// What is written in place of `old`, with the ending `{"ok": "é"}` for the second case.
+    /// Shows the text that replaces `old`, with the ending `{"ok": "é"}` for the second case.
     #[test]
     fn the_rest_of_the_text_stays() {
         let around = |case: &str| {

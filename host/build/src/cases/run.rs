@@ -1,4 +1,4 @@
-//! Runs cases: each in an engine with its own clock, seed, secrets, keys and answers.
+//! Runs cases: each in its own engine, with its own clock, seed, secrets, keys and answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,35 +20,34 @@ use super::judge;
 use super::{CaseReport, Report, others};
 use crate::{Error, ErrorKind, SourceLine, source_lines};
 
-/// The store of keys that a case has.
+/// The name of the key-value store of a case.
 const STORE: &str = "case";
-/// The id of a case's call, which its random numbers depend on.
+/// The call id of a case. Random numbers depend on it, so it is fixed.
 const CALL: &str = "call-1";
 
-/// How cases are run.
+/// Settings for running cases.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Only cases whose name contains this.
+    /// Runs only cases whose name contains this.
     pub filter: Option<String>,
-    /// Writes the ending that was seen into the file, where it was not as expected. The rest of the
-    /// file stays. A case over its budget fails all the same: how much it may use is for its author
-    /// to change.
+    /// Writes the actual ending into the file if it differs from the expected one. The rest of the
+    /// file stays. A case over its budget still fails: only its author may change the budget.
     pub bless: bool,
-    /// Adds what the cases cover to the report.
+    /// Adds the coverage to the report.
     pub coverage: bool,
 }
 
-/// A tool of the component, as far as cases look at it.
+/// The parts of a tool's definition that cases use.
 pub(super) struct Offered {
     pub(super) name: String,
     pub(super) needs: Vec<Need>,
     pub(super) parameters: Option<Value>,
 }
 
-/// Cases of a component, ready to run.
+/// The cases of a component, ready to run.
 #[derive(Debug)]
 pub struct Cases {
-    /// Settings of the engine: where it compiles and what it keeps.
+    /// Settings of the engine: compilation and cache.
     engine: EngineBuilder,
     component: Vec<u8>,
     kind: ComponentKind,
@@ -56,8 +55,7 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Reads the component and the files of cases. `engine` says where components are compiled and
-    /// cached.
+    /// Reads the component and the files of cases. `engine` configures compilation and the cache.
     ///
     /// # Errors
     /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
@@ -65,8 +63,8 @@ impl Cases {
         let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
         let files: Result<_, Error> =
             files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
-        // A case has no neighbour: on threads of less urgency, a busy machine would end it at its
-        // time limit.
+        // Cases run one at a time, so they need no fair scheduling. On threads of lower priority, a
+        // busy machine would end a case at its time limit.
         let engine = engine
             .isolation(Isolation::Strict)
             .optimise(Optimise::Never)
@@ -74,7 +72,7 @@ impl Cases {
         Ok(Self { engine, component: bytes, kind: ComponentKind::Tools, files: files? })
     }
 
-    /// Uses the component as this kind, in place of one that describes its tools itself.
+    /// Loads the component as this kind instead of one that describes its own tools.
     #[must_use]
     pub fn with_kind(self, kind: ComponentKind) -> Self {
         Self { kind, ..self }
@@ -87,12 +85,12 @@ impl Cases {
     /// Runs the cases, one after the other.
     ///
     /// # Errors
-    /// [`ErrorKind::Cases`] for a case that cannot be run, for instance of an unknown tool;
+    /// [`ErrorKind::Cases`] for a case that cannot be run, for example because its tool is unknown;
     /// [`ErrorKind::Source`] if the component cannot be loaded. A case that ends otherwise than
     /// expected is part of the report.
     ///
     /// # Cancel safety
-    /// May be dropped. Then no file was changed.
+    /// May be dropped. A file is written only after all of its cases have run.
     pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
         let tools = self.offered().await?;
         let mut report =
@@ -127,15 +125,15 @@ impl Cases {
         Ok(report)
     }
 
-    /// The names of the tools of the component, in its order.
+    /// Returns the names of the component's tools, in its order.
     ///
     /// # Errors
-    /// The component cannot be loaded.
+    /// Fails if the component cannot be loaded.
     pub async fn tools(&self) -> Result<Vec<String>, Error> {
         Ok(self.offered().await?.into_iter().map(|tool| tool.name).collect())
     }
 
-    /// The tools of the component, in its order.
+    /// Returns the component's tools, in its order.
     pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
         let engine = self.engine.clone().build().map_err(unusable)?;
         let component =
@@ -182,13 +180,13 @@ impl Cases {
         let mut passed = failures.is_empty();
         let blessed = bless && !judge(&expect, None)?.is_empty();
         if blessed {
-            // What the author expects beyond the ending itself stays, if it is still true.
+            // Conditions of the author beyond the ending itself stay if they still hold.
             for one in expect.remarks() {
                 if judge(&one, None)?.is_empty() {
                     seen.add(one);
                 }
             }
-            // What is left once the ending is as expected: what the budget forbids.
+            // Once the ending is as expected, only the budget can fail.
             let left = judge(&seen, case.budget)?;
             passed = left.is_empty();
             if !passed {
@@ -209,8 +207,8 @@ impl Cases {
         })
     }
 
-    /// The author's places of a trap. The component is the author's own, so reading its debug
-    /// information needs no bounds.
+    /// Returns the places of a trap in the author's files. The component is the author's own, so
+    /// reading its debug information needs no limits.
     pub(super) fn lines(&self, result: &CallResult) -> Vec<SourceLine> {
         if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
             source_lines(&self.component, &raised.frames)
@@ -219,7 +217,7 @@ impl Cases {
         }
     }
 
-    /// Makes the call of a case, in an engine of its own. An error is a problem and a hint.
+    /// Makes the call of a case in its own engine. An error is a problem and a hint.
     pub(super) async fn complete(
         &self,
         case: &Case,
@@ -281,7 +279,7 @@ impl Cases {
     }
 }
 
-/// Finds the answer to a request among those of the case.
+/// Returns a function that looks up the answer to a request among the case's exchanges.
 fn answers(
     exchanges: &[Exchange],
 ) -> Result<
@@ -319,7 +317,7 @@ fn answers(
     })
 }
 
-/// The grants that a tool's needs ask for: a case is granted what its tool declares.
+/// Returns the grants for a tool's declared needs. A case is granted all of them.
 pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, String> {
     let mut grants = Grants::default();
     grants.invoke = others::rules(needs, tools)?;
@@ -360,7 +358,7 @@ fn context(from: Context) -> CallContext {
     context
 }
 
-/// The time of a text as in RFC 3339.
+/// Parses an RFC 3339 time.
 fn date(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(text)
         .ok()

@@ -1,14 +1,14 @@
-//! Simpler forms of a JSON value, to find the smallest one that does the same.
+//! Simplifies JSON values, to find the smallest one that has a property.
 
 use serde_json::{Value, json};
 
-/// The plainest character.
+/// The character that replaces others.
 const PLAIN: char = 'a';
-/// Items and characters that are taken out or replaced one by one.
+/// Items and characters that are removed or replaced one by one.
 const MOST: usize = 20;
 
-/// Values that are one step simpler, the simplest first: shorter ones, and after those ones that
-/// are as short and plainer. None of them has a longer text.
+/// Returns values that are one step simpler, the simplest first: shorter ones, then equally short
+/// ones with plainer content. None has a longer text.
 pub(super) fn simpler(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => Vec::new(),
@@ -68,7 +68,7 @@ fn texts(text: &str) -> Vec<String> {
     let mut found: Vec<String> =
         parts(&chars).into_iter().map(|part| part.into_iter().collect()).collect();
     if chars.iter().any(|char| *char != PLAIN) {
-        // As many characters, and as many bytes: a tool can count either.
+        // The same number of characters, and the same number of bytes: a tool can count either.
         found.push(PLAIN.to_string().repeat(chars.len()));
         found.push(PLAIN.to_string().repeat(text.len()));
         for at in (0..chars.len().min(MOST)).filter(|at| chars[*at] != PLAIN) {
@@ -80,7 +80,7 @@ fn texts(text: &str) -> Vec<String> {
                     .collect(),
             );
         }
-        // Where one byte more or less counts, a character of several bytes can still go.
+        // Keeps the number of bytes while it replaces a character of several bytes.
         for (at, char) in text.char_indices().filter(|(_, char)| char.len_utf8() > 1).take(MOST) {
             let plain = PLAIN.to_string().repeat(char.len_utf8());
             found.push([&text[..at], &plain, &text[at + char.len_utf8()..]].concat());
@@ -90,7 +90,7 @@ fn texts(text: &str) -> Vec<String> {
     found
 }
 
-/// Nothing, each half, and the list without one of its items.
+/// Returns the empty list, each half, and the list without one of its items.
 fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     if items.is_empty() {
         return Vec::new();
@@ -115,7 +115,7 @@ fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 mod tests {
     use super::*;
 
-    /// The smallest value that still has the property, found step by step.
+    /// Returns the smallest value with the property that stepwise simplification finds.
     fn smallest(mut value: Value, has: impl Fn(&Value) -> bool) -> Value {
         while let Some(next) = simpler(&value).into_iter().find(|value| has(value)) {
             value = next;

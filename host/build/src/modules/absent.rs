@@ -1,11 +1,11 @@
-//! Names that modules use and that the runtime does not have, and what to use instead.
+//! Finds names that modules use and the runtime lacks, and suggests alternatives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Free;
 use super::resolve::{is_of_package, package_of};
 
-/// The names of the global object.
+/// The names of the runtime's global object.
 const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuffer AsyncDisposableStack BigInt BigInt64Array
     BigUint64Array Blob Boolean CryptoKey CustomEvent DOMException DataView Date DisposableStack Error EvalError Event EventTarget
     File FinalizationRegistry Float16Array Float32Array Float64Array FormData Function Headers Infinity Int16Array Int32Array
@@ -15,10 +15,10 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     Uint8ClampedArray WeakMap WeakRef WeakSet arguments atob btoa clearImmediate clearInterval clearTimeout console crypto decodeURI
     decodeURIComponent encodeURI encodeURIComponent escape eval fetch globalThis isFinite isNaN parseFloat parseInt performance
     queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
-/// Names that a CommonJS module has besides.
+/// Names that are defined in a CommonJS module only.
 const COMMON_JS: [&str; 3] = ["exports", "module", "require"];
-/// Names and their replacements. Of packages only these are told: what else they use may be for
-/// another place.
+/// Names and their alternatives. For packages, only these are reported: their other names may be
+/// used on other platforms only.
 const INSTEAD: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
@@ -38,22 +38,22 @@ const INSTEAD: [(&str, &str); 16] = [
     ("process", "take settings as arguments, and secrets by secrets.get of toolcell"),
 ];
 
-/// The name of which one runtime has the object. A method with options that only this one honours
-/// counts as a use of it.
+/// The global object that only one of the two runtimes has. Methods with options that only that
+/// runtime supports count as a use of it.
 const INTL: &str = "Intl";
 
-/// The names and imports that were found.
+/// The missing names and imports of a set of modules.
 #[derive(Default)]
 pub(super) struct Absent {
-    /// A file and a line for each name, of each package once.
+    /// The file and line of each name, reported once for each package.
     names: BTreeMap<(String, String), (String, u32)>,
     uses_intl: bool,
-    /// The first line of each file's calls of `import()` that find nothing, by the reason.
+    /// The first line in each file of `import()` calls that cannot be resolved, by the reason.
     imports: BTreeMap<(String, String), u32>,
 }
 
 impl Absent {
-    /// Adds names of a file.
+    /// Adds the global names that a file uses.
     pub(super) fn add(&mut self, file: &str, is_common_js: bool, free: &[Free]) {
         let package = package_of(file);
         for Free { name, line, is_asked } in free {
@@ -71,12 +71,12 @@ impl Absent {
         }
     }
 
-    /// Adds a call of `import()` that finds nothing, and why.
+    /// Adds a call of `import()` that cannot be resolved, and the reason.
     pub(super) fn add_import(&mut self, file: &str, line: u32, why: &str) {
         self.imports.entry((file.to_owned(), why.to_owned())).or_insert(line);
     }
 
-    /// The packages that use names of a page in a browser.
+    /// Returns the packages that use names of web pages (`document`, `window`).
     pub(super) fn of_a_page(&self) -> BTreeSet<String> {
         let used = self
             .names
@@ -87,12 +87,12 @@ impl Absent {
             .collect()
     }
 
-    /// A module names `Intl`, or needs it.
+    /// Returns true if a module uses `Intl`.
     pub(super) fn uses_intl(&self) -> bool {
         self.uses_intl
     }
 
-    /// A sentence for each.
+    /// Returns one sentence for each missing name and import.
     pub(super) fn warnings(&self) -> Vec<String> {
         let told = self.names.iter().map(|((_, name), (file, line))| {
             let is_locale = name.starts_with("locale ");

@@ -1,8 +1,8 @@
-//! Writes a CommonJS module of a package as ECMAScript modules.
+//! Converts a CommonJS module of a package into ECMAScript modules.
 //!
-//! Each becomes two: one has the source in a function, `$require`, which evaluates it when it is
-//! first called, as Node does; the other, its front, calls this function and exports what the
-//! source assigned to `exports`.
+//! Each becomes two. The first wraps the source in a function, `$require`, which evaluates it at
+//! the first call, as Node does. The second, its front, calls this function and exports the
+//! properties of `exports`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use serde_json::json;
 use super::{File, SDK, Text};
 use crate::{Error, ErrorKind};
 
-/// Names that all fronts export, without those that are imported.
+/// Maximum number of names that all fronts export, without those that are imported.
 const MAX_NAMES: usize = 100_000;
 
-/// The names that a call of `import()` asks for.
+/// The names that a call of `import()` requests.
 static NOTHING: BTreeSet<String> = BTreeSet::new();
 
-/// The name of the front of a module.
+/// Returns the name of the front of a module.
 pub(super) fn front(name: &str) -> String {
-    // No path of a file has two slashes.
+    // No file path contains two slashes in a row.
     format!("{name}//import")
 }
 
-/// For each CommonJS module that an ECMAScript module imports, the names that its front exports:
-/// those that its text exports, and those that are imported.
+/// For each CommonJS module that an ECMAScript module imports, returns the names that its front
+/// exports: those that its text exports, and those that are imported.
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if there are more than [`MAX_NAMES`].
@@ -68,7 +68,7 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// The names that the text of a module exports, and of those whose exports it passes on.
+/// Returns the names that the text of a module exports, including re-exports.
 fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
     let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![name]);
     while let Some(name) = open.pop() {
@@ -90,8 +90,8 @@ fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'
     names
 }
 
-/// The module with the source in a function. What comes before the source is in its first line, so
-/// that lines remain.
+/// Returns the module with the source in a function. The code before the source is on the source's
+/// first line, so that line numbers stay.
 pub(super) fn module(
     name: &str,
     source: &str,
@@ -99,7 +99,7 @@ pub(super) fn module(
     File { meanings, missing, .. }: &File,
     files: &BTreeMap<String, File>,
 ) -> String {
-    // A line that only a program's start reads, as in Node.
+    // The `#!` line becomes a comment, as in Node.
     let source =
         source.strip_prefix("#!").map_or_else(|| source.to_owned(), |rest| format!("//{rest}"));
     let (mut imports, mut found) = (String::new(), String::new());
@@ -133,7 +133,7 @@ pub(super) fn module(
     )
 }
 
-/// The front of a module.
+/// Returns the front of a module.
 pub(super) fn front_module(name: &str, exports: &BTreeSet<&str>) -> String {
     let mut text = format!(
         "import {{ $require }} from {}; const $all = $require(); \

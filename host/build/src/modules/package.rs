@@ -1,4 +1,4 @@
-//! `package.json` of an npm package: which file a specifier means.
+//! Reads `package.json` of an npm package, and resolves specifiers with it.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,11 @@ use serde_json::value::RawValue;
 use super::resolve::{MAX_PATH, Wanted};
 use crate::{Error, Fault};
 
-/// Bytes of one `package.json`.
+/// Maximum bytes of one `package.json`.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What is used of a `package.json`. A member of another type counts as absent, as in Node.
+/// The members of a `package.json` that are used. A member of another type counts as absent, as in
+/// Node.
 #[derive(Default)]
 pub(super) struct Package {
     main: Option<String>,
@@ -25,14 +26,14 @@ pub(super) struct Package {
     is_native: bool,
 }
 
-/// Members of a package that builds or fetches an addon. Source: npm, `package.json`; node-pre-gyp;
-/// node-gyp-build.
+/// Members of a package that builds or downloads an addon. Source: npm, `package.json`;
+/// node-pre-gyp; node-gyp-build.
 const NATIVE: [&str; 2] = ["gypfile", "binary"];
-/// Dependencies that load one.
+/// Dependencies that load an addon.
 const LOADERS: [&str; 5] =
     ["bindings", "node-addon-api", "node-gyp-build", "@mapbox/node-pre-gyp", "prebuild-install"];
 
-/// What takes the place of files in a browser: of the main one, or of some.
+/// The member `browser`: replaces the main file, or some files.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Browser {
@@ -41,7 +42,7 @@ enum Browser {
     Other(serde::de::IgnoredAny),
 }
 
-/// `false` says that the package does without.
+/// `false` excludes the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Replacement {
@@ -49,7 +50,7 @@ pub(super) enum Replacement {
     Without(serde::de::IgnoredAny),
 }
 
-/// A value in `exports` and `imports`. The conditions of an object are tried in its order.
+/// A value in `exports` and `imports`. The conditions of an object are tried in their order.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Target {
@@ -60,7 +61,7 @@ enum Target {
 }
 
 impl Package {
-    /// Reads the file. `name` is for errors. `None` if there is no such file.
+    /// Reads the file. `name` is used in errors. Returns `None` if the file does not exist.
     pub(super) fn read(path: &Path, name: &str) -> Result<Option<Self>, Error> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
@@ -88,14 +89,14 @@ impl Package {
         }))
     }
 
-    /// The package without its files for browsers and bundlers, as Node has it.
+    /// Returns the package as Node sees it, without its files for browsers and bundlers.
     pub(super) fn without_browser(mut self) -> Self {
         (self.browser, self.module) = (Browser::default(), None);
         self.exports.iter_mut().chain(self.imports.values_mut()).for_each(Target::forget_browser);
         self
     }
 
-    /// Returns true if it needs an addon of Node, and has no other way for browsers.
+    /// Returns true if it needs an addon of Node and has no alternative for browsers.
     pub(super) fn is_native(&self) -> bool {
         self.is_native
     }
@@ -104,7 +105,7 @@ impl Package {
         self.exports.is_some()
     }
 
-    /// The file that `exports` has for `.` or `./path`.
+    /// Returns the file that `exports` has for `.` or `./path`.
     pub(super) fn exported(&self, subpath: &str, wanted: Wanted) -> Option<String> {
         let exports = self.exports.as_ref()?;
         if let Target::Conditions(paths) = exports
@@ -115,13 +116,13 @@ impl Package {
         if subpath == "." { exports.chosen("", wanted) } else { None }
     }
 
-    /// What `imports` has for `#name`: a file, or another package.
+    /// Returns the target in `imports` for `#name`: a file, or another package.
     pub(super) fn imported(&self, specifier: &str, wanted: Wanted) -> Option<String> {
         mapped(&self.imports, specifier, wanted)
     }
 
-    /// The main files, the preferred one first. For `require`, a module with CommonJS is preferred:
-    /// it gives what was assigned to its exports.
+    /// Returns the main files, the preferred one first. `require` prefers a CommonJS module,
+    /// because it returns the value that was assigned to `exports`.
     pub(super) fn mains(&self, wanted: Wanted) -> impl Iterator<Item = &str> {
         let browser = if let Browser::Main(main) = &self.browser { Some(main) } else { None };
         let [first, second] = match wanted {
@@ -131,7 +132,7 @@ impl Package {
         [browser, first.as_ref(), second.as_ref()].into_iter().flatten().map(String::as_str)
     }
 
-    /// What takes the place of a file, `./path`, or of a package in a browser.
+    /// Returns the replacement in browsers of a file, `./path`, or of a package.
     pub(super) fn replaced(&self, name: &str) -> Option<&Replacement> {
         let Browser::Files(files) = &self.browser else { return None };
         files.get(name).or_else(|| files.get(name.strip_suffix(".js")?))
@@ -145,7 +146,7 @@ impl Default for Browser {
 }
 
 impl Target {
-    /// The first file whose conditions hold; `star` is what `*` means.
+    /// Returns the first file whose conditions hold. `star` replaces `*`.
     fn chosen(&self, star: &str, wanted: Wanted) -> Option<String> {
         match self {
             Self::File(file) => {
@@ -174,7 +175,8 @@ impl Target {
     }
 }
 
-/// The target of the key that fits: the same, or the one with the longest text before its `*`.
+/// Returns the target of the matching key: the equal one, or the one with the longest text before
+/// its `*`.
 fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Option<String> {
     if let Some(target) = targets.get(key) {
         return target.chosen("", wanted);
@@ -195,12 +197,12 @@ fn is_native(members: &IndexMap<String, &RawValue>) -> bool {
         || LOADERS.iter().any(|name| needs.contains_key(*name))
 }
 
-/// A member, if it has the type that is expected.
+/// Returns a member, if it has the expected type.
 fn member<T: DeserializeOwned>(members: &IndexMap<String, &RawValue>, name: &str) -> Option<T> {
     serde_json::from_str(members.get(name)?.get()).ok()
 }
 
-/// A fault of JSON.
+/// Returns the fault for invalid JSON.
 pub(super) fn fault(name: &str, error: &serde_json::Error) -> Fault {
     let place = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
     Fault {

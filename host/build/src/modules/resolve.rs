@@ -1,7 +1,7 @@
-//! What a specifier means: a file of the project, or of a package in `node_modules`.
+//! Resolves a specifier to a file of the project, or of a package in `node_modules`.
 //!
-//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: a file
-//! that is found is in the project's folder, links followed.
+//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: the
+//! resolved file is in the project's folder, with links followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::{Error, ErrorKind};
 
 /// The name of an empty module.
 pub(super) const EMPTY: &str = "//empty";
-/// Where packages are.
+/// The folder of packages.
 const PACKAGES: &str = "node_modules";
-/// What an import in the project may leave out, or say in place of `.ts`.
+/// Extensions that an import in the project may omit, or that may stand for `.ts`.
 const ENDINGS: [&str; 3] = [".ts", ".js", ".mjs"];
-/// What an import in a package may leave out.
+/// Extensions that an import in a package may omit.
 const PACKAGE_ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".json"];
-/// Bytes of a specifier, and of the path in a package that it leads to.
+/// Maximum bytes of a specifier, and of the path in a package that it resolves to.
 pub(super) const MAX_PATH: usize = 4096;
-/// Specifiers that lead from one to another, at most.
+/// Maximum number of redirections from one specifier to another.
 const MAX_STEPS: u32 = 16;
-/// Modules that Node brings, without those that are packages too.
+/// Built-in modules of Node, without those that are also packages.
 const NODE: [&str; 32] = [
     "assert",
     "async_hooks",
@@ -64,7 +64,7 @@ const NODE: [&str; 32] = [
 /// The reason why a package with compiled code cannot be used.
 const ADDON: &str = "native code for Node.js, and a tool runs WebAssembly";
 const NO_ADDON: &str = "use a package that is written in JavaScript alone";
-/// Packages with native code, and what does their work without it.
+/// Packages with native code, and alternatives without it.
 const PURE: [(&str, &str); 8] = [
     ("argon2", "the package `hash-wasm` in another tool, or `crypto.subtle`"),
     ("bcrypt", "the package `bcryptjs`"),
@@ -76,7 +76,7 @@ const PURE: [(&str, &str); 8] = [
     ("sqlite3", "`kv` of toolcell"),
 ];
 
-/// How a module asks for another.
+/// The kind of a module's request for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Import,
@@ -84,7 +84,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Whether a condition of a package holds.
+    /// Returns true if a condition of a package holds.
     pub(super) fn holds(self, condition: &str) -> bool {
         match condition {
             "worker" | "browser" | "module" | "production" | "default" => true,
@@ -98,18 +98,18 @@ impl Wanted {
 /// Resolves the specifiers of one project.
 pub(super) struct Resolver<'p> {
     root: &'p Path,
-    /// Packages whose files for browsers are not taken.
+    /// Packages whose browser files are not used.
     pages: &'p BTreeSet<String>,
-    /// By folder in the project.
+    /// Manifests by folder in the project.
     packages: BTreeMap<String, Option<Rc<Package>>>,
 }
 
-/// Whether a file is in a package.
+/// Returns true if a file is in a package.
 pub(super) fn is_of_package(name: &str) -> bool {
     name.split('/').any(|part| part == PACKAGES)
 }
 
-/// The name of the package that has the file; empty for a file of the project.
+/// Returns the name of the package that contains the file. Empty for a file of the project.
 pub(super) fn package_of(file: &str) -> &str {
     let Some((_, inner)) = file.rsplit_once(&format!("{PACKAGES}/")) else { return "" };
     let parts = if inner.starts_with('@') { 2 } else { 1 };
@@ -122,7 +122,8 @@ impl<'p> Resolver<'p> {
         Self { root, pages, packages: BTreeMap::new() }
     }
 
-    /// The file that `specifier` means in the file `from`, as a path in the project; or [`EMPTY`].
+    /// Returns the file that `specifier` resolves to in the file `from`, as a path in the project,
+    /// or [`EMPTY`].
     pub(super) fn resolve(
         &mut self,
         from: &str,
@@ -196,7 +197,7 @@ impl<'p> Resolver<'p> {
         self.package(from, specifier, wanted, steps)
     }
 
-    /// A file of the project, by path.
+    /// Resolves the path of a file of the project.
     fn project_file(&self, from: &str, specifier: &str) -> Result<String, Error> {
         let Some(wanted) = plain(&folder(from).join(specifier)) else {
             return self.outside(from, specifier);
@@ -209,7 +210,7 @@ impl<'p> Resolver<'p> {
             .chain(others)
             .find(|name| self.root.join(name).is_file());
         match found.map(|name| (self.real(&name), name)) {
-            // A file of the project has the name by which it is imported, links included.
+            // A file of the project keeps the name by which it is imported, links included.
             Some((Some(_), name)) => Ok(name),
             Some((None, _)) => self.outside(from, specifier),
             None => {
@@ -218,7 +219,7 @@ impl<'p> Resolver<'p> {
         }
     }
 
-    /// A file of a package, by the package's name.
+    /// Resolves a file of a package by the package's name.
     fn package(
         &mut self,
         from: &str,
@@ -263,7 +264,7 @@ impl<'p> Resolver<'p> {
                 );
                 return fault(from, &message, &hint);
             }
-            // To install whatever package has the mistyped name would be dangerous.
+            // Suggesting to install a package with a mistyped name would be dangerous.
             let hint = match names::nearest(name, [SDK]) {
                 Some(sdk) => format!("did you mean `{sdk}`?"),
                 None => {
@@ -318,8 +319,8 @@ impl<'p> Resolver<'p> {
         }
     }
 
-    /// The file of a package that `path` means: itself, with an ending, or the main file of a
-    /// folder.
+    /// Resolves `path` to a file of a package: the file itself, the file with an extension, or the
+    /// main file of a folder.
     fn package_file(&mut self, path: &str, wanted: Wanted) -> Result<Option<String>, Error> {
         if let Some(found) = self.with_ending(path) {
             return Ok(Some(found));
@@ -343,7 +344,7 @@ impl<'p> Resolver<'p> {
         self.real(&found)
     }
 
-    /// The file that takes the place of `found` in browsers, or itself.
+    /// Returns the file that replaces `found` in browsers, or `found`.
     fn in_browser(
         &mut self,
         from: &str,
@@ -370,7 +371,7 @@ impl<'p> Resolver<'p> {
         }
     }
 
-    /// The package that a file is in, and its folder.
+    /// Returns the package that a file is in, and its folder.
     fn package_of(&mut self, file: &str) -> Result<Option<(String, Rc<Package>)>, Error> {
         if !is_of_package(file) {
             return Ok(None);
@@ -402,7 +403,8 @@ impl<'p> Resolver<'p> {
         Ok(read)
     }
 
-    /// The path in the project with links followed. `None` if that leads out of it.
+    /// Returns the path in the project with links followed. Returns `None` if it leads out of the
+    /// project.
     fn real(&self, name: &str) -> Option<String> {
         let real = self.root.join(name).canonicalize().ok()?;
         real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
@@ -414,7 +416,7 @@ impl<'p> Resolver<'p> {
     }
 }
 
-/// What is wrong where replacements of a package go round in a circle.
+/// The message for a cycle of a package's replacements.
 fn circular(specifier: &str) -> String {
     format!("`{specifier}` leads to itself through `imports` or `browser` in `package.json`")
 }
@@ -435,7 +437,8 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// The name of the package, and `.` or `./path`. `None` if it is not the name of a package.
+/// Splits a specifier into the name of the package and `.` or `./path`. Returns `None` if it is not
+/// the name of a package.
 fn split(specifier: &str) -> Option<(&str, String)> {
     let names = if specifier.starts_with('@') { 2 } else { 1 };
     let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
@@ -447,7 +450,7 @@ fn split(specifier: &str) -> Option<(&str, String)> {
     is_valid.then(|| (name, format!(".{rest}")))
 }
 
-/// The path without `.` and `..`. `None` if it leaves the project.
+/// Resolves `.` and `..` in the path. Returns `None` if it leaves the project.
 fn plain(path: &Path) -> Option<String> {
     let mut plain = PathBuf::new();
     for part in path.components() {

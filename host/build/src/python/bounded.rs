@@ -1,9 +1,9 @@
-//! Runs a compiler that runs the author's source, which may never end.
+//! Runs a compiler with a time limit. The compiler runs the author's source, which may never end.
 //!
-//! In: a program, and how long it may take. Out: its output, or none if it took longer.
-//! Invariants: no process of it is left when this one goes on, and none when this one ends,
-//! whatever ends it. The program has a process group of its own. A shell in that group reads a pipe
-//! that this process alone can write to, and does not: when the pipe is closed, as the system does
+//! In: a program and a time limit. Out: its output, or none if it took longer.
+//! Invariants: none of its processes is left when the call returns, nor when this process ends for
+//! any reason. The program has its own process group. A shell in that group reads from a pipe whose
+//! only writer is this process, which never writes. When the pipe is closed, which the system does
 //! at a process's end, the shell kills the group.
 
 use std::ffi::OsStr;
@@ -15,22 +15,22 @@ use std::time::Duration;
 
 use crate::native;
 
-/// Starts the shell that waits for the pipe's end, and becomes the program.
+/// Starts the shell that waits for the end of the pipe, and then executes the program.
 const START: &str = r#"exec 3<&0
 { read -r line; kill -KILL 0; } <&3 >/dev/null 2>&1 &
 exec "$@" </dev/null 3<&-"#;
-/// How long the end of a killed program is waited for.
+/// Maximum wait for the end of a killed program.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A command for [`output`]. The caller adds arguments and environment.
+/// Returns a command for [`output`]. The caller adds arguments and environment.
 pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = native::command("/bin/sh");
     command.args(["-c", START, "sh"]).arg(program).process_group(0);
     command
 }
 
-/// The output of a [`command`]. None if it did not end in this time: then it is killed, with all
-/// that it started.
+/// Returns the output of a [`command`]. Returns `None` if it did not end in time; then it is
+/// killed, with all processes that it started.
 pub(super) fn output(command: &mut Command, most: Duration) -> io::Result<Option<Output>> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -40,7 +40,7 @@ pub(super) fn output(command: &mut Command, most: Duration) -> io::Result<Option
     let done = receive.recv_timeout(most);
     drop(lifeline);
     let Ok(done) = done else {
-        // So that it does not run any more when the caller removes its files.
+        // Waits, so that the program no longer runs when the caller removes its files.
         let _ = receive.recv_timeout(GRACE);
         return Ok(None);
     };
@@ -57,9 +57,9 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_secs(30);
-    /// A process that holds the pipe `$PIPE` open, and that starts another that does.
+    /// A process that holds the pipe `$PIPE` open, and that starts another one that does.
     const HOLDS: &str = r#"exec 4>"$PIPE"; echo >&4; sleep 60 & while :; do :; done"#;
-    /// Set where the test of this process's end is that process.
+    /// Set in the process whose end the test observes.
     const ENDED: &str = "TOOLCELL_TEST_ENDED";
 
     fn shell(script: &str) -> Command {
@@ -74,7 +74,8 @@ mod tests {
         path
     }
 
-    /// Tells when the first process holds the pipe, and when the last that does has ended.
+    /// Sends a message when the first process holds the pipe, and another when the last holder has
+    /// ended.
     fn holders(pipe: PathBuf) -> Receiver<()> {
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {

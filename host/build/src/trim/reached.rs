@@ -1,11 +1,12 @@
-//! The functions of a core module that can be called: from its exports, its start function, its
-//! tables and its globals.
+//! Finds the functions of a core module that can be called: from its exports, its start function,
+//! its tables and its globals.
 
 use wasmparser::{
     ConstExpr, ElementItems, FunctionBody, Operator, OperatorsReader, Parser, Payload,
 };
 
-/// Whether each function can be called, imported ones first. `is_kept` says which exports stay.
+/// Returns for each function true if it can be called, imported functions first. `is_kept` returns
+/// true for the exports that stay.
 pub(super) fn reached(
     module: &[u8],
     is_kept: impl Fn(&str) -> bool,
@@ -71,7 +72,7 @@ pub(super) fn reached(
     Ok(reached)
 }
 
-/// Adds the functions that these instructions name.
+/// Adds the functions that these instructions refer to.
 fn add(open: &mut Vec<u32>, mut operators: OperatorsReader<'_>) -> wasmparser::Result<()> {
     while !operators.eof() {
         #[expect(

@@ -1,22 +1,22 @@
-//! The data of a core module in fewer segments.
+//! Rewrites the data of a core module in fewer segments.
 //!
-//! A snapshot has one for each run of bytes that are not zero. The head of a segment takes more
-//! bytes than a short run of zeros: two segments with no more between them become one.
+//! A snapshot has a segment for each run of bytes that are not zero. A segment's header takes more
+//! bytes than a short run of zeros, so two segments with a gap shorter than the header are joined.
 
 use wasmparser::{DataKind, DataSectionReader, Operator};
 
-/// Bytes of a segment's head, where its place has four bytes: flags, an instruction with the place,
+/// Bytes of a segment's header with an offset of four bytes: flags, an instruction with the offset,
 /// its end, a length.
 const HEAD: usize = 8;
 
-/// Bytes at a place in the first memory.
+/// Bytes at an address in the first memory.
 pub(super) struct Segment {
     pub(super) place: i32,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What a data section has: so many segments without a place first, which are empty, and then
-/// these. `None` if it has others.
+/// Returns the number of leading passive segments, which are empty, and the joined active segments.
+/// Returns `None` if the section has other segments.
 pub(super) fn joined(
     section: DataSectionReader<'_>,
 ) -> wasmparser::Result<Option<(usize, Vec<Segment>)>> {
@@ -67,7 +67,7 @@ mod tests {
                 Some(&[(8, &b"ab\0\0\0\0\0\0\0c"[..]), (26, b"d")][..]),
             ),
             (&[(0, b"a"), (1, b"b")], Some(&[(0, b"ab")])),
-            // Out of order, and one over another: as it is.
+            // Segments that are out of order or overlap stay as they are.
             (&[(8, b"ab"), (0, b"c")], Some(&[(8, b"ab"), (0, b"c")])),
             (&[(8, b"ab"), (9, b"c")], Some(&[(8, b"ab"), (9, b"c")])),
             (&[(-8, b"a"), (-6, b"b")], Some(&[(-8, b"a"), (-6, b"b")])),

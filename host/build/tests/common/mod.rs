@@ -1,4 +1,4 @@
-//! What tests of projects share.
+//! Shared by the tests of projects.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! The page that a person reads before the question: configuration, components, grants, and the
-//! warnings at its end.
+//! The page that a person reads before the question: configuration, components, grants and
+//! warnings.
 //!
-//! Invariants: everything that an approval covers is on it, or it is said to be cut; a new
-//! component is shown as `inspect` shows it, with what that leaves out below; the warnings are its
-//! last lines, right above the question.
+//! Invariants: the page has everything that the approval covers, or says that it is cut. A new
+//! component is shown in the form of `inspect`, followed by the facts that `inspect` omits. The
+//! warnings are the last lines, directly above the question.
 
 use toolcell::names;
 
@@ -14,7 +14,7 @@ use crate::config::{Difference, Page, Standing};
 use crate::{clean, inspect, secrets, table};
 
 impl Matter<'_> {
-    /// Everything that an approval covers.
+    /// Returns the page with everything that the approval covers.
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
@@ -22,7 +22,8 @@ impl Matter<'_> {
                 "configuration {}: found here, and not approved in its present form",
                 self.file
             ));
-            // All of it, whatever it means: publishers, pins, tenants, isolation.
+            // The whole configuration, whatever a section is for: publishers, pins, tenants,
+            // isolation.
             page.append(Page::of_texts(found.before().as_deref(), &found.text));
         }
         let shown = || {
@@ -69,7 +70,7 @@ impl Matter<'_> {
         page
     }
 
-    /// What to look at twice, one a line.
+    /// Returns the warnings, one a line.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (seen, difference) in
@@ -98,7 +99,7 @@ impl Matter<'_> {
         warnings
     }
 
-    /// Pairs of tools whose names look alike, the later one first.
+    /// Returns pairs of tools whose names look alike, the later one first.
     pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
         let mut names: Vec<_> =
             self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
@@ -110,8 +111,8 @@ impl Matter<'_> {
         found
     }
 
-    /// What the tools' names for things stand for on this machine, and limits that are not the
-    /// defaults.
+    /// Returns rows with the targets of grants on this machine (paths of directories, values of
+    /// variables, and so on) and with limits that differ from the defaults.
     pub(super) fn given(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
         let row = |kind: &str, name: &str, what: String| {
@@ -156,7 +157,8 @@ impl Matter<'_> {
 }
 
 impl Seen<'_> {
-    /// Imports that no declared need is for, and who can give them a use.
+    /// Returns a warning for each import without a declared need, with the person who can change
+    /// that.
     fn without_use(&self) -> Vec<String> {
         let grants = self.chosen.grants();
         let barring = inspect::missing(&self.examination, self.now.tools.values(), &grants);
@@ -169,8 +171,8 @@ impl Seen<'_> {
                     self.name
                 ));
             }
-            // A language runtime has imports for whatever a tool may use: they are not the
-            // author's.
+            // The imports of a language runtime cover everything that any tool may use; the author
+            // did not choose them.
             let is_authors = import.starts_with("toolcell:")
                 && inspect::brought_by(&self.contents, &import).is_none();
             (is_declared && !barring.contains(&import) && is_authors).then(|| {
@@ -183,7 +185,8 @@ impl Seen<'_> {
         self.examination.ungranted(&grants).filter_map(warning).collect()
     }
 
-    /// A new component: what `inspect` shows of it, and what that leaves out.
+    /// Returns the page of a new component: the content of `inspect`, and the facts that `inspect`
+    /// omits.
     fn page(&self) -> Page {
         let mut page = Page::default();
         page.lines.push(format!("  digest {}", self.examination.digest));

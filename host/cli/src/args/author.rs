@@ -1,4 +1,4 @@
-//! What can be typed for `new`, `build`, `test` and `dev`: the commands of a tool's author.
+//! The command line of `new`, `build`, `test` and `dev`, the commands for authors of tools.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What can be typed after `toolcell batch`, and its help.
+//! The command line of `batch`, and its help.
 
 use std::path::PathBuf;
 

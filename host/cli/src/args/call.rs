@@ -1,4 +1,4 @@
-//! What `run` and `learn` call: a component, its tool, and the tool's arguments.
+//! The operands of `run` and `learn`: a component, its tool, and the tool's arguments.
 
 use std::path::PathBuf;
 

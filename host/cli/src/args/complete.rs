@@ -1,9 +1,10 @@
-//! Names that a shell completes: the components of `toolcell.toml`, and the tools of a component.
+//! Shell completion for names of components in `toolcell.toml`, and of the tools of a component.
 //!
-//! In: the command line so far, from the shell. Out: names.
-//! Invariants: nothing is compiled and nothing is printed; a configuration that cannot be read has
-//! no names.
-//! Not here: commands and options, which the parser knows, and files.
+//! In: the command line so far, from the shell.
+//! Out: names.
+//! Invariants: nothing is compiled and nothing is printed. A configuration that cannot be read
+//! yields no names.
+//! Not here: commands and options, which the parser completes, and files.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -17,15 +18,15 @@ use crate::config::{self, Config, Lock, Wanted};
 use crate::env;
 use crate::failure::Failure;
 
-/// The variable by which the script in the shell asks for completions.
+/// The environment variable by which the shell's script requests completions.
 const VARIABLE: &str = "TOOLCELL_COMPLETE";
 
-/// Answers a shell that asks for completions, and ends the process then.
+/// Answers a shell's request for completions and ends the process. Returns if there is no request.
 pub(crate) fn answer() {
     CompleteEnv::with_factory(Args::command).var(VARIABLE).bin("toolcell").complete();
 }
 
-/// The script that has a shell ask.
+/// Returns the script that makes a shell request completions.
 pub(crate) fn script(shell: Shell) -> Result<String, Failure> {
     let mut script = Vec::new();
     let name = shell.to_string();
@@ -47,7 +48,7 @@ pub(crate) fn components() -> ArgValueCompleter {
     })
 }
 
-/// Completes a tool of the component that was typed before it, as far as it was approved.
+/// Completes an approved tool of the component that was typed before it.
 pub(crate) fn tools() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let matches = matches();
@@ -68,7 +69,7 @@ fn candidate(name: &str, typed: &OsStr) -> Option<CompletionCandidate> {
     name.starts_with(typed.to_str()?).then(|| CompletionCandidate::new(name))
 }
 
-/// What was typed so far, as far as it can be parsed. The shell's script puts it after `--`.
+/// Parses the command line so far and ignores errors. The shell's script puts it after `--`.
 fn matches() -> Option<ArgMatches> {
     let typed: Vec<OsString> = env::args().skip_while(|word| word != "--").skip(1).collect();
     Args::command().ignore_errors(true).try_get_matches_from(typed).ok()
@@ -79,7 +80,7 @@ fn component(matches: &Option<ArgMatches>) -> Option<PathBuf> {
     command.try_get_one::<PathBuf>("component").ok()?.cloned()
 }
 
-/// The configuration that the command would use; no secret's value is read for it.
+/// Reads the configuration that the command would use, without values of secrets.
 fn config(matches: &Option<ArgMatches>) -> Option<Config> {
     let named =
         |command: &ArgMatches| command.try_get_one::<PathBuf>("config").ok().flatten().cloned();

@@ -1,4 +1,4 @@
-//! What can be typed about grants: `approve`, `rollback`, `check`, `explain`, `learn`.
+//! The command line of `approve`, `rollback`, `check`, `explain` and `learn`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct GrantArgs {
 }
 
 impl GrantArgs {
-    /// All that was typed for the component, as `KIND=RULE`.
+    /// Returns the typed grants and `as=KIND`, each in the form `KIND=RULE`.
     pub(crate) fn typed(&self) -> Vec<String> {
         self.rules
             .iter()
@@ -167,8 +167,8 @@ pub(crate) struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// The component, the tool if one was typed, and the request, which is the last word. Without
-    /// quotes the shell makes several words of it. None if nothing was typed.
+    /// Returns the component, the tool if one was typed, and the request, which is the last word.
+    /// Without quotes the shell splits the request into several words. None if no words were typed.
     pub(crate) fn words(&self) -> Option<(PathBuf, Option<String>, String)> {
         let component =
             self.component.as_ref().map(|component| component.to_string_lossy().into_owned());

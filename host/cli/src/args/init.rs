@@ -1,4 +1,4 @@
-//! What can be typed for `init`.
+//! The command line of `init`.
 
 /// Write a commented `toolcell.toml` that names the components of this folder
 ///

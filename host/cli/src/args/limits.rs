@@ -1,4 +1,4 @@
-//! How much one call may use, as it can be typed.
+//! The limits of one call on the command line.
 
 use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT, Limits};
 
@@ -32,7 +32,7 @@ fn limit_help(meaning: &str, default: impl std::fmt::Display) -> String {
 }
 
 impl LimitArgs {
-    /// The options, and these limits where there is no option.
+    /// Returns the options, with these limits for those that were not typed.
     pub(crate) fn over(&self, mut limits: Limits) -> Limits {
         if let Some(Time(timeout)) = self.timeout {
             limits = limits.with_timeout(timeout);
@@ -49,7 +49,7 @@ impl LimitArgs {
         }
     }
 
-    /// The options as they can be typed again.
+    /// Returns the options as words of a command line.
     pub(crate) fn words(&self) -> Vec<String> {
         let Self { timeout, fuel, memory, max_result } = self;
         let size = |size: &Option<Size>| size.as_ref().map(ToString::to_string);

@@ -8,10 +8,10 @@ use clap::{Subcommand, ValueHint};
 
 use crate::units::{Size, Time, whole};
 
-/// Where a server listens unless another address is given.
+/// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";
 
-/// An address with a port.
+/// Parses an IP address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("write an IP address and a port, for example `{ADDRESS}` or `[::1]:8700`")

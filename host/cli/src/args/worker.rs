@@ -1,4 +1,4 @@
-//! What this command tells its own child process.
+//! The command line of the worker process, this command's own child.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) struct WorkerArgs {
 }
 
 impl Global {
-    /// The same as it can be typed.
+    /// Returns the options as words of a command line.
     pub(crate) fn words(&self) -> Vec<OsString> {
         let Self {
             config,
@@ -56,7 +56,7 @@ impl Global {
         for (option, path) in
             [("--config", config), ("--cache-dir", cache_dir), ("--state-dir", state_dir)]
         {
-            // In one word: a path may begin like an option.
+            // Option and value in one word: a path may begin with `-`.
             words.extend(path.iter().map(|path| {
                 [OsStr::new(option), OsStr::new("="), path.as_os_str()].into_iter().collect()
             }));
@@ -78,7 +78,7 @@ mod tests {
 
     use crate::args::Args;
 
-    /// Whatever a parent was told, its child is told too.
+    /// The options of the parent, as words, parse to the same options in the child.
     #[test]
     fn what_was_typed_can_be_typed_again() {
         let typed = [
@@ -101,7 +101,7 @@ mod tests {
             "1.5s",
             "-vv",
         ];
-        // The first and the last of what can be written.
+        // The first and the last value that can be written.
         let least = [&typed[..3], &["--now", "0", "--compile-time", "1ms"]].concat();
         let quiet = [&typed[..3], &["--quiet"]].concat();
         let most = [&typed[..3], &["--now", "253402300799", "--compile-time", "1000000m"]].concat();

@@ -14,12 +14,13 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// Folders that builds write to, and that hold no source.
+/// Folders that builds write to and that hold no source.
 const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
-/// Folders below each other that are looked into.
+/// The most levels of folders that are searched.
 const DEPTH: usize = 16;
 
-/// What tells that a file changed: its time, in nanoseconds, and its size.
+/// The state of a file that shows a change: its modification time in seconds and nanoseconds, and
+/// its size.
 type Mark = (i64, i64, u64);
 
 /// Builds and tests now and after each change. A signal ends the process.
@@ -28,10 +29,10 @@ pub(crate) async fn dev(
     global: &Global,
     args: &DevArgs,
 ) -> Result<ExitStatus, Failure> {
-    // A folder without a project would be watched for nothing.
+    // An error here: without a project there is nothing to watch.
     toolcell_build::component_of(&args.project)?;
     loop {
-        // Marked before the build: what changes while it runs is built next.
+        // Taken before the build, so that a change during the build starts the next one.
         let seen = marks(&args.project);
         if let Err(failure) = once(printer, global, &args.project).await {
             failure.tell(printer);
@@ -58,12 +59,12 @@ async fn once(printer: &Printer, global: &Global, project: &Path) -> Result<(), 
     test::show(printer, &report)
 }
 
-/// The files of the project, but for components.
+/// Returns the files of the project, without components.
 fn marks(project: &Path) -> BTreeMap<PathBuf, Mark> {
     let mut marks = BTreeMap::new();
     let mut open = vec![(project.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
-        // A folder that was removed meanwhile has no files.
+        // A folder that was removed in the meantime has no files.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(found) = entry.metadata() else { continue };

@@ -20,7 +20,7 @@ use crate::printer::Printer;
 use crate::units::counted;
 use crate::{clean, table};
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub(crate) async fn test(
     global: &Global,
     args: &TestArgs,
 ) -> Result<ExitStatus, Failure> {
-    // Files that cannot be read are told before anything is built.
+    // Files that cannot be read are an error before anything is built.
     let files = cases::find(&args.project)?;
     for file in &files {
         cases::read(file)?;
@@ -107,7 +107,7 @@ pub(super) async fn run(
     Ok(report)
 }
 
-/// The names of the tools of this component.
+/// Returns the names of the component's tools.
 pub(super) async fn tools(
     printer: &Printer,
     global: &Global,
@@ -116,7 +116,7 @@ pub(super) async fn tools(
     Ok(cases(printer, global, (component, ComponentKind::Tools), &[])?.tools().await?)
 }
 
-/// The cases of these files, with the command's cache.
+/// Reads the cases of these files, for an engine that uses the command's cache.
 fn cases(
     printer: &Printer,
     global: &Global,
@@ -131,7 +131,7 @@ fn cases(
     Ok(Cases::read(engine, component, files)?.with_kind(kind))
 }
 
-/// What the cases of a tool cover, in lines.
+/// Returns the coverage of a tool's cases, as lines.
 fn coverage(of: &Coverage) -> String {
     let (seen, unseen): (Vec<_>, Vec<_>) = of.endings.iter().partition(|(_, count)| **count > 0);
     let seen: Vec<_> = seen.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
@@ -147,7 +147,7 @@ fn coverage(of: &Coverage) -> String {
     format!("coverage of {}\n{}", of.tool, table::columns(2, usize::MAX, &rows))
 }
 
-/// How a tool ended with generated arguments, in lines.
+/// Returns the result of the calls with generated arguments, as lines.
 fn told(of: &FuzzReport) -> String {
     let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
     let mut lines = vec![format!(
@@ -169,7 +169,7 @@ fn told(of: &FuzzReport) -> String {
     lines.join("\n")
 }
 
-/// A line for each case, and one for all of them.
+/// Prints a line for each case, and one for all of them.
 pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for case in &report.cases {

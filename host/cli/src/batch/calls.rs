@@ -1,9 +1,10 @@
-//! A batch's calls as they were written down.
+//! Reads the list of calls of a batch.
 //!
-//! In: a JSON array, or one JSON object a line, in our own form; or what a provider sent, as a
-//! whole or a line. Out: calls in their order, and those of a provider that cannot be read.
-//! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they
-//! stand and judged with the call, which fails alone.
+//! In: a JSON array or one JSON object a line in our own form; or documents of a provider, one for
+//! the whole text or one a line.
+//! Out: the calls in order, and a provider's calls that cannot be read.
+//! Invariants: all calls are read or none; an error names its place. Arguments are passed on
+//! unchanged and checked with their call, which fails alone.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,23 +24,23 @@ use crate::format::Format;
 
 /// The name of our own form.
 const OWN: &str = "calls";
-/// Calls of one batch: their messages wait in memory for the last.
+/// The most calls of one batch. All messages are in memory until the last call ends.
 const MAX_CALLS: usize = 1_000_000;
-/// Characters of the parser's words, which repeat what was written.
+/// Characters of the parser's message, which repeats parts of the input.
 const MAX_PROBLEM: usize = 200;
 
-/// What is wrong with how calls are written.
+/// The hint for calls that cannot be read.
 const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}; `toolcell batch --help` lists the other forms, and `--calls-format FORM` selects one"#;
 
 /// The calls of a batch.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct List {
     pub(super) calls: Vec<ToolCall>,
-    /// Those that a provider sent and that cannot be read, by their place among all calls.
+    /// A provider's calls that cannot be read, with their index among all calls.
     pub(super) unreadable: Vec<UnreadableCall>,
 }
 
-/// A call that cannot be read halts the run, unless a call before it in the list does.
+/// The halt by a call that cannot be read. A call earlier in the list that halts takes precedence.
 pub(super) struct UnreadableHalt {
     halt: Halted,
     /// The ids of the calls before it.
@@ -47,7 +48,7 @@ pub(super) struct UnreadableHalt {
 }
 
 impl UnreadableHalt {
-    /// The earlier one of this halt and that of the calls that were made.
+    /// Returns the earlier of this halt and the halt of the calls that were made.
     pub(super) fn or_earlier(&self, made: Option<Halted>) -> Halted {
         made.filter(|made| self.before.contains(made.tool_call_id()))
             .unwrap_or_else(|| self.halt.clone())
@@ -59,12 +60,12 @@ impl List {
         self.calls.len() + self.unreadable.len()
     }
 
-    /// The messages of the calls that cannot be read, where one can be sent.
+    /// Returns the messages of the calls that cannot be read, if a message can be sent.
     pub(super) fn unread(&self) -> impl Iterator<Item = Message> {
         self.unreadable.iter().filter_map(UnreadableCall::message)
     }
 
-    /// The halt of the first call that cannot be read, for a run that halts at failures.
+    /// Returns the halt of the first call that cannot be read, for a run that halts at failures.
     pub(super) fn halt(&self) -> Option<UnreadableHalt> {
         let first = self.unreadable.first()?;
         let tool_call_id = first.id.clone().unwrap_or_default();
@@ -72,7 +73,7 @@ impl List {
         Some(UnreadableHalt { halt: Halted::ToolError { tool_call_id, exception: None }, before })
     }
 
-    /// The ids of the calls in order, those that cannot be read in their places.
+    /// Returns the ids of all calls in order, including those that cannot be read.
     pub(super) fn ids(&self) -> Vec<String> {
         let mut ids: Vec<_> = self.calls.iter().map(|call| call.id.clone()).collect();
         for unreadable in &self.unreadable {
@@ -91,7 +92,7 @@ impl List {
     }
 }
 
-/// The calls in a file, or on standard input for `-`.
+/// Reads the calls from a file, or from standard input for `-`.
 pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
     let (text, source) = files::calls(path)?;
     let list = match form {
@@ -99,7 +100,7 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
         Some(Format::Own) => own(&text),
         Some(Format::Of(provider)) => {
             let list = sent(&text, Some(provider));
-            // The `params` of an MCP request alone look like a call of our own.
+            // The `params` of an MCP request alone look like a call in our own form.
             let is_unclear = list.as_ref().map_or(0, List::len) == 0 || provider == Provider::Mcp;
             let other = is_unclear.then(|| other_form(&text)).flatten();
             if let Some(other) = other.filter(|other| *other != provider.name()) {
@@ -117,23 +118,23 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
     list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
 }
 
-/// The calls in a text, or what is wrong and where. Our own form is tried first: it is read call by
-/// call, without a tree.
+/// Parses the calls of a text; the error has the place. Our own form is tried first, because it is
+/// read call by call, without a tree.
 fn parse(text: &str) -> Result<List, String> {
     own(text).or_else(|problem| match sent(text, None) {
         Ok(list) => Ok(list),
-        // One document that is JSON and not a list of ours: say which forms there are.
+        // One JSON document that is not a list in our form: the error lists the forms.
         Err(told) if is_a_document(text) || forms::is_known(text) => Err(told),
         Err(_) => Err(problem),
     })
 }
 
-/// The form of a text that has calls.
+/// Returns the name of the form of a text that has calls.
 fn other_form(text: &str) -> Option<&'static str> {
     if own(text).is_ok_and(|list| list.len() > 0) { Some(OWN) } else { forms::of(text) }
 }
 
-/// Whether a text is one JSON value without a call of our own form in it.
+/// Returns true if the text is one JSON value without a call in our own form.
 fn is_a_document(text: &str) -> bool {
     let is_ours = |item: &Value| item.get("name").is_some() || item.get("function").is_some();
     match Provider::document(text) {
@@ -143,7 +144,7 @@ fn is_a_document(text: &str) -> bool {
     }
 }
 
-/// What a provider sent: one document, or one a line among calls of our own.
+/// Parses a provider's calls: one document, or one document a line among calls in our own form.
 fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
     let mut list = List::default();
     if let Ok(document) = Provider::document(text) {
@@ -167,13 +168,13 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
     Ok(list)
 }
 
-/// A list in our own form.
+/// Parses a list in our own form.
 fn own(text: &str) -> Result<List, String> {
     let mut list = List::default();
     if text.trim_start().starts_with('[') {
         let mut parser = serde_json::Deserializer::from_str(text);
         let read = parser.deserialize_seq(Array(&mut list));
-        // The parser is past the last call that it could read, or past all of them.
+        // The parser stopped after the last call that it could read, or after all of them.
         read.map_err(|error| (format!("call {}, line {}", list.len() + 1, error.line()), error))
             .and_then(|()| {
                 parser
@@ -190,7 +191,7 @@ fn own(text: &str) -> Result<List, String> {
     Ok(list)
 }
 
-/// An array, read call by call.
+/// Reads an array call by call.
 struct Array<'a>(&'a mut List);
 
 impl<'de> Visitor<'de> for Array<'_> {
@@ -208,8 +209,8 @@ impl<'de> Visitor<'de> for Array<'_> {
     }
 }
 
-/// A call as it is written, by us or by OpenAI. Nothing in it is passed over: a mistyped
-/// `arguments` would be none.
+/// A call in our own form or in OpenAI's. Unknown members are errors: a mistyped `arguments` would
+/// otherwise count as absent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call")]
 struct Written<'a> {
@@ -237,7 +238,7 @@ struct Function<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Adds one call. One without an id is named after its place, from 1.
+/// Adds one call. A call without an id is named after its position, counted from 1.
 fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<(), E> {
     if list.len() == MAX_CALLS {
         return Err(E::custom(format_args!("more than {MAX_CALLS} calls: make several batches")));
@@ -257,22 +258,23 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
         }
     };
     let arguments = arguments.map(text).unwrap_or_default();
-    // What several models write for a tool without parameters.
+    // Several models write this for a tool without parameters.
     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
     let id = written.id.unwrap_or_else(|| format!("call-{}", list.len() + 1));
     list.calls.push(ToolCall::new(id, name, arguments));
     Ok(())
 }
 
-/// Arguments as JSON text: their own, or the text in a string. One with a broken escape stays as it
-/// is, and is refused alone.
+/// Returns the arguments as JSON text: the value itself, or the content of a string. A string with
+/// a broken escape stays unchanged, and only its own call is refused.
 fn text(arguments: &RawValue) -> String {
     let written = arguments.get();
     let inner = if written.starts_with('"') { serde_json::from_str(written).ok() } else { None };
     inner.unwrap_or_else(|| written.to_owned())
 }
 
-/// The parser's words after a place of ours; its own place is within the line.
+/// Returns the parser's message with our place before it. The parser's own place counts within the
+/// line.
 fn told(place: &str, error: &serde_json::Error) -> String {
     let said = error.to_string();
     let own = format!(" at line {} column {}", error.line(), error.column());
@@ -310,7 +312,7 @@ mod tests {
             (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
-            // What no text and no number can be is refused with the call.
+            // Arguments that no string or number can represent are refused with their call.
             (
                 r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#,
                 vec![call("a", "y", r#""\ud800""#)],
@@ -319,7 +321,7 @@ mod tests {
                 r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#,
                 vec![call("a", "y", r#"{"n":1e400}"#)],
             ),
-            // Judged with the call, not here.
+            // Checked with the call, not here.
             (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
             (
                 r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#,
@@ -358,7 +360,7 @@ mod tests {
             ),
             (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
             ("{}", "line 1: missing field `name`"),
-            // A document that is none of ours and of no provider.
+            // A document that is neither in our form nor a provider's.
             (
                 r#"[{"answer": "hi"}]"#,
                 "this is neither a response nor a list of calls of a supported API; the",

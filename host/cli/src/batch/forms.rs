@@ -1,16 +1,16 @@
-//! Calls that a model's provider sent: a whole response, a message, or the list of its calls.
+//! Reads the calls of a model provider: a whole response, a message, or the list of its calls.
 //!
-//! In: a document, and its form where that was typed. Out: its calls, and those that cannot be
-//! read.
+//! In: a document, and its form if that was typed.
+//! Out: its calls, and those that cannot be read.
 //! Not here: the forms (`toolcell::Provider`), and our own list (`calls`).
 
 use serde_json::Value;
 use toolcell::{Calls, Provider, ProviderError};
 
-/// The calls of a document, which has this form or tells it by itself.
+/// Returns the calls of a document in this form, or in the form that is detected.
 ///
 /// # Errors
-/// What is wrong, in words; where the form cannot be told, with the forms that there are.
+/// A sentence about the fault. If the form cannot be detected, it lists the supported forms.
 pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, String> {
     if form.is_none() && is_silent(document) {
         return Ok(Calls::default());
@@ -28,14 +28,15 @@ pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, St
     }
 }
 
-/// A single call, as an item of a provider's list. An event of AG-UI is only a part of a call.
+/// Returns the calls of a document that is one item of a provider's list. An AG-UI event is
+/// excluded: it is only a part of a call.
 fn alone(provider: Provider, document: &Value) -> Option<Calls> {
     let is_item = provider != Provider::AgUi && Provider::detect(document) == Ok(provider);
     let read = provider.calls(&Value::Array(vec![document.clone()])).ok().filter(|_| is_item)?;
     (!read.calls.is_empty()).then_some(read)
 }
 
-/// Whether a document is a message of text alone: whichever API sent it, it has no calls.
+/// Returns true if the document is a message of text alone. It has no calls, whichever API sent it.
 fn is_silent(document: &Value) -> bool {
     let is_text =
         document.get("content").is_none_or(|content| content.is_string() || content.is_null());
@@ -44,7 +45,8 @@ fn is_silent(document: &Value) -> bool {
         && Provider::detect(document).is_err()
 }
 
-/// The name of the form of a text that has calls: of its first line, where each is a document.
+/// Returns the name of the form of a text that has calls. If each line is a document, the first
+/// line decides.
 pub(super) fn of(text: &str) -> Option<&'static str> {
     let first = text.lines().find(|line| !line.trim().is_empty())?;
     let document = Provider::document(first).or_else(|_| Provider::document(text)).ok()?;
@@ -53,15 +55,15 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
     (!calls.is_empty() || !unreadable.is_empty()).then(|| provider.name())
 }
 
-/// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read
-/// as our own.
+/// Returns true if the text is one document whose form is detected and is not OpenAI's, which is
+/// read as our own.
 pub(super) fn is_known(text: &str) -> bool {
     Provider::document(text).is_ok_and(|document| {
         Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi)
     })
 }
 
-/// What a document of a form has.
+/// Returns a description of the documents of a form.
 pub(super) fn members(provider: Provider) -> &'static str {
     match provider {
         Provider::OpenAi => "a response with `choices`, a message with `tool_calls`, or that list",
@@ -75,7 +77,7 @@ pub(super) fn members(provider: Provider) -> &'static str {
     }
 }
 
-/// The calls of several requests, among which may be others.
+/// Returns the calls of several MCP requests; other requests among them are skipped.
 fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
     const EXPECTED: &str = "a request (`id`, `method`, `params`)";
     let mut all = Calls::default();
@@ -88,8 +90,7 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
             })
         };
         match request.get("method") {
-            // The `params` of a request have no id, so that several of them could not be told
-            // apart.
+            // `params` alone have no id, so several of them could not be told apart.
             None => return Err(within("", EXPECTED)),
             Some(method) if method == "tools/call" => {
                 let read = Provider::Mcp.calls(request).map_err(|error| {

@@ -1,7 +1,7 @@
-//! The end of a run in one line: how many calls ended in each way, how long they took, what they
-//! used.
+//! The summary line of a run: the number of calls by ending, their times and their fuel.
 //!
-//! In: the events of calls. Out: a note. A call that a tool made is part of the call of that tool.
+//! In: the events of calls.
+//! Out: a note. A call that a tool made is part of that tool's call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use toolcell::{CallResult, Event, Outcome};
 use crate::printer::Printer;
 use crate::units::{Count, counted};
 
-/// What was seen of the calls of a run.
+/// Counts the calls of a run.
 #[derive(Debug, Default)]
 pub(super) struct Summary(Mutex<Seen>);
 
@@ -25,7 +25,7 @@ struct Seen {
 }
 
 impl Summary {
-    /// What the executor sends its events to.
+    /// Returns the event sink for the executor.
     pub(super) fn counter(self: &Arc<Self>) -> impl Fn(Event) + Send + Sync + 'static {
         let summary = Arc::clone(self);
         move |event| {
@@ -38,7 +38,8 @@ impl Summary {
         }
     }
 
-    /// Prints it, if any call was made; so many more could not be read.
+    /// Prints the summary if any call was made. `unreadable` is the number of calls that could not
+    /// be read.
     pub(super) fn tell(&self, printer: &Printer, unreadable: usize) {
         if let Some(line) = self.line(unreadable) {
             printer.note("summary", &line);
@@ -64,13 +65,14 @@ impl Summary {
     }
 }
 
-/// The smallest of these sorted times that this many of a hundred do not exceed.
+/// Returns the percentile of these sorted times: the smallest one that at least `percent` percent
+/// of them do not exceed. None without times.
 fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
     let at = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
     sorted.get(at).copied()
 }
 
-/// How a call ended, as its JSON names it.
+/// Returns the ending of a call, as its JSON names it.
 fn ending(result: &CallResult) -> &'static str {
     match result {
         CallResult::Outcome(Outcome::Ok(_)) => "ok",

@@ -1,8 +1,9 @@
-//! A run that tells an end of every call, also when it is given up.
+//! A run that yields a last event for every call, also if it is given up.
 //!
-//! In: a run, the signal that gives it up, and the halt of a call that could not be read. Out: the
-//! run's events; of the calls that have not ended when it is given up, those of cancelled calls.
-//! Invariants: each call has one last event; a call that ended before keeps its own; a call starts
+//! In: a run, the signal that gives it up, and the halt of a call that could not be read.
+//! Out: the run's events; for calls that have not ended when the run is given up, the events of
+//! cancelled calls.
+//! Invariants: each call has one last event. A call that ended before keeps its own. A call starts
 //! once.
 
 use std::collections::HashSet;
@@ -13,21 +14,21 @@ use toolcell::{
 
 use super::calls::{List, UnreadableHalt};
 
-/// A run and what is known of its calls.
+/// A run, and the state of its calls.
 pub(super) struct Watched {
     runner: Runner,
     options: RunOptions,
-    /// All of them, in order.
+    /// All calls in order, until the run is given up.
     calls: Vec<ToolCall>,
     run: RunStream,
     given_up: AbortSignal,
     is_given_up: bool,
     started: HashSet<String>,
     ended: HashSet<String>,
-    /// Why the run halted before it was given up.
+    /// The halt of the run before it was given up.
     halted: Option<Halted>,
     unreadable: Option<UnreadableHalt>,
-    /// The event of the halt was told.
+    /// True once the event of the halt was returned.
     is_halt_told: bool,
 }
 
@@ -57,12 +58,13 @@ impl Watched {
         }
     }
 
-    /// The next event; none after the last.
+    /// Returns the next event; none after the last.
     pub(super) async fn next(&mut self) -> Option<RunEvent> {
         loop {
             let event = tokio::select! {
                 biased;
-                // What has come about is told first: the end of a call is its own.
+                // Events that are ready come first, so that a call that has ended keeps its own
+                // end.
                 event = self.run.next() => match event {
                     Some(event) => event,
                     None => return self.halt(),
@@ -86,13 +88,14 @@ impl Watched {
         }
     }
 
-    /// The event of the halt, once. Of two runs that halted the first counts.
+    /// Returns the event of the halt, once. If both runs halted, the first counts.
     fn halt(&mut self) -> Option<RunEvent> {
         let is_told = std::mem::replace(&mut self.is_halt_told, true);
         self.halted().filter(|_| !is_told).map(RunEvent::Halted)
     }
 
-    /// Drops the calls that have not ended, and makes a run of them in which none is made.
+    /// Drops the calls that have not ended, and starts a run of them that is aborted from the
+    /// beginning.
     fn give_up(&mut self) {
         self.is_given_up = true;
         self.halted = self.run.halted().cloned();
@@ -103,7 +106,7 @@ impl Watched {
         self.run = self.runner.stream(rest, self.options.clone().with_abort(abort));
     }
 
-    /// Why the loop is not to go on: final once the last event was told.
+    /// Returns the halt of the run. It is final once the last event was returned.
     pub(super) fn halted(&self) -> Option<Halted> {
         let made = self.halted.clone().or_else(|| self.run.halted().cloned());
         match &self.unreadable {

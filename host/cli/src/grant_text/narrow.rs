@@ -1,6 +1,7 @@
-//! The lists of a section that narrows grants, with what it has to leave.
+//! The lists of a section that narrows grants, extended by requests.
 //!
-//! In: requests, the place of the section. Out: lines that take the place of its own.
+//! In: requests, the place of the section.
+//! Out: lines that replace the section's own lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +12,8 @@ use crate::config::Config;
 use crate::explain;
 use crate::rule_lines::{Item, RuleLines};
 
-/// The lists of a section that narrows grants, with these requests added: the section at this place
-/// of the configuration. A kind that the section does not list is not narrowed by it, and has no
-/// line.
+/// Returns the lists of the section at this place of the configuration, with these requests added.
+/// A kind that the section does not list is not narrowed by it, and gets no line.
 pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
     let Some(rules) = RuleLines::read(config) else { return Vec::new() };
     let mut added = BTreeMap::<&str, BTreeSet<String>>::new();

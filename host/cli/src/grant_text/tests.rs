@@ -1,10 +1,10 @@
-//! New grants beside old ones, in every form that these have.
+//! Tests of new grants beside old ones, in every form of the old ones.
 
 use toolcell::Request;
 
 use super::*;
 
-/// Below the header of a part another kind would be taken for a member of that part.
+/// Below the header of a part, another kind would count as a member of that part.
 #[test]
 fn grants_that_have_headers_of_parts_only_get_their_own() {
     for (old, expected) in [
@@ -34,7 +34,7 @@ fn grants_that_have_headers_of_parts_only_get_their_own() {
     }
 }
 
-/// Whatever form the old grants have, the new lines take their place and keep them.
+/// In every form of the old grants, the new lines replace and keep them.
 #[test]
 fn old_grants_stay() {
     for (old, asked, expected) in [

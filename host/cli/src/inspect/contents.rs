@@ -1,4 +1,4 @@
-//! What a component is made of, and what it can do without any grant, as a person reads it.
+//! Text about a component's parts, and about its abilities without any grant.
 
 use serde_json::{Value, json};
 use toolcell::{Contents, Examination, Producer};
@@ -6,15 +6,15 @@ use toolcell::{Contents, Examination, Producer};
 use crate::clean;
 use crate::units::Size;
 
-/// The runtime of JavaScript that `toolcell build` puts into a component.
+/// The JavaScript runtime that `toolcell build` puts into a component.
 const QUICKJS: &str = "QuickJS-ng";
-/// Producers that a person is shown.
+/// The most producers that are shown.
 const SHOWN: usize = 6;
 
-/// What a component can do that cannot be called.
+/// The text for a component that cannot be called.
 pub(super) const REFUSED: &str = "cannot be called";
 
-/// What an import lets a tool do that is granted nothing, by how its name begins.
+/// Prefixes of imports, and the ability that each gives a tool without a grant.
 const INERT: [(&str, &str); 5] = [
     ("toolcell:tool/log@", "log"),
     ("wasi:cli/stderr@", "log"),
@@ -23,8 +23,8 @@ const INERT: [(&str, &str); 5] = [
     ("wasi:random/random@", "draw random numbers"),
 ];
 
-/// The language runtime that the component carries, as its producers name it. It has imports for
-/// whatever a tool may use.
+/// Returns the language runtime that the component contains, by its name among the producers. A
+/// runtime has imports for everything that any tool may use.
 pub(super) fn runtime(contents: &Contents) -> Option<&'static str> {
     let is_made_with = |name: &str| contents.producers.iter().any(|producer| producer.name == name);
     if contents.is_python() {
@@ -34,7 +34,8 @@ pub(super) fn runtime(contents: &Contents) -> Option<&'static str> {
     }
 }
 
-/// Languages first, then what else took part. A runtime's own language is not that of the tool.
+/// Returns the producers, languages first. The language of a runtime is left out, because the tool
+/// is not written in it.
 pub(super) fn producers(contents: &Contents) -> Option<String> {
     let is_language = |producer: &&Producer| producer.role == "language";
     let (mut languages, others): (Vec<_>, Vec<_>) =
@@ -51,13 +52,14 @@ pub(super) fn producers(contents: &Contents) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// A name and a version. Compilers write more about a version in brackets, which is left out.
+/// Returns name and version. Compilers write more about a version in parentheses, which is left
+/// out.
 fn named(Producer { name, version, .. }: &Producer) -> String {
     format!("{name} {}", version.split(" (").next().unwrap_or_default())
 }
 
-/// The size of the file, and the sizes by kind of section. A module of WASI's preview 1 is adapted
-/// first, and grows.
+/// Returns the size of the file, and the sizes by kind of section. A module of WASI preview 1 is
+/// adapted first, and grows.
 pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     let whole: u64 = contents.sections.iter().map(|section| section.size).sum();
     let adapted = if whole > size {
@@ -72,8 +74,8 @@ pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     format!("{}{adapted}: {kinds}", Size(size).rounded())
 }
 
-/// What the component can do where nothing is granted, as one word or phrase each. `None` if it
-/// cannot be called.
+/// Returns the component's abilities without grants, one word or phrase each. `None` if it cannot
+/// be called.
 pub(super) fn without_grants(
     examination: &Examination,
     barred: &[String],
@@ -92,7 +94,7 @@ pub(super) fn without_grants(
     Some(can)
 }
 
-/// The same in a sentence.
+/// Returns the abilities without grants as a sentence.
 pub(super) fn without_grants_shown(examination: &Examination, barred: &[String]) -> String {
     match without_grants(examination, barred) {
         Some(can) => {
@@ -102,8 +104,8 @@ pub(super) fn without_grants_shown(examination: &Examination, barred: &[String])
     }
 }
 
-/// What has an import that is not the author's own: the language runtime, or the modules that have
-/// it, where the first one, the author's, has it not.
+/// Returns the origin of an import that is not the author's own: the language runtime, or the
+/// modules that have it if the first module, the author's, does not.
 pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
     if let Some(runtime) = runtime(contents) {
         return Some(format!("the runtime {runtime}"));
@@ -118,7 +120,7 @@ pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
         .then(|| format!("the module {}", callers.iter().map(named).collect::<Vec<_>>().join(", ")))
 }
 
-/// The members that `--json` has of it.
+/// Adds the members to the output of `--json`.
 pub(super) fn add_to(
     shown: &mut Value,
     (examination, contents): (&Examination, &Contents),

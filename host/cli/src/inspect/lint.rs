@@ -1,8 +1,8 @@
-//! What an author could improve in a component: rights that are not used, texts that are missing,
-//! schemas that an API changes, bytes that are not needed.
+//! Suggestions for a component's author: unused rights, missing texts, schemas that an API changes,
+//! unneeded bytes.
 //!
-//! Invariants: nothing here refuses a component; equal findings are told once; their number is
-//! bounded.
+//! Invariants: no finding makes a component unusable. Equal findings are reported once. Their
+//! number is bounded.
 
 use serde::Serialize;
 use toolcell::{ComponentKind, Contents, Definition, Examination, Provider};
@@ -12,38 +12,38 @@ use crate::units::Size;
 use crate::uses::{NOTHING, can_use};
 use crate::{clean, schema, table};
 
-/// Findings that are told.
+/// The most findings that are reported.
 const MOST: usize = 100;
-/// Findings of one code that a person is shown.
+/// The most findings of one code that are shown as text.
 const SHOWN: usize = 5;
-/// Bytes of debug information that need no remark.
+/// Bytes of debug information up to which there is no finding.
 const DEBUG_BYTES: u64 = 256 << 10;
-/// Bytes of a component that need no remark.
+/// Bytes of a component up to which there is no finding.
 const LARGE: u64 = 20 << 20;
-/// The same of one with CPython, which has 18 MiB by itself, and 26 MiB with much of its standard
-/// library.
+/// Bytes of a component with CPython up to which there is no finding. CPython has 18 MiB by itself,
+/// and 26 MiB with much of its standard library.
 const LARGE_PYTHON: u64 = 40 << 20;
 
-/// Kinds of which an import is useless if no tool declares the need.
+/// Kinds of needs whose import is useless if no tool declares the need.
 const DECLARED: [(&str, &str); 3] = [
     ("http", "toolcell:tool/http@"),
     ("kv", "toolcell:tool/kv@"),
     ("reveal", "toolcell:tool/reveal@"),
 ];
 
-/// One thing to improve.
+/// One suggestion.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     /// `unused_need`, `undeclared_import`, `no_description`, `provider`, `debug_information` or
     /// `large`.
     code: &'static str,
-    /// The tool's name, if it is about one.
+    /// The tool's name, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     message: String,
 }
 
-/// Everything that is found in a component that is used as `kind`, in the order of the codes.
+/// Returns all findings about a component that is used as `kind`, in the order of the codes.
 pub(crate) fn findings(
     kind: &ComponentKind,
     examination: &Examination,
@@ -61,7 +61,7 @@ pub(crate) fn findings(
             }
         }
     }
-    // The runtime of a language imports what tools may use, or what they declare.
+    // A language runtime imports everything that tools may use or declare.
     let chosen = if contents::runtime(contents).is_none() { &DECLARED[..] } else { &[] };
     for (kind, start) in chosen {
         let is_declared =
@@ -75,7 +75,7 @@ pub(crate) fn findings(
             found.push(Finding { code: "undeclared_import", tool: None, message });
         }
     }
-    // The names of a program's functions are all that it has to say.
+    // A program's functions have names only, and no descriptions.
     for tool in tools.iter().filter(|_| *kind == ComponentKind::Tools) {
         if tool.description.trim().is_empty() {
             found.push(Finding::of("no_description", tool, "has no description".to_owned()));
@@ -133,7 +133,7 @@ pub(crate) fn findings(
     found
 }
 
-/// Why needs that are not used cannot be found, if it is so.
+/// Returns the reason why unused needs cannot be determined, if so.
 fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
     let runtime =
         contents::runtime(contents).filter(|_| tools.iter().any(|tool| !tool.needs.is_empty()))?;
@@ -142,7 +142,7 @@ fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
     ))
 }
 
-/// The findings as a person reads them: some of each code. Empty if there are none.
+/// Returns the findings as lines, some of each code. Empty if there are none.
 pub(super) fn shown(
     findings: &[Finding],
     contents: &Contents,
@@ -158,8 +158,7 @@ pub(super) fn shown(
     }
 }
 
-/// The code and the text of each finding that a person is shown: some of each code, and how many
-/// more there are.
+/// Returns code and text of the findings to show: some of each code, and the number of the rest.
 pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, String)> {
     findings.chunk_by(|one, other| one.code == other.code).flat_map(|group| {
         let more = group.len().saturating_sub(SHOWN);
@@ -168,7 +167,7 @@ pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, 
     })
 }
 
-/// What an API leaves out and the host does in its place.
+/// Returns true if the host enforces what the API omits.
 fn is_harmless(pointer: &str) -> bool {
     pointer == "/output"
         || ["/additionalProperties", "/default"].iter().any(|end| pointer.ends_with(end))

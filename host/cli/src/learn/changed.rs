@@ -1,9 +1,10 @@
-//! What is granted and still too little for what a dry run asked for: an address that its rule does
-//! not let through, a request that a secret is not for.
+//! Grants that are too narrow for the requests of a dry run: an address that the rule does not
+//! allow, a request that a secret is not for.
 //!
-//! In: a component's rights, what was recorded. Out: parts of the configuration to be written anew.
-//! Invariants: decided by the functions that decide when the tool asks; a name is looked up only
-//! where the user approved the rule that names it.
+//! In: a component's rights, the recorded requests.
+//! Out: parts of the configuration to replace.
+//! Invariants: the decisions come from the functions that decide in a call. A name is looked up
+//! only if the user approved the rule that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,12 +21,12 @@ use crate::rule_lines::RuleLines;
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) changes: Vec<Change>,
-    /// What was asked for, and is not granted until then.
+    /// Requests that are not granted until the change.
     pub(super) requests: Vec<Request<'static>>,
     pub(super) warnings: BTreeSet<String>,
 }
 
-/// Finds them.
+/// Finds the rules that are too narrow for the recorded requests.
 pub(super) async fn changed(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -92,7 +93,8 @@ pub(super) async fn changed(
     found
 }
 
-/// The rule of a secret that is put into requests of all these; none if they have different hosts.
+/// Returns the rule of a secret for requests under all these rules; none if they have different
+/// hosts.
 fn one_rule(secret: &str, rules: &[HttpRule]) -> Option<String> {
     let mut suggestion = Suggestion::default();
     rules.iter().for_each(|rule| suggestion.add_secret(secret, rule));

@@ -1,14 +1,14 @@
-//! The paths that a tool looked for in a dry run and does not declare.
+//! Paths that a tool looked for in a dry run and does not declare.
 
 use toolcell::{Decision, Denial, Layer, Recorded, Request, Rights};
 
 use crate::run::live;
 
-/// Paths that are told.
+/// The most paths that are reported.
 const MOST: usize = 5;
 
-/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of
-/// the system are left out: runtimes of languages look there.
+/// Returns the denials of paths that the tool does not declare. A dry run has no events of them.
+/// System paths are left out, because language runtimes look there.
 pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
     let decisions = paths.map(|(path, used)| {

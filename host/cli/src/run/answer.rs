@@ -1,8 +1,8 @@
-//! A person's answer to a tool's question, asked for at the terminal.
+//! Asks a person at the terminal for the answer to a tool's question.
 //!
-//! In: the question. Out: an answer that fits its schema and is one of its options; none where the
-//! person gives none.
-//! Not here: an answer that is typed with the command (`--answer`).
+//! In: the question.
+//! Out: an answer that fits its schema and is one of its options; none if the person gives none.
+//! Not here: an answer on the command line (`--answer`).
 
 use serde_json::Value;
 use toolcell::{Json, Question};
@@ -11,8 +11,8 @@ use crate::files;
 use crate::printer::{Listener, Printer};
 use crate::{schema, target};
 
-/// Asks until the answer fits. `None` where no person can see the question and answer it, or one
-/// leaves the answer empty.
+/// Asks until the answer fits. `None` if no person can see the question and answer it, or the
+/// answer is empty.
 pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     if printer.listener() != Listener::Reader {
         return None;
@@ -43,8 +43,8 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     }
 }
 
-/// The options of a question that are answers: plain values that fit its schema. Other options
-/// describe answers.
+/// Returns the options of a question that are answers: plain values that fit its schema. Other
+/// options describe answers.
 fn choices(question: &Question) -> Vec<Value> {
     let is_answer = |value: &Value| {
         !(value.is_object() || value.is_array())
@@ -56,8 +56,8 @@ fn choices(question: &Question) -> Vec<Value> {
     }
 }
 
-/// What was typed as a value: an option that is this text, otherwise JSON where the schema says
-/// nothing and it is JSON.
+/// Returns the typed text as a value: the option with this text, otherwise JSON if the schema
+/// states no type and the text is JSON.
 fn answer(typed: &str, types: &[&str], choices: &[Value]) -> Value {
     if types.is_empty() && choices.iter().any(|choice| choice == typed) {
         return typed.into();

@@ -1,4 +1,4 @@
-//! Log lines and progress of a running tool, on standard error while it runs.
+//! Prints log lines and progress of a running tool on standard error.
 //!
 //! Invariants: a slow terminal never delays the call. Log lines wait, bounded by the call's log
 //! limit; progress is dropped while too many lines wait. The text of a panic is not printed here,
@@ -15,12 +15,12 @@ use toolcell::{CallResult, Denial, Event, LogLevel, LogSource, Outcome, Request,
 use super::report;
 use crate::printer::Printer;
 
-/// Lines that may wait before progress is left out.
+/// The most waiting lines before progress is dropped.
 const QUEUE: usize = 256;
-/// Denials that a hint is printed for, and those of paths among them.
+/// The most denials for which a hint is printed, and the most denials of paths among them.
 const MAX_DENIALS: usize = 16;
 const MAX_PATHS: usize = 8;
-/// Directories of a system.
+/// Prefixes of system directories.
 const SYSTEM: [&str; 6] = ["/dev/", "/etc/", "/lib", "/proc/", "/sys/", "/usr/"];
 
 /// The label of a line on the tool's standard error.
@@ -29,22 +29,23 @@ const STDERR: &str = "tool stderr";
 /// A label and a text.
 type Line = (&'static str, String);
 
-/// What the printing thread receives.
+/// A message to the printing thread.
 enum Message {
     Line(Line),
     /// The call has ended.
     End {
-        /// Whether the call's error has the text of a panic.
+        /// True if the call's error has the text of a panic.
         has_panic: bool,
     },
 }
 
-/// Lines of standard error that may be the text of a panic: not printed until the call has ended.
+/// Lines of standard error that may be the text of a panic; printed only after the call has ended.
 #[derive(Default)]
 struct Held(Vec<Line>);
 
 impl Held {
-    /// The lines to print now. The runtime of a Rust tool writes an empty line before a panic.
+    /// Returns the lines to print now. The runtime of a Rust tool writes an empty line before a
+    /// panic.
     fn next(&mut self, line: Line) -> Vec<Line> {
         if line.0 != STDERR {
             return vec![line];
@@ -56,12 +57,12 @@ impl Held {
     }
 }
 
-/// Whether a panic of a Rust tool begins with this line.
+/// Returns true if a panic of a Rust tool begins with this line.
 fn is_panic(line: &str) -> bool {
     line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
-/// The printing side of one call.
+/// The output of one call, printed by a thread.
 pub(super) struct Live {
     lines: Sender<Message>,
     waiting: Arc<AtomicUsize>,
@@ -96,7 +97,7 @@ impl Live {
         Self { lines, waiting, denials: Arc::default(), thread }
     }
 
-    /// What the executor sends its events to.
+    /// Returns the event sink for the executor.
     pub(super) fn sink(&self) -> impl Fn(Event) + Send + Sync + 'static {
         let (lines, waiting, denials) =
             (self.lines.clone(), Arc::clone(&self.waiting), Arc::clone(&self.denials));
@@ -122,9 +123,9 @@ impl Live {
         }
     }
 
-    /// Waits until every line is written. The call has ended with this result. Returns what was
-    /// denied, each once. If the call succeeded, paths of the system are left out: runtimes of
-    /// languages look for files there that they can do without.
+    /// Waits until every line is written. The call has ended with this result. Returns the denials,
+    /// each once. If the call succeeded, system paths are left out: language runtimes look for
+    /// files there that they do not need.
     pub(super) fn finish(self, result: &CallResult) -> Vec<Denial> {
         let mut denials = std::mem::take(&mut *self.denials.lock());
         if let CallResult::Outcome(Outcome::Ok(_)) = result {
@@ -149,7 +150,8 @@ impl Live {
     }
 }
 
-/// The path that was denied, if it was not for example a host or a key.
+/// Returns the denied path; none if the denial is about something else, for example a host or a
+/// key.
 fn path(denial: &Denial) -> Option<String> {
     if let Ok(Request::File { path, .. }) = Request::parse(&denial.request) {
         Some(path.to_string())
@@ -162,15 +164,16 @@ fn is_path(denial: &Denial) -> bool {
     path(denial).is_some()
 }
 
-/// Whether a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory would be
-/// one for all files.
+/// Returns true if a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory
+/// would be one for all files.
 pub(super) fn is_top_file(denial: &Denial) -> bool {
     path(denial).is_some_and(|path| {
         path.rsplit_once('/').is_some_and(|(above, name)| above.is_empty() && name.contains('.'))
     })
 }
 
-/// Whether a path is where systems keep files for all programs, such as `/etc/localtime`.
+/// Returns true if a path is in a system directory with files for all programs, such as
+/// `/etc/localtime`.
 pub(crate) fn is_of_system(path: &str) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))
 }
@@ -179,7 +182,7 @@ fn told(denial: &Denial) -> Line {
     ("denied", denial.to_string())
 }
 
-/// An event as a label and a text, if it has any.
+/// Returns the label and text of an event, if it has any.
 fn line(event: Event) -> Option<Line> {
     match event {
         Event::Denied { denial, .. } => Some(told(&denial)),
@@ -193,7 +196,7 @@ fn line(event: Event) -> Option<Line> {
     }
 }
 
-/// Where a line comes from; none of it can be taken for a line of ours.
+/// Returns the label for the source of a line. It cannot be taken for a label of our own.
 fn label(source: LogSource, level: LogLevel) -> &'static str {
     match (source, level) {
         (LogSource::Host, _) => "toolcell",

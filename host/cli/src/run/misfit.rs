@@ -1,6 +1,7 @@
-//! Arguments that do not fit a tool's parameters: what does not, and how to see what would.
+//! Prints the faults of arguments that do not fit a tool's parameters.
 //!
-//! In: what was typed, the text of the arguments, the faults. Out: lines for a person.
+//! In: the command line, the text of the arguments, the faults.
+//! Out: lines for a person.
 
 use toolcell::{Fault, FaultKind};
 
@@ -9,7 +10,7 @@ use crate::config::{Again, quoted};
 use crate::printer::Printer;
 use crate::{clean, files, json_slip};
 
-/// Tells what does not fit of the arguments, and how to see what would.
+/// Prints each fault, and a hint with the command that shows the parameters.
 pub(crate) fn tell(
     printer: &Printer,
     call: &CallArgs,
@@ -22,7 +23,7 @@ pub(crate) fn tell(
     let place = files::place_of_arguments(typed);
     let read = if is_read { format!(" from {place}") } else { String::new() };
     printer.note("error", &format!("the arguments{read} do not fit the tool's parameters"));
-    // Beside a size that is over the limit this would be beside the point.
+    // Not printed for arguments that are too large.
     let is_empty = text.trim().is_empty()
         && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {

@@ -1,5 +1,5 @@
-//! How a call ended, for a person: the handler's words on standard output, the host's on standard
-//! error.
+//! Prints the end of a call for a person: the handler's text on standard output, the host's on
+//! standard error.
 //!
 //! Not here: the form for programs, which is the completion's own JSON.
 
@@ -23,12 +23,12 @@ use crate::units::{Count, Size, Time};
 use crate::{built, clean, schema, table, unset};
 
 const MIB: u64 = 1 << 20;
-/// Lines of a guest's backtrace.
+/// The most functions of a guest's backtrace that are shown.
 const FRAMES: usize = 5;
-/// How a function without a name is called there.
+/// The prefix of a function without a name in a backtrace.
 const NAMELESS: &str = "func[";
 
-/// Prints it. A trap is printed with these places in the author's source.
+/// Prints the result. A trap is printed with these source lines.
 pub(super) fn show(
     printer: &Printer,
     typed: &Typed<'_>,
@@ -60,7 +60,7 @@ pub(super) fn show(
     }
 }
 
-/// A string as text, everything else as JSON.
+/// Prints a string as text, any other value as JSON.
 fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
     match serde_json::from_str::<String>(json.as_str()) {
         Ok(text) => printer.result(&text),
@@ -95,7 +95,7 @@ fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// As a model reads it, with what else the tool said of it.
+/// An error as a model reads it, with the tool's statements about a retry.
 #[derive(Serialize)]
 struct Told<'a> {
     error: &'a str,
@@ -117,14 +117,14 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
     })
 }
 
-/// Whether a tool declares a need of which nothing is granted.
+/// Returns true if a tool declares a need of which no part is granted.
 fn lacks_grants(typed: &Typed<'_>, definition: &Definition) -> bool {
     gaps::of(typed.config, typed.component, typed.rights, definition)
         .iter()
         .any(|gap| gap.clause().is_some())
 }
 
-/// Prints a tool's question, what it offers, and what the answer must be.
+/// Prints a tool's question, its options, and the schema of the answer.
 pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Failure> {
     let mut text = vec![question.question.clone()];
     match question.options.as_ref().map(Json::to_value) {
@@ -148,7 +148,7 @@ pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Fai
     printer.text(&text.join("\n"))
 }
 
-/// JSON for reading: as little punctuation as two levels need.
+/// Returns JSON as text with little punctuation, enough for two levels.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -168,13 +168,14 @@ fn shallow(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Whether this has the whole text of a panic, which is then printed with the error.
+/// Returns true if the error has the whole text of a panic. The text is then printed with the
+/// error.
 pub(super) fn has_panic(raised: &Raised) -> bool {
     raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
-/// Whether a language's own message tells what happened, and the stack has no functions of the
-/// author.
+/// Returns true if the message of the language runtime explains the error, and the stack has no
+/// functions of the author.
 fn has_own_message(error: &ToolError) -> bool {
     let ToolError::HandlerRaised(raised) = error else { return false };
     raised.kind == RaisedKind::Unreachable
@@ -195,11 +196,12 @@ fn tool_error(
         && !has_panic(raised)
         && !printer.is_quiet()
     {
-        // What another runtime wrote is printed above, as it was written. With `--quiet` it is not.
+        // The message of another runtime was printed above, unchanged. With `--quiet` it was not.
         raised.panic_message = None;
     }
     printer.note("error", &shown.to_string());
-    // A language that ends a tool with its own message does it by a trap, which says nothing more.
+    // A runtime that ends a tool with its own message does so by a trap, whose cause adds no
+    // information.
     if let Some(members) = told.as_object_mut().filter(|_| has_own_message(error)) {
         members.remove("cause");
     }
@@ -214,7 +216,7 @@ fn tool_error(
     printer.note("hint", &hint(typed, tool, error));
 }
 
-/// The functions on the stack, innermost first.
+/// Prints the functions on the stack, innermost first.
 fn functions(printer: &Printer, backtrace: &[String]) {
     let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
     let shown = named.map(|frame| printer.note("  in", frame)).count();
@@ -224,7 +226,8 @@ fn functions(printer: &Printer, backtrace: &[String]) {
     }
 }
 
-/// The reason and its cause, in the words of the contract: `timeout: fuel, budget 1000, used 1000`.
+/// Returns the reason and its cause, in the words of the contract: `timeout: fuel, budget 1000,
+/// used 1000`.
 fn reason(told: &Value) -> String {
     let mut words = told.get("reason").map(shallow).unwrap_or_default();
     let Some(cause) = told.get("cause").and_then(Value::as_object) else {
@@ -233,19 +236,19 @@ fn reason(told: &Value) -> String {
     if let Some(name) = ["kind", "status", "rule"].iter().find_map(|name| cause.get(*name)) {
         words += &format!(": {}", shallow(name));
     }
-    // Texts and lists are told in the message or below.
+    // Texts and lists are in the message or below.
     for (name, value) in cause.iter().filter(|(_, value)| value.is_number()) {
         words += &format!(", {name} {value}");
     }
     words
 }
 
-/// Whether there are functions, and none of them has a name.
+/// Returns true if there are functions, and none of them has a name.
 fn is_nameless(backtrace: &[String]) -> bool {
     !backtrace.is_empty() && backtrace.iter().all(|frame| frame.starts_with(NAMELESS))
 }
 
-/// What to do about it.
+/// Returns the advice for a tool error.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
     let tell = if built::is_of_project(typed.file, typed.again) {
@@ -324,7 +327,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     }
 }
 
-/// What to do about a limit that no option raises.
+/// Returns the advice for a limit that no option raises.
 fn fixed(kind: LimitKind, tell: &str) -> String {
     match kind {
         LimitKind::HostCalls => format!("the tool calls the host again and again: {tell}"),
@@ -345,13 +348,14 @@ fn fixed(kind: LimitKind, tell: &str) -> String {
     }
 }
 
-/// Where a limit is raised: by the option, or in the tool's own section where that is the tighter
-/// one.
+/// Returns the place to raise a limit: the option, or the tool's own section if that limit is
+/// tighter.
 fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
     raise_or(typed, (limit, limit), by_all, own, "give the tool less to do")
 }
 
-/// The same of a limit by its names in the file and among the options, and what else to do.
+/// Returns the advice for a limit by its names in the file and among the options, with an
+/// alternative.
 fn raise_or<T: PartialOrd + Display>(
     typed: &Typed<'_>,
     (limit, option): (&str, &str),
@@ -362,7 +366,7 @@ fn raise_or<T: PartialOrd + Display>(
     format!("{}, or {instead}", raised(typed, (limit, option), by_all, own))
 }
 
-/// The first part of that: where it is raised, and what it is now.
+/// Returns the place to raise a limit, with its present value.
 fn raised<T: PartialOrd + Display>(
     typed: &Typed<'_>,
     (limit, option): (&str, &str),
@@ -387,7 +391,7 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         );
     }
     let Refusal::InvalidArguments(faults) = refusal else {
-        // What to do with an answer is said by the options of this command, and once.
+        // The hints about answers name this command's options.
         let (error, hint) = if let Refusal::Resume(fault) = refusal {
             (fault.to_string(), resume::remedy(*fault))
         } else if let Refusal::InvalidAnswer(_) = refusal {

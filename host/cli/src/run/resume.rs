@@ -1,6 +1,6 @@
-//! The command that answers a tool's question, and what to do when it is refused.
+//! The command that answers a tool's question, and the advice if it is refused.
 //!
-//! Invariants: can be pasted into a POSIX shell and makes the same call again.
+//! Invariants: the command can be pasted into a POSIX shell, and makes the same call again.
 
 use toolcell::{Question, ResumeFault};
 
@@ -12,7 +12,7 @@ use crate::{clean, env};
 /// Arguments up to this size are repeated in the command.
 const MAX_REPEATED: usize = 4096;
 
-/// How to go on, in words and as a command.
+/// Returns the hint with the command that answers the question.
 pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     let Typed { args, .. } = typed;
     let mut words = vec![
@@ -43,7 +43,7 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
         option("--context", context);
     }
-    // Sealed, it is a JSON string of plain characters.
+    // A sealed state is a JSON string of plain characters.
     if let Some(Ok(state)) =
         question.state.as_ref().map(|state| serde_json::from_str(state.as_str()))
     {
@@ -53,8 +53,8 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     format!("{before}\n{} --answer ANSWER", words.join(" "))
 }
 
-/// The arguments as one word of a further command: their file, or their text. `None` if only
-/// standard input has them.
+/// Returns the arguments as one word of a further command: their file, or their text. `None` if
+/// only standard input has them.
 pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
     let Typed { args, arguments, .. } = typed;
     let given = args
@@ -66,11 +66,12 @@ pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
     if let Some(file) = given.filter(|word| *word != "-") {
         return Some(file.clone());
     }
-    // Escaped, not left out by the printer: an answer must come with the very same arguments.
+    // Harmful characters are escaped here, because the printer would remove them: an answer
+    // requires identical arguments.
     (given.is_none() || arguments.len() <= MAX_REPEATED).then(|| clean::json_line(arguments.trim()))
 }
 
-/// What to do about an answer that is refused.
+/// Returns the advice for an answer that is refused.
 pub(super) fn remedy(fault: ResumeFault) -> &'static str {
     match fault {
         ResumeFault::Missing => "repeat the `--state` that came with the question",
@@ -88,7 +89,7 @@ pub(super) fn remedy(fault: ResumeFault) -> &'static str {
     }
 }
 
-/// The context without the answer to the question before.
+/// Returns the context without the answer to the previous question.
 fn without_resume(context: &str) -> String {
     match serde_json::from_str(context) {
         Ok(serde_json::Value::Object(mut members)) => {

@@ -1,4 +1,4 @@
-//! Tells of grants that a failed tool lacks, as far as its declarations or its words show them.
+//! Reports missing grants of a failed tool, if its declarations or its error text show them.
 
 use toolcell::{Access, Decision, Definition, Request, Rights};
 
@@ -7,12 +7,13 @@ use crate::clean;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 
-/// Words of a failure about a file, one of which each language's library has.
+/// Parts of error texts about files. The error text of each language's library contains one of
+/// them.
 const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file", "exist"];
 
-/// Tells what a tool that failed declares and is not granted: the tool's own words may not say that
-/// a grant is missing. A command has no directory for a path that is not granted, and asks the host
-/// for nothing: its words name the path.
+/// Prints the declared needs of a failed tool that are not granted: the tool's error text may not
+/// name the cause. A command has no directory for a path that is not granted, and makes no host
+/// call: only its text names the path.
 pub(super) fn not_granted(
     printer: &Printer,
     typed: &Typed<'_>,
@@ -38,8 +39,8 @@ pub(super) fn not_granted(
     }
 }
 
-/// The first absolute path in a text that may not be read. Runtimes of languages name those of the
-/// system without a need.
+/// Returns the first absolute path in a text that may not be read. System paths are skipped,
+/// because language runtimes name them without need.
 fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
     let is_between = |c: char| c.is_whitespace() || "\"'`()[],;".contains(c);
     let mut words = text.split(is_between).map(|word| word.trim_end_matches([':', '.']));

@@ -1,21 +1,21 @@
-//! Gives the memory that a burst of requests took back to the system, while no request runs.
+//! Returns the memory of a burst of requests to the system, while no request runs.
 //!
-//! The allocator of glibc keeps memory that was freed, each thread's in an arena of its own, for
-//! allocations to come: a server would keep for ever what its largest burst took. This belongs to
-//! the command, and not to the library, because the allocator is the whole process's. Other
-//! allocators give memory back by themselves: there this does nothing.
+//! The allocator of glibc keeps freed memory, for each thread in an arena of its own, for later
+//! allocations: a server would keep the memory of its largest burst forever. This belongs to the
+//! command, and not to the library, because the allocator is the whole process's. Other allocators
+//! return memory by themselves: with them, this does nothing.
 
 use std::time::Duration;
 
 use toolcell_server::Service;
 
-/// Time between two looks.
+/// Time between two checks.
 const EVERY: Duration = Duration::from_secs(10);
-/// Bytes by which the process has to have grown since memory was last given back: less is not worth
-/// the work.
+/// Bytes by which the process must have grown since memory was last returned: less is not worth the
+/// work.
 const GROWTH: u64 = 64 << 20;
 
-/// Gives memory back whenever no request runs and the process has grown. Does not end.
+/// Returns memory to the system whenever no request runs and the process has grown. Never returns.
 pub(super) async fn trimmed(service: &Service) {
     let mut left = resident();
     loop {
@@ -23,7 +23,7 @@ pub(super) async fn trimmed(service: &Service) {
         let (now, running) = (resident(), service.running());
         left = left.min(now);
         if is_due(running, now, left) {
-            // On a thread that may block: it looks at all memory that is free.
+            // On a thread that may block: it walks all free memory.
             let _ = tokio::task::spawn_blocking(trim).await;
             left = resident();
             tracing::debug!(before = now, after = left, "memory was given back to the system");
@@ -31,12 +31,12 @@ pub(super) async fn trimmed(service: &Service) {
     }
 }
 
-/// `left` is how much the process had when memory was last given back.
+/// Returns true if memory should be returned. `left` is the process's memory after the last time.
 fn is_due(running: usize, now: u64, left: u64) -> bool {
     running == 0 && now.saturating_sub(left) >= GROWTH
 }
 
-/// Bytes of memory that the process has. 0 where the system does not say.
+/// Returns the resident memory of the process in bytes; 0 if the system does not say.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -69,7 +69,8 @@ mod tests {
         }
     }
 
-    /// Of small pieces one in 64 stays: without a trim the process keeps the memory of the others.
+    /// One small piece in 64 stays allocated: without a trim the process keeps the memory of all
+    /// others.
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn freed_memory_goes_back_to_the_system() {

@@ -1,4 +1,5 @@
-//! What of a configuration is not served, or not as it should be: told to the operator.
+//! Reports the parts of a configuration that are not served, or served only in part, to the
+//! operator.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::counted;
 
-/// What a reload changed, in one line, and which components wait for their approval.
+/// Returns the changes of a reload in one line, with the components that wait for approval.
 pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
     let waits = |problem: &&ComponentProblem| {
         matches!(problem.reason, Reason::NotApproved | Reason::Changed)
@@ -34,7 +35,8 @@ pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
     lines.join("; ")
 }
 
-/// Tells what is not served, or not wholly. Returns of how many problems.
+/// Prints the problems of components that are not served, or served only in part. Returns the
+/// number of problems.
 pub(super) fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, Failure> {
     let problems = loaded.problems();
     for problem in problems {

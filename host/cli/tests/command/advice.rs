@@ -1,4 +1,4 @@
-//! Command lines that do not work, each with advice that does: what a hint proposes can be typed.
+//! Command lines that fail, each with a hint whose command works.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use toolcell_test_guests::{command_module, example, module};
 use crate::place::Place;
 use crate::remedies::pasted;
 
-/// A command line, its exit status, a text that standard error has, and one that it has not.
+/// A command line, its exit status, a text that standard error contains, and one that it must not
+/// contain.
 type Row<'a> = (&'a [&'a str], i32, &'a str, &'a str);
 
 fn place() -> Place {
@@ -151,7 +152,7 @@ fn a_tenant_without_a_configuration_is_an_error() {
     }
 }
 
-/// The tool would only learn that the store does not answer.
+/// Otherwise the tool would only get the error that the store does not answer.
 #[test]
 fn a_state_directory_that_is_unusable_is_the_hosts_error() {
     let place = place();

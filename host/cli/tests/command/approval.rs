@@ -1,4 +1,4 @@
-//! What has to be approved before it is used, what is shown for that, and what a yes is good for.
+//! The things that need approval before use, the page of `approve`, and the effect of a yes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::typed::{Shown, check};
 
 /// A configuration that grants nothing.
 const PLAIN: &str = "[components.mine]\npath = \"mine.wasm\"\n";
-/// One that grants something.
+/// A configuration that grants something.
 const GRANTING: &str = "[components.mine]\npath = \"mine.wasm\"\n[components.mine.grants]\nenvironment = { A = \"B\" }\n\
                         directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n\
                         secrets = { token = { for = \"https://a.example\", from = { env = \"TOKEN\" } } }\nreveal = [\"token\"]\n";
@@ -23,7 +23,7 @@ fn place(config: &str) -> Place {
     place
 }
 
-/// The configuration is named: it is its component that has to be approved.
+/// The words with a named configuration, so that the component has to be approved, not the file.
 fn named<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&["--config", "toolcell.toml"], words].concat()
 }
@@ -32,12 +32,12 @@ fn exchange(place: &Place, component: &[u8]) {
     fs::write(place.path().join("mine.wasm"), component).expect("a place");
 }
 
-/// One more custom section, named `x`.
+/// Appends a custom section, named `x`.
 fn rebuilt(component: &[u8]) -> Vec<u8> {
     [component, &[0, 2, 1, b'x']].concat()
 }
 
-/// Refused, for people and for programs, with something to do.
+/// Checks that the command was refused with a hint, as text and as JSON.
 fn refused(shown: &Shown, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (21, ""), "{shown}");
     assert!(
@@ -123,7 +123,7 @@ fn a_component_of_the_configuration_is_used_when_it_is_approved() {
         unknown.status == 2 && unknown.stderr.ends_with("hint: did you mean `mine`?\n"),
         "{unknown}"
     );
-    // What the configuration has no more is forgotten.
+    // A component that was removed from the configuration is removed from the lock.
     place.write("");
     assert!(
         place
@@ -136,7 +136,7 @@ fn a_component_of_the_configuration_is_used_when_it_is_approved() {
     assert_eq!(place.typed(&["approve"]).status, 2);
 }
 
-/// Definitions and imports in any direction; with other code alone it goes on, and says so.
+/// Definitions and imports change in any direction. A change of code alone is only noted.
 #[test]
 fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
     let place = place(PLAIN);
@@ -158,7 +158,7 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
         (&plain.component(), &needy, format!("{tool}: needs, 0, kind")),
         (&plain.component(), &bytes("hello"), "it also imports wasi:".to_owned()),
         (&bytes("hello"), &plain.component(), "it no longer imports wasi:".to_owned()),
-        // What it would also need a grant for is told as a change, not as a want.
+        // An import that would also need a grant is reported as a change, not as a missing grant.
         (&plain.component(), &asker(&[]), "it also imports toolcell:tool/reveal@0.1.0".to_owned()),
     ] {
         exchange(&place, old);
@@ -200,7 +200,7 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
     assert_eq!(place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]).stderr, "");
 }
 
-/// With a word on it, what comes after it, and a way to see all of it.
+/// The page says that it is cut, shows what follows, and names the command that shows all.
 #[test]
 fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
     let place = place(PLAIN).approved();
@@ -224,7 +224,7 @@ fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
     place.approve();
 }
 
-/// Another user's folder: used when its configuration is named, or approved as it is.
+/// Another user's folder: usable if its configuration is named, or approved in its present form.
 #[test]
 fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     let place = place(GRANTING);
@@ -247,7 +247,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
         0,
         "of no configuration: granted nothing"
     );
-    // No secret is looked at before: there need not even be one.
+    // No secret is read before the approval: its variable need not be set.
     let secretless = |words: &[&str]| place.shown(place.command().env_remove("TOKEN").args(words));
     check("check_found", &secretless(&["check"]));
     let shown = secretless(&["approve"]);
@@ -270,7 +270,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     let other_user =
         place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(call));
     refused(&other_user, "you have not approved");
-    // An author who brings another component brings the lock that fits it.
+    // An author who changes a component may bring the matching lock.
     let path = place.path().join("toolcell.lock");
     let approved = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{approved}\n# another user's\n")).unwrap();
@@ -302,7 +302,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     refused(&other_user, "you have not approved");
 }
 
-/// Not even by a command that only looks at what the component asks for.
+/// Also not for a command that only learns the component's needs.
 #[test]
 fn a_configuration_that_was_only_found_raises_no_limit() {
     let place = place(&format!(
@@ -330,7 +330,7 @@ fn a_configuration_that_was_only_found_raises_no_limit() {
     ends("ok");
 }
 
-/// It was given something as it was.
+/// The grants were given to the earlier code.
 #[test]
 fn other_code_of_a_component_that_was_given_something_is_refused() {
     for (config, is_refused) in [
@@ -378,7 +378,7 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
     }
 }
 
-/// Two configurations in one folder, neither of the usual name.
+/// Two configurations in one folder, neither with the default name.
 #[test]
 fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
     let place = place("");
@@ -476,7 +476,7 @@ fn a_lock_that_cannot_be_trusted_approves_nothing() {
     assert_eq!(lock(&place).unwrap(), good);
 }
 
-/// Together, and each alone.
+/// The two are refused together, and each is usable alone.
 #[test]
 fn a_tool_that_is_taken_for_another_is_not_offered_beside_it() {
     let place = Place::new(

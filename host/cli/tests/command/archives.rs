@@ -1,5 +1,5 @@
-//! Archives that want to leave something where it does not belong: none is taken, so none is
-//! opened.
+//! Archives whose entries would be written outside of their folder: no archive is accepted as a
+//! component, so none is unpacked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::typed::command;
 
-/// What an entry of an archive is.
+/// The kind of an archive's entry.
 #[derive(Clone, Copy)]
 enum Entry {
     File,
@@ -19,10 +19,10 @@ enum Entry {
     Pax,
 }
 
-/// An entry's kind, its name, and what it leads to or contains.
+/// An entry's kind, its name, and its target or content.
 type Row = (Entry, String, String);
 
-/// What strangers put into archives; `away` is a place that is not theirs.
+/// Contents of malicious archives; `away` is a directory outside of theirs.
 fn rows(away: &str) -> [Vec<Row>; 10] {
     let row = |entry, name: &str, content: &str| (entry, name.to_owned(), content.to_owned());
     let file = |name: &str| vec![row(Entry::File, name, "planted")];
@@ -47,7 +47,7 @@ fn rows(away: &str) -> [Vec<Row>; 10] {
     ]
 }
 
-/// Source: POSIX, `pax`, ustar interchange format.
+/// Makes a tar archive. Source: POSIX, `pax`, ustar interchange format.
 fn tar(rows: &[Row]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (entry, name, content) in rows {
@@ -79,14 +79,14 @@ fn tar(rows: &[Row]) -> Vec<u8> {
     archive
 }
 
-/// The polynomial of both formats below, bit by bit.
+/// Returns the CRC-32 of both formats below, computed bit by bit.
 fn checksum(bytes: &[u8]) -> [u8; 4] {
     let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
     let sum = bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step));
     (!sum).to_le_bytes()
 }
 
-/// One stored block. Source: RFC 1951 and 1952.
+/// Makes a gzip file of one stored block. Source: RFC 1951 and 1952.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).expect("a small archive");
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -94,8 +94,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     [&head, &sizes[..], bytes, &checksum(bytes), &u32::from(length).to_le_bytes()].concat()
 }
 
-/// Nothing is compressed; what an entry is stands in the upper half of its attributes. Source:
-/// APPNOTE 6.3.
+/// Makes a zip archive without compression. The kind of an entry is in the upper half of its
+/// attributes. Source: APPNOTE 6.3.
 fn zip(rows: &[Row]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (entry, name, content) in rows {
@@ -125,7 +125,7 @@ fn zip(rows: &[Row]) -> Vec<u8> {
     [&archive, &directory, &b"PK\x05\x06\0\0\0\0"[..], &count, &count, &size, &at, &[0; 2]].concat()
 }
 
-/// Everything below a directory, with its content.
+/// Adds everything below a directory, with its content.
 fn below(path: &Path, found: &mut BTreeSet<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(path).expect("a directory").flatten() {
         let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
@@ -163,7 +163,7 @@ fn an_archive_is_no_component() {
     let component = work.join("archive.wasm");
     let file = component.to_str().expect("a path");
     let commands = [&["run", file, "greet"][..], &["inspect", file], &["list", file]];
-    // What the command itself keeps is no archive's.
+    // The command's own files exist before, so that they do not count as an archive's.
     fs::write(&component, "").expect("a place");
     commands.iter().for_each(|words| assert_eq!(typed(words).0, Some(1)));
     let away = path("away").to_str().expect("a path").to_owned();

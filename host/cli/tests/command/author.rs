@@ -1,4 +1,4 @@
-//! `toolcell new`, `build` and `test`: from an empty folder to an answer.
+//! `toolcell new`, `build` and `test`: from an empty folder to a result.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::interrupt::signals_by_default;
 use crate::place::Place;
 
-/// A tool that calls others is run although one component of the configuration cannot be used.
+/// A tool that calls others runs although one component of the configuration cannot be used.
 #[test]
 fn a_component_that_cannot_be_used_keeps_no_other_from_being_called() {
     const CONFIG: &str = "[components.caller]\npath = \"caller.wasm\"\ngrants.invoke = [\"greet\"]\n\
@@ -104,8 +104,8 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     );
 }
 
-/// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is
-/// for its author.
+/// Also with `--quiet`, which prints no log of the tool. In a project's folder the hint is for its
+/// author.
 #[test]
 fn what_a_tool_threw_is_in_the_error() {
     const TOOL: &str = r#"import { tool } from "toolcell";
@@ -158,7 +158,7 @@ fn a_project_is_built_and_tested_after_each_change() {
     assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
     let source = place.path().join("greeter/src/tool.js");
     let good = fs::read_to_string(&source).expect("the tool");
-    // In one step, so that no build sees half of it.
+    // Replaced in one step, so that no build sees half of the file.
     let next = place.path().join("next.js");
     let change = |text: &str| {
         fs::write(&next, text).and_then(|()| fs::rename(&next, &source)).expect("a file")
@@ -184,7 +184,7 @@ fn a_project_is_built_and_tested_after_each_change() {
     };
     let first = until_it_waits();
     assert!(first.contains("built: ") && !first.contains("error"), "{first}");
-    // An error of the build is told, and the next change is built.
+    // An error of the build is printed, and the next change is built.
     change("let x = ;");
     let broken = until_it_waits();
     assert!(broken.contains("tool.js:1:9: ") && !broken.contains("built: "), "{broken}");
@@ -201,7 +201,7 @@ fn a_project_is_built_and_tested_after_each_change() {
     assert!(!runs[1].contains(" 0 failed") && results.contains("Goodbye, Ada!"), "{results}");
 }
 
-/// `PATH` has only what the test puts there, whatever this machine has.
+/// `PATH` has only the test's own programs, whatever this machine has.
 #[test]
 fn a_python_project_says_how_its_toolchain_is_installed() {
     let place = Place::new("");
@@ -236,7 +236,7 @@ fn a_python_project_says_how_its_toolchain_is_installed() {
     told(&format!("versions 0.2.0 and 0.1.0 are installed, and {version} is needed"));
 }
 
-/// The build waits until the test has read what it does.
+/// The build waits until the test has read its output.
 #[test]
 fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     let place = Place::new("");
@@ -279,8 +279,8 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
 }
 
-/// The first command that needs the code, and no later one. A small component is compiled in a
-/// moment.
+/// Printed by the first command that needs the code, and by no later one. Small components have no
+/// message.
 #[test]
 fn a_compilation_that_takes_long_is_told_when_it_begins() {
     let place = Place::new("");
@@ -335,7 +335,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
     told(&["new", "greeter", "--lang", "js"], 1, "is not empty, and was not changed");
     fs::write(place.path().join("greeter/src/tool.js"), "let x = ;").expect("a file");
     told(&["build", "greeter"], 1, "tool.js:1:9: ");
-    // What has no place of its own is told with the first file.
+    // A problem without a place of its own is reported with the first file.
     for (source, problem) in [
         ("throw 'no'", "tool.js: a value that is not an Error was thrown: no"),
         ("await new Promise(() => {})", "tool.js: the promise never settles"),
@@ -348,7 +348,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
         fs::write(place.path().join("greeter/src/tool.js"), source).expect("a file");
         told(&["build", "greeter"], 1, problem);
     }
-    // A definition that no host takes.
+    // A definition that every host rejects.
     for (member, problem) in [
         ("parameters: { type: 'array' }", "its `parameters` have the type \"array\""),
         ("parameters: { type: 'objekt' }", "objekt"),
@@ -365,7 +365,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
         told(&["build", "greeter"], 1, "the definition of the tool `greet` is not valid: ");
         told(&["build", "greeter"], 1, problem);
     }
-    // A keyword that cannot be used is left out.
+    // A keyword with an invalid value is not enforced.
     let tool = "import { tool } from 'toolcell'; tool({ name: 'greet', description: 'Greets.', handler: () => 1, output: { minimum: 'x' } })";
     fs::write(place.path().join("greeter/src/tool.js"), tool).expect("a file");
     let built = place.typed(&["build", "greeter"]);
@@ -375,7 +375,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
     );
 }
 
-/// Every program is a script that writes its variables to a file. None makes a component, so each
+/// Each program is a script that writes its variables to a file. None makes a component, so each
 /// build fails at its end.
 #[test]
 fn the_programs_of_a_build_get_no_secret_variable() {

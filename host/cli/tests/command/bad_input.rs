@@ -1,4 +1,4 @@
-//! What cannot work: each with a message, a hint and the right exit status.
+//! Input that cannot work: each has a message, a hint and the right exit status.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -52,7 +52,7 @@ fn what_is_no_usable_component() {
     }
 }
 
-/// A pipe without a writer would be waited for, a device could go on for ever: neither is opened.
+/// Reading a pipe without a writer would not end, nor would a device: neither is opened.
 #[test]
 fn what_is_no_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -61,8 +61,8 @@ fn what_is_no_file() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     let _listener = UnixListener::bind(&socket).unwrap();
     fs::create_dir(&folder).unwrap();
-    // A writer at the pipe's other end: a command that opens it all the same reads an empty file
-    // and fails below.
+    // A writer at the pipe's other end: a command that opens the pipe all the same reads an empty
+    // file and fails below.
     let writer = {
         let pipe = pipe.clone();
         thread::spawn(move || while fs::OpenOptions::new().write(true).open(&pipe).is_ok() {})
@@ -94,15 +94,15 @@ fn what_is_no_file() {
             "{shown}"
         );
     }
-    // Lets the writer go: as the only reader, then without a name to open again.
+    // Ends the writer's thread: this is its only reader, and afterwards the name is gone.
     let reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     fs::remove_file(&pipe).unwrap();
     writer.join().unwrap();
     drop(reader);
 }
 
-/// A few megabytes that would keep the compiler busy for minutes: its process is ended, this one
-/// says why.
+/// A few megabytes that would keep the compiler busy for minutes: its process is ended, and this
+/// one reports the reason.
 #[test]
 fn a_component_made_to_stall_the_compiler() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -116,8 +116,8 @@ fn a_component_made_to_stall_the_compiler() {
     );
 }
 
-/// Its parent may die before it is tied to that one's life. It would refuse this component, with
-/// another status.
+/// The parent may die before the child's lifetime is bound to it. Otherwise the child would reject
+/// this component, with another status.
 #[test]
 fn a_compiler_without_a_reader_does_not_begin() {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -131,8 +131,8 @@ fn a_compiler_without_a_reader_does_not_begin() {
     assert_eq!(worker.status().unwrap().code(), Some(4));
 }
 
-/// What stalls only the optimiser answers all the same: only a command that prepares waits for it,
-/// and that once.
+/// A component that stalls only the optimiser still answers. Only a command that prepares waits for
+/// it, and only once.
 #[test]
 fn a_component_made_to_stall_the_optimiser() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ fn a_component_made_to_stall_the_optimiser() {
     }
 }
 
-/// `check` prepares a component for the commands that use it; to look at one waits for nothing.
+/// `check` prepares a component for later commands; `inspect` does not wait for the optimiser.
 #[test]
 fn a_component_is_optimised_by_check_and_not_by_inspect() {
     let (dir, place) =
@@ -165,7 +165,7 @@ fn a_component_is_optimised_by_check_and_not_by_inspect() {
     assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
 }
 
-/// What does not fit into it works all the same, and is compiled each time.
+/// A component that does not fit into the cache works, and is compiled each time.
 #[test]
 fn a_cache_has_the_size_that_was_typed() {
     let dir = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn a_cache_has_the_size_that_was_typed() {
     }
 }
 
-/// As the kernel sees it, while the compiler still waits for a component.
+/// Read from the kernel while the compiler still waits for a component.
 #[test]
 fn a_compiler_is_bounded_before_it_reads() {
     let mut compiler = command();

@@ -1,4 +1,4 @@
-//! `toolcell batch`: lists of calls in every form, what is printed, and how a run ends.
+//! `toolcell batch`: lists of calls in every form, the output, and the end of a run.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,12 +11,12 @@ use crate::typed::{Shown, check, command, example, fed, typed};
 
 const SUM: &str = r#"{"id": "sum", "name": "calculator", "arguments": {"expression": "6 * 7"}}"#;
 const GREET: &str = r#"{"name": "greet", "arguments": "{\"name\": \"Ada\"}"}"#;
-/// Fails: there are no arguments.
+/// Fails: it has no arguments.
 const UNNAMED: &str = r#"{"id": "unnamed", "name": "greet"}"#;
 const ASK: &str = r#"{"id": "ask", "name": "book_table", "arguments": {"date": "2026-03-03"}}"#;
 const PLAN: &str = r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
 
-/// Feeds calls, one a line, to all the tools that they name.
+/// Runs a batch of calls, one a line, with all the tools that they name.
 fn batch(calls: &[&str], words: &[&str]) -> Shown {
     let head = ["batch", "calculator.wasm", "hello.wasm", "desk.wasm", "--calls", "-"];
     fed(&[&head, words].concat(), calls.join("\n").as_bytes())
@@ -358,7 +358,7 @@ fn a_reader_who_goes_away_ends_the_run() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // More than a pipe holds, so that it cannot end before it is noticed.
+    // More than a pipe holds, so that the run cannot end before the closed reader is noticed.
     let calls = format!("{SUM}\n{}", "{\"name\": \"calculator\"}\n".repeat(5000));
     child.stdin.take().expect("piped").write_all(calls.as_bytes()).expect("it reads");
     let mut first = String::new();
@@ -423,14 +423,14 @@ fn definitions_in_every_form() {
                 .any(|tool| line.starts_with(&format!("note: `{tool}` at `/")))
         };
         assert!(shown.stderr.lines().all(is_note), "{shown}");
-        // Only our own form has room for a result that is a number.
+        // Only our own form can express a result that is a number.
         assert_eq!(shown.stderr.is_empty(), format == "json", "{shown}");
     }
     check("tools", &typed(&["tools", "hello.wasm"]));
     check("tools_anthropic", &typed(&["tools", "calculator.wasm", "--format", "anthropic"]));
 }
 
-/// What came is what was kept and what was lost, told without a stream too.
+/// Kept and lost bytes add up to all bytes, also without `--stream`.
 #[test]
 fn lost_log_lines_are_told() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -438,7 +438,8 @@ fn lost_log_lines_are_told() {
     let path = file.path().to_str().unwrap();
     let usage = &typed(&["run", path, "hostile", "--json"]).json()["usage"];
     let count = |name: &str| usage[name].as_u64().expect("a count");
-    // Eight letters and an end each time but the last, which is one call too many.
+    // Eight letters and an end of line for each call except the last, which exceeds the limit of
+    // calls.
     assert_eq!(
         count("log_bytes") + count("log_bytes_lost"),
         9 * (count("host_calls") - 1),
@@ -464,7 +465,7 @@ fn lost_log_lines_are_told() {
     assert!(stream.stderr.contains("exceeded their limits"), "{}", stream.stderr);
 }
 
-/// A tool of a stranger's that hides itself: `run` says what to do.
+/// An untrusted tool that hides itself: `run` prints a hint.
 #[test]
 fn every_refusal_has_a_hint() {
     let file = tempfile::NamedTempFile::new().unwrap();

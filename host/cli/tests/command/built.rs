@@ -1,4 +1,5 @@
-//! `toolcell run DIR`: the component of a project, found where cargo or `toolcell build` writes it.
+//! `toolcell run DIR`: the component of a project, in the place where cargo or `toolcell build`
+//! writes it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::place::Place;
 use crate::typed::{Shown, command, example};
 
-/// Runs `greet` of what is named, from a folder.
+/// Runs `greet` of the named component, from a folder.
 fn greet(dir: &Path, named: &str) -> Shown {
     let mut command = command();
     command.current_dir(dir).args(["run", named, "greet", r#"{"name": "Ada"}"#]);
@@ -110,7 +111,7 @@ fn a_crate_that_is_not_built_says_how() {
     }
 }
 
-/// Named from outside or found from inside; before the build, the command of the hint makes it.
+/// Named from outside or found from inside. Before the build, the hint has the build command.
 #[test]
 fn the_folder_of_a_project_stands_for_its_component() {
     for (folder, outside, inside) in [
@@ -152,7 +153,7 @@ fn the_folder_of_a_project_stands_for_its_component() {
     assert!(shown.status == 1 && shown.stderr.contains("`data` is a directory"), "{shown}");
 }
 
-/// What `toolcell build` copied, where cargo's own folder is not known.
+/// The copy that `toolcell build` made is used if cargo's own folder is not known.
 #[test]
 fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,7 +163,7 @@ fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
 }
 
-/// Commands about one component take the one that was built here, or else the only one that is
+/// Commands about one component use the one that was built here, or else the only one that is
 /// configured.
 #[test]
 fn without_a_component_the_one_of_this_folder_is_taken() {
@@ -174,7 +175,7 @@ fn without_a_component_the_one_of_this_folder_is_taken() {
         (&["explain", "GET https://a.example"], 21),
     ];
     let check = |tool: &str, place: &Place| {
-        // Compiled before, so that both tell the same of it.
+        // Compiled before, so that both print the same facts.
         assert_eq!(place.typed(&["inspect"]).status, 0);
         for (words, status) in commands {
             let shown = place.typed(words);
@@ -223,7 +224,7 @@ fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
     }
 }
 
-/// The same file, whether it is named or found.
+/// One file, named or found.
 #[test]
 fn grants_can_be_typed_for_the_component_of_this_folder() {
     let place = Place::new("");
@@ -254,7 +255,7 @@ fn grants_can_be_typed_for_the_component_of_this_folder() {
     }
 }
 
-/// The project can choose its toolchain: rustc is asked in its folder.
+/// The project can choose its toolchain: rustc is run in its folder.
 #[test]
 fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     let place = Place::new("");
@@ -280,7 +281,8 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
         "no standard library for wasm32-wasip2",
         "install it with `rustup target add wasm32-wasip2`",
     );
-    // One that is too old is told with the version that is needed, in place of its missing target.
+    // A toolchain that is too old is reported with the required version, not with its missing
+    // target.
     let script = fs::read_to_string(&rustc).expect("the script");
     for (version, is_told) in [
         ("1.81.0 (eeb90cda1 2024-09-04)", true),
@@ -304,7 +306,7 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
             );
         }
     }
-    // A crate without the SDK is for cargo to judge.
+    // For a crate without the SDK, cargo reports the error.
     let manifest = place.path().join("greeter/Cargo.toml");
     let text = fs::read_to_string(&manifest).expect("the manifest");
     fs::write(
@@ -322,11 +324,11 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     );
     fs::write(&manifest, text).expect("a place");
     fs::write(&rustc, script).expect("a place");
-    // The toolchain is there now, and without cargo.
+    // The toolchain is there now, but without cargo.
     fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib"))
         .expect("a place");
     build("cargo or rustc cannot be started", "install Rust with rustup");
-    // The words of cargo are shown.
+    // The output of cargo is shown.
     let cargo = bin.join("cargo");
     fs::write(&cargo, "#!/bin/sh\necho 'error[E0425]: cannot find value `nam`' >&2\nexit 101\n")
         .expect("a place");

@@ -1,4 +1,4 @@
-//! What a server logs of calls.
+//! The server's log of calls.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::serve::Served;
 
-/// Denials by default, calls with `-v`.
+/// Denials are logged by default, calls with `-v`.
 #[test]
 fn calls_and_denials_are_in_the_log() {
     let place = Place::new("[components.clerk]\npath = \"clerk.wasm\"\n");

@@ -1,4 +1,4 @@
-//! `toolcell run`: every way a call can end, for a person and for a program.
+//! `toolcell run`: every end of a call, as text and as JSON.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use toolcell_test_guests::{Hostile, Misdeed, Place};
 
 use crate::typed::{Shown, check, command, example, fed, typed};
 
-/// One of each exit status: name, status, what is typed after `run`.
+/// One call for each exit status: name, status, and the words after `run`.
 const ENDINGS: [(&str, i32, &[&str]); 12] = [
     ("ok_text", 0, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--receipt"]),
     ("ok_json", 0, &["calculator.wasm", "calculator", r#"{"expression": "6 * 7"}"#]),
@@ -91,7 +91,7 @@ fn every_ending_for_a_program() {
 
 #[test]
 fn a_question_is_answered_with_the_command_that_is_shown() {
-    // Quotes and a shell's own words in what is repeated: nothing of it may be run.
+    // Quotes and shell syntax in the repeated words: none of it may be executed.
     let name = "$(exit 3)'; exit 4; '\u{202e}";
     let arguments = json!({ "name": name, "date": "2026-03-03" }).to_string();
     let asked =
@@ -133,7 +133,8 @@ fn arguments_come_from_anywhere() {
     }
 }
 
-/// What a terminal acts on or a reader does not see, with what emoji and Persian are joined with.
+/// Characters that a terminal executes or that are invisible, among them the joiners of emoji and
+/// Persian.
 const BAD: &str =
     "\u{1b}[2J\u{9b}31m\u{7}\r\u{8}\u{202e}\u{2066}\u{200b}\u{200c}\u{200d}\u{e0041}\u{7f}";
 
@@ -177,10 +178,10 @@ fn a_text_result_is_exact_for_a_program_and_nothing_else_is() {
     );
 }
 
-/// With the terminal of `script`, which every Debian has (package `bsdutils`).
+/// At the terminal of `script`, which every Debian has (package `bsdutils`).
 #[test]
 fn nothing_that_a_terminal_acts_on_gets_there() {
-    // Otherwise a spinner is drawn there while it is compiled.
+    // Compiled before: otherwise a spinner is drawn during the compilation.
     assert_eq!(typed(&["inspect", "hello.wasm"]).status, 0);
     let arguments = json!({ "name": format!("A{BAD}B") }).to_string();
     let mut call = command();
@@ -275,7 +276,7 @@ fn what_a_language_runtime_writes_is_shown() {
             !shown.stderr.contains('\u{1b}') && !shown.stderr.contains("\nhint: run"),
             "{shown}"
         );
-        // A panic is told once, without the runtime's advice on how to run it.
+        // A panic is printed once, without the runtime's advice on backtraces.
         assert!(
             shown.stderr.matches("so?[2J").count() <= 1 && !shown.stderr.contains("RUST_BACKTRACE"),
             "{shown}"
@@ -319,8 +320,8 @@ fn huge_arguments_are_refused_at_once_with_their_size() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// Where address space is scarce there is no pool, and each cell is made from scratch: slower, and
-/// no less.
+/// If address space is scarce there is no pool, and each cell is created from scratch: slower, but
+/// complete.
 #[test]
 fn a_machine_without_room_for_a_pool() {
     let script = "ulimit -v 9000000; exec \"$0\" inspect \"$1\" --json --no-cache";
@@ -335,7 +336,7 @@ fn a_machine_without_room_for_a_pool() {
     assert_eq!(inspected["pooled"], false, "{shown}");
 }
 
-/// It takes half of what fits, and names the setting.
+/// The pool is half of what fits, and the message names the setting.
 #[test]
 fn a_machine_with_room_for_a_smaller_pool() {
     let place = tempfile::tempdir().unwrap();

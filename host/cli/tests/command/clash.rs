@@ -1,4 +1,4 @@
-//! Tools of two components that cannot be used together.
+//! Name clashes between the tools of two components.
 
 use std::fs;
 

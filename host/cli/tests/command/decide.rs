@@ -1,4 +1,4 @@
-//! What `check` and `approve` say before a user decides, and what one decision covers.
+//! The output of `check` and `approve` before a decision, and the scope of one decision.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,8 +15,8 @@ const NEEDS: &[[&str; 3]] = &[
     ["filesystem", "read /data", "to read"],
 ];
 
-/// One component that declares what it needs, and rules that it, a section of its tool and a tenant
-/// can do nothing with.
+/// One component that declares needs, with rules that have no effect in its grants, in a section of
+/// its tool and in a tenant's.
 const CONFIG: &str = r#"[components.needy]
 path = "needy.wasm"
 [components.needy.grants]
@@ -43,9 +43,9 @@ fn place(config: &str) -> Place {
     place
 }
 
-/// An import that no declared need is for, and who can give it a use: the operator where the tools
-/// declare nothing, else the author. A language runtime brings its imports, whatever its author
-/// writes: the page names the runtime, and does not warn.
+/// The warning about an import without a declared need names the person who can change it: the
+/// operator if the tools declare nothing, else the author. For a language runtime, which has its
+/// imports whatever the author writes, the page names the runtime and does not warn.
 #[test]
 fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
     let sections = ["silent", "other", "python"]
@@ -53,7 +53,7 @@ fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
     let place = Place::new(&sections.concat());
     let needs = &[["http", "GET https://api.example.com", "to ask"]];
     let other = asking(&Hostile { name: "other", needs, ..Hostile::answering(Answer::Echo) });
-    // A `producers` section: of one field, `language`, with one value.
+    // A `producers` section with one field, `language`, and one value.
     let producers = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
     let python = asking(&Hostile { name: "python", needs, ..Hostile::answering(Answer::Echo) });
     for (name, content) in
@@ -77,7 +77,7 @@ fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
     assert_eq!(inspected.matches(line).count(), 1, "the same as `inspect`: {inspected}");
 }
 
-/// What is declared and not granted, and every rule that allows nothing, each with its line.
+/// Needs without a grant, and every rule without effect, each with its line.
 #[test]
 fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
     let place = place(CONFIG);
@@ -90,13 +90,13 @@ fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
     let warnings = json["warnings"].as_array().expect("a list");
     let lines: Vec<_> = warnings.iter().filter_map(|warning| warning["line"].as_u64()).collect();
     assert_eq!(lines, [4, 4, 5, 5, 6, 7, 8, 10, 14], "{warnings:#?}");
-    // One component alone says nothing of tenants, who may call the others.
+    // A single component decides nothing about tenants, who may call the others.
     let shown = place.typed(&["approve", "needy", "--json"]).json();
     assert!(shown["warnings"].to_string().contains("toolcell.toml:10:"), "{shown}");
     assert!(!shown["warnings"].to_string().contains("toolcell.toml:14:"), "{shown}");
 }
 
-/// The section of a component's tools is a possible reason where it is written, and nowhere else.
+/// The reason names the section of a tool only if it exists.
 #[test]
 fn an_idle_rule_names_no_section_that_is_not_there() {
     const SECTION: &str = "[components.needy.tools.needs]\nkv = []\n";
@@ -118,7 +118,7 @@ fn an_idle_rule_names_no_section_that_is_not_there() {
     }
 }
 
-/// The warnings are the last lines, below what is granted.
+/// The warnings are the last lines, below the grants.
 #[test]
 fn warnings_are_right_above_the_question() {
     let place = place(CONFIG);
@@ -134,7 +134,7 @@ fn warnings_are_right_above_the_question() {
     assert!(warnings.starts_with("  ! plain: hostile/description "), "{warnings}");
 }
 
-/// It approves the configuration, whose text is shown, and this component; the others stay
+/// The configuration, whose text is shown, and this component are approved; the others stay
 /// unapproved, whatever is in the lock.
 #[test]
 fn a_single_component_is_approved_alone() {
@@ -174,7 +174,7 @@ fn a_single_component_is_approved_alone() {
     );
 }
 
-/// Others run, a tool that may use it does not, and `check` tells which.
+/// Other tools run, a tool that may use the secret does not, and `check` lists the affected tools.
 #[test]
 fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let place = Place::new(
@@ -207,7 +207,7 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     );
     let explained = place.typed(&["explain", "asks", "reveal key"]);
     assert_eq!(explained.status, 0, "{explained}");
-    // Every command that tells it says it in the same words.
+    // Every command prints the same sentence about it.
     let sentence = |shown: &Shown| {
         let line = shown
             .stderr
@@ -252,7 +252,7 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     );
 }
 
-/// Before and after the approval, with a rule that works in place of it.
+/// Before and after the approval, with a replacement that works.
 #[test]
 fn rules_about_networks_that_do_too_little_or_too_much_are_told() {
     for (rule, told) in [
@@ -305,7 +305,8 @@ fn rules_about_networks_that_do_too_little_or_too_much_are_told() {
     }
 }
 
-/// It is named, and the others are listed and called; one that was typed is not left out.
+/// A warning names it, and the others are listed and called. A component that was typed is not left
+/// out.
 #[test]
 fn a_component_that_lacks_a_grant_does_not_stop_the_others() {
     let config =
@@ -329,7 +330,7 @@ fn a_component_that_lacks_a_grant_does_not_stop_the_others() {
     }
 }
 
-/// With a need, and with `needs = []`: from the component's bytes to what a call may do.
+/// With a need, and with `needs = []`: from the component's bytes to the rights of a call.
 #[test]
 fn a_silent_tool_beside_one_that_declares_gets_nothing() {
     let place = Place::new(
@@ -376,7 +377,7 @@ fn a_silent_tool_beside_one_that_declares_gets_nothing() {
     }
 }
 
-/// With its file, so that it can be put right.
+/// The message names the file, so that the user can correct it.
 #[test]
 fn a_record_of_approvals_that_others_could_have_written_is_named() {
     let place = Place::new("[components.one]\npath = \"hello.wasm\"\n").approved();

@@ -11,7 +11,7 @@ use crate::typed::check;
 const TOKEN: &str = "secret=token={ for = 'https://a.example', from = { file = 'token' } }";
 const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
 
-/// For a file that no configuration names: with a warning at each use, and with the errors of a
+/// For a file that no configuration names: each use prints a warning, and the errors are those of a
 /// configuration.
 #[test]
 fn grants_are_typed_for_a_file() {
@@ -31,7 +31,7 @@ fn grants_are_typed_for_a_file() {
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"a\": 1}\n"), "{shown}");
     let warning = "warning: development mode: asks.wasm is used without approval, with the grants of `--grant`\n";
     assert_eq!(shown.stderr, warning);
-    // Without one of them it is not loaded, and the hint can be added as it is.
+    // Without one of the grants it is not loaded, and the hint can be added unchanged.
     let shown = place.typed(&[
         "run",
         "declares.wasm",
@@ -47,7 +47,7 @@ fn grants_are_typed_for_a_file() {
     let shown = place.typed(&[&call[..], &grants].concat());
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"a\": 1}\n"), "{shown}");
     assert_eq!(shown.stderr, warning);
-    // A tool must not write what decides what tools may do.
+    // A tool must not write the file that decides about its rights.
     fs::write(place.path().join("data/toolcell.toml"), "").expect("a place");
     let write = ["--config", "data/toolcell.toml", "--grant", "directory=write /data=data"];
     let shown = place.typed(&[&call[..], &write].concat());
@@ -66,7 +66,7 @@ fn grants_are_typed_for_a_file() {
         assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{name}: {shown}");
         check(&format!("grant_{name}"), &shown);
     }
-    // A secret without a value refuses the call, as one of a configuration does.
+    // A secret without a value refuses the call, as in a configuration.
     let unset = ["--grant", "secret=token=https://a.example"];
     let shown = place.typed(&[&call[..], &unset, &grants[2..]].concat());
     assert_eq!((shown.status, shown.stdout.as_str()), (21, ""), "{shown}");
@@ -84,7 +84,7 @@ fn grants_are_typed_for_a_file() {
     }
 }
 
-/// Each component of the batch has all of them, and none may be one that the configuration names.
+/// Each component of the batch has all grants, and none may be a component of the configuration.
 #[test]
 fn grants_are_typed_for_a_batch() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
@@ -120,8 +120,7 @@ fn grants_are_typed_for_a_batch() {
     );
 }
 
-/// What such a component keeps is its own: a component of the configuration by the same name has
-/// other keys.
+/// A component of the configuration with an equal name has other keys.
 #[test]
 fn keys_of_a_typed_grant_are_kept_apart() {
     let place = Place::new(
@@ -154,7 +153,7 @@ fn built(config: &str) -> Place {
     place
 }
 
-/// With a warning at each use; components elsewhere need an approval as ever.
+/// Each use prints a warning. Components elsewhere still need approval.
 #[test]
 fn a_folder_of_builds_needs_no_approval() {
     let place = built(DEV);
@@ -189,13 +188,13 @@ fn a_folder_of_builds_needs_no_approval() {
     assert!(!explained.stderr.contains("until the component is approved"), "{explained}");
     let other = named(&["run", "other", "text_stats"]);
     assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
-    // A link into the folder does not put it there, and a link in the folder does not keep what it
-    // leads to.
+    // A link from outside into the folder does not count as in the folder, and neither does a link
+    // in the folder to a file outside.
     fs::remove_file(place.path().join("target/hello.wasm")).expect("it is there");
     std::os::unix::fs::symlink("../hello.wasm", place.path().join("target/hello.wasm"))
         .expect("a place");
     assert_eq!(named(&GREET).status, 21);
-    // Others who can write into it could put in what they like.
+    // Other users who can write to the folder could replace its components.
     fs::set_permissions(place.path().join("target"), fs::Permissions::from_mode(0o777))
         .expect("a place");
     let open = named(&GREET);
@@ -203,7 +202,7 @@ fn a_folder_of_builds_needs_no_approval() {
         open.status == 1 && open.stderr.contains("other users can write to `HERE/target`"),
         "{open}"
     );
-    // Nor is a whole home, or a folder of the system's.
+    // A home directory or a system directory is rejected too.
     for folder in [".", "/etc", "/"] {
         place.write(&DEV.replacen("target", folder, 1));
         let shown = named(&["check"]);
@@ -214,7 +213,7 @@ fn a_folder_of_builds_needs_no_approval() {
     }
 }
 
-/// Approved or not: which components are used without an approval is said by their names.
+/// Approved or not: `check` names the components that are used without approval.
 #[test]
 fn a_check_says_what_is_used_in_development() {
     const VALID: &str = "note: `toolcell.toml` is valid";
@@ -256,8 +255,8 @@ fn a_check_says_what_is_used_in_development() {
     }
 }
 
-/// A folder that another user made, with a configuration in it: approved or not, its components are
-/// not used as they come.
+/// A folder of another user with a configuration in it: its components are used only in their
+/// approved form, even if the configuration is approved.
 #[test]
 fn a_configuration_that_was_found_waives_no_approval() {
     let place = built(DEV);

@@ -1,4 +1,4 @@
-//! A server that is told to end while a call runs.
+//! A server that receives a signal while a call runs.
 //!
 //! Source: docs/operating.md, "Readiness, signals, exit statuses".
 
@@ -19,7 +19,7 @@ use crate::serve::{Served, tried};
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nlate";
 
-/// A place with a tool that waits for an answer from here.
+/// A place with a tool that waits for the test's answer to its request.
 struct Waiting {
     place: Place,
     listener: TcpListener,
@@ -44,8 +44,8 @@ impl Waiting {
         json!({ "url": format!("http://{}/", self.listener.local_addr().expect("bound")) })
     }
 
-    /// Begins a call in a thread, and returns its client once the tool runs, with the request that
-    /// it waits for.
+    /// Begins a call in a thread. Returns the call's thread once the tool runs, and the request
+    /// that the tool waits for.
     fn called(&self, server: &Served) -> (JoinHandle<Option<(u16, Value)>>, TcpStream) {
         let body = json!({ "name": "fetch", "arguments": self.arguments() });
         let address = server.address().to_owned();
@@ -55,7 +55,7 @@ impl Waiting {
         )
     }
 
-    /// The request of the tool, once it has come.
+    /// Returns the request of the tool, once it has arrived.
     fn waits(&self) -> TcpStream {
         let (stream, _) = self.listener.accept().expect("a request");
         let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("text"));
@@ -115,7 +115,7 @@ fn a_call_that_takes_longer_than_the_drain_is_cancelled_and_answered() {
 fn over_lines_a_running_call_is_answered_too() {
     let waiting = Waiting::new();
     for (drain, expected) in [("10m", "late"), ("10ms", "cancelled")] {
-        // Its standard input stays open.
+        // The server's standard input stays open.
         let (mut child, _input, mut lines) = lines(&waiting, drain);
         let mut request = waiting.waits();
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
@@ -129,7 +129,7 @@ fn over_lines_a_running_call_is_answered_too() {
     }
 }
 
-/// A server on standard input and output, with one call.
+/// Starts a server on standard input and output, with one call.
 fn lines(waiting: &Waiting, drain: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     signals_by_default();
     let mut command = waiting.place.command();

@@ -1,5 +1,5 @@
-//! What a terminal acts on, in every text that a stranger's component or configuration brings:
-//! nothing of it is printed raw.
+//! Control characters in every text of an untrusted component or configuration: none is printed
+//! raw.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
 use crate::place::Place;
 use crate::typed::Shown;
 
-/// Clears the screen, changes colours in two ways, turns the line round, rings, hides, and forges a
-/// line of ours.
+/// Clears the screen, changes colours in two ways, reverses the line, rings the bell, hides
+/// characters, and forges one of our own lines.
 const TEXT: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\u{2066}\u{7}\u{8}\u{200b}\u{feff}\u{e0041}\u{85}\rc\nerror: forged\n\ttab";
-/// The same as JSON writes it, as the value of a result and in a schema.
+/// The text in JSON, as the value of a result and in a schema.
 const VALUE: &str = "{\"a\u{202e}\": \"\\u001b[2J\u{9b}31m\\nerror: forged\u{200b}\"}";
 const SCHEMA: &str = "{\"type\": \"object\", \"properties\": {\"p\\u001b[2J\u{202e}\": {\"type\": \"string\", \
      \"description\": \"d\\u001b[31m\u{9b}\\nerror: forged\", \"enum\": [\"e\\u001b[2J\u{2066}\"]}}, \"required\": [\"p\\u001b[2J\u{202e}\"]}";
 const NEEDS: &[[&str; 3]] =
     &[["http", "GET https://a.example/", TEXT], ["kv", "read notes/*", TEXT]];
-/// What is no need of a known kind.
+/// Needs of unknown or malformed kinds.
 const STRANGE: &[[&str; 3]] =
     &[["http", "GET https://a.example/\u{1b}[2J", TEXT], ["k\u{1b}[2J\u{9b}", TEXT, TEXT]];
 const CONFIG: &str = r#"
@@ -35,11 +35,11 @@ fn told(schema: Option<&'static str>) -> Hostile {
     Hostile { description: TEXT, needs: NEEDS, parameters: schema, ..behaving }
 }
 
-/// Neither what a terminal acts on nor a line that looks like one of ours.
+/// Checks that the output has no control character and no forged line.
 fn is_harmless(words: &[&str], shown: &Shown) {
     let is_json =
         words.iter().any(|word| *word == "--json" || *word == "--stream" || *word == "--format");
-    // A result that is plain text and goes to a program is the tool's to the last byte.
+    // A plain-text result for a program is byte for byte the tool's.
     let is_result = words.contains(&"run") && !is_json;
     let printed = [if is_result { "" } else { shown.stdout.as_str() }, shown.stderr.as_str()];
     for text in printed {
@@ -105,7 +105,7 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
             is_harmless(words, &shown);
             ran += usize::from(words[0] == "run" && shown.stderr.contains("tool log error: a"));
         }
-        // What was approved is another one now, and the difference is shown.
+        // The approved component is replaced, and the difference is shown.
         let changed = herald(TEXT, told(Some(SCHEMA)), Answer::Halt("other"));
         fs::write(place.path().join("herald.wasm"), changed).expect("a place");
         for words in [&["approve"][..], &["approve", "--json"], &["run", "herald", "herald"]] {

@@ -1,5 +1,5 @@
-//! What a person sees of an exception that a tool does not catch: its message, and the author's
-//! file and line.
+//! The message for an exception that a tool does not catch: its text, and the author's file and
+//! line.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ tool({
 });
 "#;
 
-/// What a call of the tool prints on standard error, after these lines of the tool's.
+/// Returns the expected standard error of a call, after these lines of the tool.
 fn expected(lines: &[&str]) -> String {
     let lines: String = lines.iter().map(|line| format!("tool stderr: {line}\n")).collect();
     format!(
@@ -70,11 +70,12 @@ fn an_exception_is_told_by_its_message_and_the_line_of_its_author() {
     ] {
         let shown = place.typed(&["run", "./throws.wasm", &format!("kind={kind}")]);
         assert_eq!((shown.status, shown.stdout.as_str()), (20, ""), "{kind}: {shown}");
-        // That it is compiled first is told of the first call.
+        // The first call also prints the note about the compilation.
         let told = shown.stderr.lines().filter(|line| !line.starts_with("note: compiling"));
         assert_eq!(told.collect::<Vec<_>>().join("\n") + "\n", expected(lines), "{kind}");
     }
-    // As the SDK for Python ends a tool: it writes the author's lines, and the interpreter aborts.
+    // The SDK for Python ends a tool in this way: it writes the author's lines, and the interpreter
+    // aborts.
     let python = r#"(module $libpython3.14.so
         (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
         (memory (export "memory") 1)

@@ -1,5 +1,4 @@
-//! Components that describe no tools: found out by `inspect`, run as they are, configured and
-//! approved.
+//! Components that describe no tools: inspected, run unchanged, configured and approved.
 
 use std::fs;
 
@@ -11,8 +10,8 @@ use crate::typed::check;
 const MATH: &str = "package docs:math@0.1.0;
 interface whole { record pair { a: u32, b: option<u32> } add: func(pair: pair) -> result<u64, string>; }
 world plain { export whole; }";
-/// It adds the first member of the pair and its option, which is 0 where there is none, as a 64-bit
-/// number.
+/// Adds the first member of the pair and its option, which counts as 0 if absent, and returns a
+/// 64-bit number.
 const MODULE: &str = r#"(func (export "docs:math/whole@0.1.0#add") (param i32 i32 i32) (result i32)
     (i32.store (i32.const 1024) (i32.const 0))
     (i64.store (i32.const 1032) (i64.extend_i32_u (i32.add (local.get 0) (local.get 2))))
@@ -197,7 +196,7 @@ fn what_a_component_is_used_as_is_approved() {
         assert_eq!(shown.status, 0, "{shown}");
         assert!(shown.stdout.contains(stdout), "{shown}");
     }
-    // The definitions stay as they are: it is the setting alone that differs.
+    // The definitions stay equal: only the setting differs.
     for (from, to, needle) in [
         ("stdin = \"nothing\"", "stdin = \"nothing\", output = \"json\"", "→ command {\"argv\""),
         ("as = \"functions\"", "as = \"command\"", "does not export `wasi:cli/run@0.2`"),

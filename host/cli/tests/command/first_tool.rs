@@ -1,5 +1,5 @@
-//! From an empty folder to a tool that an MCP client calls, with nothing but what each command
-//! prints and writes.
+//! From an empty folder to a call by an MCP client, following only the output and the files of the
+//! commands.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::stdio::Client;
 use crate::typed::Shown;
 
-/// The commands `toolcell …` of the blocks of a page, without their comments.
+/// Returns the commands `toolcell …` in the blocks of a page, without their comments.
 fn commands(page: &str) -> Vec<Vec<&str>> {
     let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let lines = blocks.flat_map(str::lines).map(|line| line.split(" #").next().unwrap_or_default());
@@ -19,21 +19,20 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// Types these words in a folder of the place. `PATH` is empty: what a build finds is in the
-/// project.
+/// Runs the command in a folder of the place. `PATH` is empty, so that a build uses only the
+/// project's files.
 fn typed(place: &Place, folder: &str, words: &[&str]) -> Shown {
     place.shown(place.command().current_dir(place.path().join(folder)).env("PATH", "").args(words))
 }
 
-/// Runs the command of the hint that a build ended with, in a shell with everything that this
-/// machine has.
+/// Runs the install command of a failed build's hint in a shell, with all programs of this machine.
 fn install(place: &Place, built: &Shown) {
     let (_, hinted) =
         built.stderr.split_once("\nhint: ").unwrap_or_else(|| panic!("no hint: {built}"));
     let command = hinted.split('`').nth(1).unwrap_or_else(|| panic!("no command: {built}"));
     let page = fs::read_to_string(place.path().join("greeter/README.md")).expect("a page");
     assert!(page.contains(&command.replace("greeter/", "")), "{command}: {page}");
-    // A registry may be out of reach for a moment.
+    // A registry may be unreachable for a moment.
     let mut told = String::new();
     let is_installed = (0..3).any(|_| {
         let done = Command::new("sh")
@@ -47,7 +46,7 @@ fn install(place: &Place, built: &Shown) {
     assert!(is_installed, "{command}: {told}");
 }
 
-/// Walks from nothing to a call of an MCP client.
+/// Follows the steps from nothing to a call by an MCP client.
 fn walk(language: &str) {
     let place = Place::new("");
     for file in ["toolcell.toml", "hello.wasm", "asks.wasm", "declares.wasm"] {
@@ -64,7 +63,7 @@ fn walk(language: &str) {
         let shown = typed(&place, "", words);
         assert_eq!(shown.status, 0, "{words:?}: {shown}");
     }
-    // The rest is on the page of the project.
+    // The project's page has the rest.
     let page = fs::read_to_string(place.path().join("greeter/README.md")).expect("a page");
     let mut server = None;
     for words in commands(&page) {
@@ -72,7 +71,7 @@ fn walk(language: &str) {
             "dev" => {}
             "serve" => server = Some(words),
             "approve" => {
-                // Without a terminal it cannot ask: the hint says how a script approves.
+                // Without a terminal it cannot ask: the hint has the command for scripts.
                 let asked = typed(&place, "greeter", &words);
                 assert_eq!(asked.status, 21, "{asked}");
                 let (_, hinted) = asked.stderr.split_once("; then `toolcell ").expect("a hint");

@@ -1,4 +1,4 @@
-//! `toolcell batch` with what a model's provider sent, and with tools that there are not.
+//! `toolcell batch` with documents of providers, and with unknown tools.
 
 use serde_json::{Value, json};
 
@@ -61,8 +61,8 @@ fn what_a_provider_sent_is_found_out_and_answered() {
                 &["-q", "--format", format][..],
                 &["-q", "--format", format, "--calls-format", format],
             ] {
-                // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the
-                // library.
+                // AG-UI and OpenAI write a bare list in the same form, and the library reads MCP
+                // requests one a line.
                 let shown = batch(&document, words);
                 assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{document}\n{shown}");
                 assert_eq!(
@@ -76,7 +76,7 @@ fn what_a_provider_sent_is_found_out_and_answered() {
     }
 }
 
-/// Arguments that no tree can hold are refused with the call's id, and the other calls of the
+/// Arguments that no JSON tree can hold are refused with the call's id, and the other calls of the
 /// document run.
 #[test]
 fn bad_arguments_leave_the_other_calls_to_run() {
@@ -153,7 +153,7 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
     }
 }
 
-/// What a model says without a call is an empty list, whether the form was typed or not.
+/// A model's message without a call is an empty list, with a typed form or without.
 #[test]
 fn a_response_without_calls_is_no_error() {
     for (document, form) in [
@@ -182,8 +182,8 @@ fn a_response_without_calls_is_no_error() {
     }
 }
 
-/// A call in another form than the rest is never left out: both are read, or it is an error that
-/// names its place.
+/// A call in another form than the rest is never left out: both are read, or an error names its
+/// place.
 #[test]
 fn no_call_of_a_mixed_list_is_left_out() {
     let own = json!({"id": "b", "name": "greet", "arguments": {"name": "Bob"}});
@@ -227,7 +227,7 @@ fn no_call_of_a_mixed_list_is_left_out() {
             && shown.stderr.contains("at `/content/2`: expected an item of this form"),
         "{shown}"
     );
-    // One a line, each is read in its own form.
+    // With one document a line, each is read in its own form.
     let other = request.to_string().replace(r#""id":"a""#, r#""id":"c""#);
     let lines = format!("{block}\n{own}\n{other}\n");
     let shown = fed(&HEAD, lines.as_bytes());
@@ -235,7 +235,7 @@ fn no_call_of_a_mixed_list_is_left_out() {
     assert_eq!((shown.status, messages.as_array().map(Vec::len)), (0, Some(3)), "{shown}");
 }
 
-/// Its place is kept, and the other calls are made.
+/// It keeps its place, and the other calls are made.
 #[test]
 fn a_call_that_cannot_be_read_fails_alone() {
     let list = json!([
@@ -267,8 +267,8 @@ fn a_call_that_cannot_be_read_fails_alone() {
     );
 }
 
-/// As any call that fails: the earliest call of the list that halts the run is named, and all calls
-/// are made.
+/// Like any failed call: the first call of the list that halts the run is named, and all calls are
+/// made.
 #[test]
 fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
     let unreadable = json!({"type": "tool_use", "id": "a"});
@@ -330,7 +330,7 @@ fn an_unknown_tool_is_an_error_or_an_answer() {
     );
 }
 
-/// Text without JSON around it for a person, an object that stays one for a model.
+/// Text without JSON around it for a person, an object as JSON for a model.
 #[test]
 fn results_are_what_the_providers_form_has_for_them() {
     let calls = json!([

@@ -1,11 +1,11 @@
-//! What is shown of a configuration that was found, before its user says yes to it.
+//! The page for a configuration that was found, before its user approves it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 
 use crate::place::Place;
 
-/// Whatever it comes to mean: what is shown is its text, and later what changed in it.
+/// The page has the text itself, whatever a line means, and later the changed lines.
 #[test]
 fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
     let config = |more: &str| {
@@ -33,9 +33,9 @@ fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
     );
 }
 
-/// In a directory that users share, as `/tmp` is: whatever stands in another user's file, and
-/// whether it can be read at all. The owner of a file is changed by root alone; for anybody else
-/// the rule is tested beside it.
+/// In a directory that users share, such as `/tmp`: with any content of another user's file,
+/// readable or not. Only root can change the owner of a file; for other users the rule is tested
+/// beside its code.
 #[test]
 fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     let place = Place::new("");
@@ -93,7 +93,7 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
         }
         fs::remove_file(&file).expect("it is there");
     }
-    // Its directory's owner could replace it.
+    // The directory's owner could replace the file.
     fs::write(&file, "").expect("a place");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a place");
     chown(&shared, Some(65_534), None).expect("as before");
@@ -101,7 +101,7 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     let named = "is ignored: `HERE/shared` belongs to another user (uid 65534)\n";
     assert!(shown.status == 1 && shown.stderr.contains(named), "{shown}");
     chown(&shared, Some(0), None).expect("as before");
-    // It hides none above it.
+    // It does not hide a configuration in a directory above.
     fs::write(&file, "= broken").expect("a place");
     chown(&file, Some(65_534), None).expect("as before");
     fs::write(place.path().join("toolcell.toml"), "[components.above]\npath = \"hello.wasm\"\n")

@@ -1,4 +1,4 @@
-//! `toolcell.toml`: what it may say, what it comes to, and how one arrives at it.
+//! `toolcell.toml`: its errors, its effective grants, and the steps to a grant.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +57,7 @@ fn what_it_comes_to() {
     assert!(!place.typed(&["check", "--json"]).to_string().contains("a-secret-value"));
 }
 
-/// Each with its place, all at once, and nothing runs.
+/// All errors are printed at once, each with its place, and no call runs.
 #[test]
 fn what_is_wrong_with_it() {
     let place = Place::new("");
@@ -117,7 +117,7 @@ fn what_is_wrong_with_it() {
         ),
     ] {
         place.write(config);
-        // Named: of one that was only found, no secret is looked at.
+        // Named: of a configuration that was only found, no secret is read.
         let named = ["--config", "toolcell.toml"];
         let shown = place
             .typed(&[&named[..], &["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]].concat());
@@ -210,7 +210,7 @@ fn a_pinned_component_is_that_one() {
     }
 }
 
-/// Refused, learned, granted as it is said, run, and no further.
+/// A refusal, `learn`, the printed grant, a call, and no further access.
 #[test]
 fn from_a_refusal_to_a_grant() {
     let place = Place::new("");
@@ -224,7 +224,7 @@ fn from_a_refusal_to_a_grant() {
     let learned = place.typed(&["learn", "asks.wasm", "asks"]);
     check("learn", &learned);
     check("learn_declared", &place.typed(&["learn", "mine"]));
-    // As it is printed, but for what only the operator knows.
+    // The printed lines, with the operator's own values filled in.
     let config = learned
         .stdout
         .replace('…', "https://a.example")
@@ -265,12 +265,12 @@ fn explained() {
         assert_eq!(shown.status, status, "{name}: {shown}");
         check(&format!("explain_{name}"), &shown);
     }
-    // A hint is pasted as it stands: what a tenant is left of these are names.
+    // A hint can be pasted unchanged: the tenant's section lists these grants by name.
     place.write(&GOOD.replace("files = []", "files = []\nsecrets = []\nkv = []"));
     let shown = place.typed(&["explain", "asks", "asks", "secret token", "--tenant", "acme"]);
     let line = r#"write this in [tenants.acme]: secrets = ["token"]  # in place of line "#;
     assert!(shown.stderr.contains(line), "{shown}");
-    // Without quotes, as the shell hands it over.
+    // Without quotes, split into words by the shell.
     for words in [
         "hello greet GET http://localhost:8080/v1",
         "hello GET http://localhost:8080/v1",
@@ -343,7 +343,7 @@ fn limits_of_the_file() {
     assert_eq!(place.typed(&["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]).status, 20);
 }
 
-/// `UPDATE=1` writes it anew.
+/// `UPDATE=1` writes the file anew.
 #[test]
 fn the_schema_is_current() {
     let shown = command().args(["check", "--schema"]).output().unwrap();

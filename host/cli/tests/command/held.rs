@@ -1,5 +1,5 @@
-//! What a server process holds while its clients send far too much or far too slowly, and after
-//! they have left.
+//! Memory and descriptors of a server whose clients send far too much or far too slowly, and after
+//! they have disconnected.
 //!
 //! Source: docs/threat-model.md, rows 72 and 78.
 
@@ -14,17 +14,18 @@ use crate::place::{Place, eventually};
 use crate::serve::Served;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
-/// What a client sends, in pieces.
+/// Bytes that a client sends, and bytes of one piece.
 const SENT: usize = 1 << 30;
 const PIECE: usize = 1 << 20;
-/// What the process may grow by: a line or a body of 4 MiB, and what it takes to read one.
+/// Bytes by which the process may grow: a line or a body of 4 MiB, and the buffers to read one.
 const MORE: u64 = 32 << 20;
-/// Descriptors that the server may open for itself meanwhile, for example for optimised code.
+/// Descriptors that the server may open for its own use in the meantime, for example for optimised
+/// code.
 const OWN: usize = 8;
 /// Slow clients of each kind.
 const SLOW: usize = 40;
 
-/// The most bytes that a process ever had in memory.
+/// Returns the peak resident memory of a process, in bytes.
 fn peak(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
@@ -104,7 +105,7 @@ fn a_body_of_a_gibibyte_is_refused_and_kept_nowhere() {
                 taken += PIECE;
             }
             assert!(taken < SENT, "{path}: all of it was taken");
-            // Its answer can be lost: the connection is closed with bytes on their way.
+            // The answer can be lost: the connection is closed with unread bytes.
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
             assert!(
@@ -140,8 +141,8 @@ fn the_descriptors_of_slow_clients_are_given_back() {
             stream
         })
         .collect();
-    // Connections are accepted in their order: once this one is, the slow ones were. The server may
-    // have given up some by then.
+    // Connections are accepted in order: once this one is, the slow ones were. The server may have
+    // closed some by then.
     assert_eq!(server.greets(None).0, 200, "others are served");
     drop(slow);
     eventually(|| (descriptors(server.pid()) <= before + OWN).then_some(()));

@@ -1,4 +1,4 @@
-//! What the command says of itself.
+//! Help, version and shell completion.
 
 use std::fs;
 use std::process::Command;
@@ -48,8 +48,7 @@ fn completions() {
     assert_eq!(typed(&["completions", "cmd"]).status, 2);
 }
 
-/// What the shell's script asks, and what the command answers: commands, options, components and
-/// tools.
+/// Queries of the shell's script and the answers: commands, options, components and tools.
 #[test]
 fn names_are_completed() {
     let config =
@@ -89,7 +88,7 @@ fn names_are_completed() {
     );
 }
 
-/// `-h` is for a screen: no examples, no lists, and each option in a line.
+/// `-h` fits on a screen: no examples, no lists, and each option in one line.
 #[test]
 fn short_help_is_short() {
     for words in [&["-h"][..], &["run", "-h"], &["batch", "-h"], &["tools", "-h"], &["list", "-h"]]

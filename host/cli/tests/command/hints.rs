@@ -1,5 +1,4 @@
-//! What is said of a call that cannot do what it has to: what is pasted works, and one thing is
-//! said in one way.
+//! Hints for calls that fail: a pasted hint works, and equal facts have equal wording.
 
 use std::fs;
 
@@ -22,8 +21,7 @@ fn place(config: &str, components: &[&str]) -> Place {
     place
 }
 
-/// As a host and a key have it: a file that a tool does not find, where no directory is granted for
-/// it.
+/// Like a denied host or key: a file that a tool does not find, without a granted directory.
 #[test]
 fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
     let denied = "denied: `read /docs/in.txt` is denied: it was not granted\n";
@@ -47,7 +45,7 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
             (0, "[\"found\"]\n", ""),
             "{ran}"
         );
-        // What a granted directory does not hold is the tool's own affair.
+        // A file that a granted directory does not contain is an error of the tool, not a denial.
         let missing = place.typed(&["run", "clerk", r#"{"steps": [["read", "/docs/other.txt"]]}"#]);
         assert_eq!(
             (missing.stdout.as_str(), missing.stderr.as_str()),
@@ -55,8 +53,8 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
             "{missing}"
         );
     }
-    // A file that no configuration names, and a program that opens what it calls its first
-    // directory.
+    // A file that no configuration names, and a program that calls its first directory by another
+    // name.
     let place = place("", &["clerk"]);
     fs::create_dir(place.path().join("docs")).expect("a folder");
     fs::write(place.path().join("docs/in.txt"), "found").expect("a file");
@@ -68,7 +66,8 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
         "[\"found\"]\n",
         "{option}"
     );
-    // A program has no directory for the path, so that nothing is denied: its words are looked at.
+    // A program has no directory for the path, so that no request is denied: its error text is
+    // searched.
     let call = "toolcell run --as command program.wasm args:='[\"path\"]'";
     let program = pasted(&place, call, &[]);
     let note = "note: `program` names `/docs/in.txt`, which is not granted\n";
@@ -81,7 +80,7 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
     assert_eq!(pasted(&place, learn, &[]).status, 0, "{hint}");
 }
 
-/// Functions and programs too: what is printed is a configuration that says what they are.
+/// Functions and programs too: the printed configuration has their kind.
 #[test]
 fn what_a_program_needs_is_learned() {
     let place = place("", &[]);
@@ -128,7 +127,7 @@ fn an_import_that_is_not_granted_is_told_in_one_sentence() {
     assert_eq!((json.status, &json.json()["error"]["kind"]), (1, &json!("not_granted")), "{json}");
 }
 
-/// Blanks are no arguments: what is empty is said, not only which member is missing.
+/// White space is not arguments: the message says that they are empty, beside the missing member.
 #[test]
 fn arguments_without_text_are_told_as_that() {
     let place = Place::new("");
@@ -158,8 +157,8 @@ fn arguments_without_text_are_told_as_that() {
     assert!(none.status == 21 && !none.stderr.contains("white space"), "{none}");
 }
 
-/// A section that takes away is to be changed: that this needs an approval is said once, with the
-/// command.
+/// The narrowing section has to be changed. The hint to approve the change is printed once, with
+/// the command.
 #[test]
 fn what_is_to_be_changed_is_to_be_approved() {
     const AFTER: &str =

@@ -1,4 +1,4 @@
-//! `toolcell init`: what it writes, and that each of its examples is valid.
+//! `toolcell init`: the file that it writes, whose examples are all valid.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use toolcell_test_guests::{command_component, command_module, example};
 use crate::existing;
 use crate::place::Place;
 
-/// A place without a configuration, with these further files.
+/// Returns a place without a configuration, with these further files.
 fn place(files: &[(&str, &[u8])]) -> Place {
     let place = Place::new("");
     for name in ["toolcell.toml", "hello.wasm", "asks.wasm", "declares.wasm"] {
@@ -24,7 +24,7 @@ fn written(place: &Place) -> String {
     fs::read_to_string(place.path().join("toolcell.toml")).expect("it was written")
 }
 
-/// The text without the `#` of examples.
+/// Returns the text without the `#` of the chosen examples.
 fn uncommented(text: &str, is_chosen: impl Fn(usize) -> bool) -> String {
     let mut block = 0;
     let lines = text.lines().map(|line| {
@@ -140,7 +140,7 @@ fn each_example_is_valid_alone_and_with_all_others() {
     for files in [&[("hello.wasm", hello.as_slice())] as &[_], &[]] {
         let place = place(files);
         assert_eq!(place.typed(&["init"]).status, 0);
-        // The component of the examples, where the folder has none.
+        // The component of the examples, if the folder has none.
         fs::write(place.path().join("notes.wasm"), &hello).expect("a place");
         let text = written(&place);
         let blocks = text.lines().filter(|line| line.is_empty()).count();

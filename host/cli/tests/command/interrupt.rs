@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: what is left of a command that is ended by a signal.
+//! Ctrl-C and other signals: the output and the remaining files of a command that a signal ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,9 +15,9 @@ use toolcell_test_guests::example;
 use crate::place::{Place, eventually};
 
 const CONFIG: &str = "[components.clerk]\npath = \"clerk.wasm\"\ngrants = { scratch = true }\n";
-/// Says that it is at work, and ends when it is asked to.
+/// Steps of a tool that creates a marker file, and ends when it is asked to.
 const LISTENS: &str = r#"{"steps": [["make", "/scratch/here"], ["listen"]]}"#;
-/// The same of one that never ends, with more files than are removed at once.
+/// Steps of a tool that never ends, with more files than are removed in one attempt.
 const SPINS: &str = r#"{"steps": [["make", "/scratch/a"], ["make", "/scratch/b"], ["make", "/scratch/here"], ["spin"]]}"#;
 fn place(config: &str) -> Place {
     let place = Place::new(config);
@@ -30,9 +30,9 @@ fn temp(place: &Place) -> PathBuf {
     place.path().join("temp")
 }
 
-/// Gives this process handlers for the signals that these tests send, which act as by default:
-/// programs that it starts have the default dispositions then. An ignored signal, as where these
-/// tests run in a script's background, would be inherited.
+/// Installs handlers with the default action for the signals that these tests send, so that started
+/// programs have the default dispositions. An ignored signal would be inherited, for example if
+/// these tests run in the background of a script.
 pub(crate) fn signals_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -52,17 +52,17 @@ fn started(place: &Place, command: &mut Command, words: &[&str]) -> Child {
 }
 
 fn run(place: &Place, steps: &str) -> Child {
-    // Where a terminal would have it: a signal to the group is one to all of its processes.
+    // Like at a terminal: a signal to the process group reaches all of its processes.
     let words = ["run", "clerk", "clerk", steps, "--fuel", "1000G", "--timeout", "5m"];
     started(place, place.command().process_group(0), &words)
 }
 
-/// Whether a tool says that it is at work.
+/// Returns true if a tool has created its marker file.
 fn works(below: &Path) -> bool {
     at_work(below) > 0
 }
 
-/// How many tools say so.
+/// Returns the number of tools that have created their marker file.
 fn at_work(below: &Path) -> usize {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
     entries
@@ -75,7 +75,7 @@ fn told(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("it is there");
 }
 
-/// How it ended; with nothing temporary left.
+/// Returns the output of an ended command. Checks that no temporary file is left.
 fn ended(place: &Place, child: Child) -> Output {
     let output = child.wait_with_output().expect("it ends");
     let left: Vec<_> = fs::read_dir(temp(place)).expect("it is there").flatten().collect();
@@ -105,7 +105,7 @@ fn a_tool_that_listens_has_time_to_answer() {
         let place = place(&config);
         let child = run(&place, LISTENS);
         eventually(|| works(&temp(&place)).then_some(()));
-        // As a terminal does it.
+        // Like at a terminal.
         rustix::process::kill_process_group(Pid::from_child(&child), Signal::INT)
             .expect("it is there");
         let output = ended(&place, child);
@@ -184,7 +184,7 @@ fn of_a_batch_every_call_has_its_message() {
     assert_eq!(told["messages"].as_array().map(Vec::len), Some(3), "{told}");
 }
 
-/// Three calls, of which the first has its answer, the second never ends, and the third listens.
+/// Three calls: the first has ended, the second never ends, and the third ends when it is asked to.
 fn batch(place: &Place, words: &[&str]) -> Child {
     let call = |(id, steps)| {
         format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {steps}}}\n")
@@ -197,7 +197,7 @@ fn batch(place: &Place, words: &[&str]) -> Child {
     child
 }
 
-/// What the message of each call says, and whether it is one of an error.
+/// Returns id and content of each call's message, and true if it is an error.
 fn messages(output: &Output) -> Vec<(String, String, bool)> {
     let told: serde_json::Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
@@ -212,7 +212,7 @@ fn a_call_that_does_not_listen_costs_no_other_its_message() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = place(&config);
         for signals in [1, 2] {
-            // Two at once: when both of them are at work, the first call is over.
+            // Two at once: when both have their marker files, the first call has ended.
             let child = batch(&place, &["--max-concurrency", "2"]);
             (0..signals).for_each(|_| told(&child, Signal::INT));
             let output = ended(&place, child);
@@ -257,7 +257,7 @@ fn a_stream_ends_every_call_that_it_began() {
     }
 }
 
-/// In a shell that starts these tests in the background, for instance.
+/// For instance in a shell that starts these tests in the background.
 #[test]
 fn these_tests_pass_where_signals_are_ignored() {
     let mut shell = Command::new("sh");

@@ -1,4 +1,4 @@
-//! How far calls are kept from each other, as a configuration says it.
+//! The isolation of calls, from the configuration.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn every_layer_may_say_more_and_none_less() {
     );
 }
 
-/// A call's cells are what the strictest layer says, and its answer is the same.
+/// The strictest layer decides about a call's cells, and the answer is the same.
 #[test]
 fn a_call_is_isolated_as_its_tenant_and_its_component_say() {
     let place = Place::new(CONFIG).approved();

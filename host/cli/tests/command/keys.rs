@@ -22,7 +22,7 @@ fn add(title: &str) -> String {
 
 const LIST: [&str; 4] = ["run", "notes", "notes", r#"{"action": "list"}"#];
 
-/// As many as there are: none waits until another one has ended.
+/// No command waits until another one has ended.
 #[test]
 fn commands_share_a_store() {
     let place = place();
@@ -39,7 +39,9 @@ fn commands_share_a_store() {
     assert!((0..8).all(|number| listed.stdout.contains(&format!("n{number}"))), "{listed}");
 }
 
-/// With one state directory. Seen to fail with one store for all of a user's configurations.
+/// Both use one state directory.
+///
+/// Fails without: a store for each configuration.
 #[test]
 fn a_project_has_a_store_of_its_own() {
     let (one, two) = (place(), place());
@@ -62,7 +64,8 @@ fn a_project_has_a_store_of_its_own() {
     assert_eq!(projects.filter(|project| project.path().join("store.db").is_file()).count(), 2);
 }
 
-/// What an earlier version kept for all configurations is neither lost nor passed over in silence.
+/// A store in the layout of an earlier version, shared by all configurations, is neither lost nor
+/// silently ignored.
 #[test]
 fn a_store_of_an_earlier_version_is_refused() {
     let place = place();

@@ -1,5 +1,5 @@
-//! A server, and commands beside it, that are killed at any moment: what was acknowledged is there
-//! afterwards, nothing is half-written, and the next start works.
+//! A server, and commands beside it, that are killed at any moment: acknowledged data exists
+//! afterwards, no file is half-written, and the next start works.
 //!
 //! Source: docs/threat-model.md, row 81.
 
@@ -15,7 +15,7 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::serve::Served;
 
-/// How often the server is killed, unless the variable [`CAMPAIGN`] says another number.
+/// Number of times that the server is killed, unless the variable [`CAMPAIGN`] gives another one.
 const KILLS: usize = 24;
 /// The variable of a longer campaign: `TOOLCELL_TEST_KILLS=200 cargo test -p toolcell-cli --test
 /// command killed`.
@@ -23,14 +23,14 @@ const CAMPAIGN: &str = "TOOLCELL_TEST_KILLS";
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                       [tenants.acme]\n";
 
-/// What a server has acknowledged.
+/// Data that a server has acknowledged.
 enum Told {
     /// The id of an artifact, and its content.
     Artifact(String, String),
     Note(String),
 }
 
-/// Uploads and notes things, until the server is gone.
+/// Uploads artifacts and writes notes until the server is gone.
 fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<Told>) -> Option<()> {
     for number in 0.. {
         let name = format!("n{round}-{number}");
@@ -49,7 +49,7 @@ fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<To
     Some(())
 }
 
-/// The ids of the keys.
+/// Returns the ids of the keys.
 fn keys(place: &Place) -> Vec<Value> {
     let listed = place.typed(&["tenant", "list", "--json"]);
     assert_eq!(listed.status, 0, "{listed}");
@@ -76,7 +76,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
     made_keys.push(first["id"].clone());
     for round in 0..=kills {
         let server = Served::start(&place, &["--artifacts", &artifacts]);
-        // What was acknowledged before is there, whole.
+        // All data that was acknowledged before is there, whole.
         let list = json!({"name": "notes", "arguments": {"action": "list"}});
         let (status, listed) = server.asked("POST", "/v1/calls", Some(&key), Some(&list));
         assert_eq!(status, 200, "after {round} kills: {listed}");
@@ -103,7 +103,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
             break;
         }
 
-        // A command that makes a key is killed too; another one is not.
+        // One command that makes a key is killed too; another one is not.
         let mut killed = place.command();
         killed
             .args(["tenant", "key", "acme"])

@@ -1,4 +1,4 @@
-//! `toolcell learn`: a dry run, and what it comes to.
+//! `toolcell learn`: dry runs and their results.
 
 use std::fs;
 
@@ -34,8 +34,8 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// Nothing is sent and nothing is kept, granted or not, but for requests that only read and are
-/// granted.
+/// No request is sent and no data is kept, granted or not, except for granted requests that only
+/// read.
 #[test]
 fn a_dry_run_has_no_effects() {
     let server = Server::answering("{}");
@@ -105,8 +105,7 @@ fn what_is_granted_and_approved_is_read() {
     );
 }
 
-/// What is printed for a section that has grants keeps those that it has, in whatever form they are
-/// written.
+/// The printed lines for a section that has grants keep the old ones, in every form.
 #[test]
 fn new_grants_are_added_to_the_old() {
     let add = |title: &str| format!(r#"{{"action": "add", "title": "{title}", "text": "x"}}"#);
@@ -152,8 +151,8 @@ fn new_grants_are_added_to_the_old() {
     }
 }
 
-/// A rule that is granted and lets no private address through, a secret that is for other requests:
-/// what is printed is pasted, and the call works.
+/// A granted rule that allows no private address, and a secret for other requests: the printed
+/// lines are pasted, and the call works.
 #[test]
 fn what_is_granted_and_too_little_is_changed() {
     let server = Server::answering("here");
@@ -236,7 +235,7 @@ fn what_is_granted_and_too_little_is_changed() {
     }
 }
 
-/// The directory that would be granted is the one that the tool declares.
+/// The proposed directory is the one that the tool declares.
 #[test]
 fn a_path_is_explained_by_its_directory() {
     let place = place("", &["file_search", "clerk"]);
@@ -253,7 +252,7 @@ fn a_path_is_explained_by_its_directory() {
     }
 }
 
-/// In the words of `run`: the hint is for the person who typed them.
+/// With the wording of `run`: the hint is for the person who typed them.
 #[test]
 fn arguments_that_do_not_fit_are_told_as_a_call_tells_them() {
     let place = Place::new("");
@@ -264,7 +263,7 @@ fn arguments_that_do_not_fit_are_told_as_a_call_tells_them() {
     assert_eq!(learned.to_string(), ran.to_string().replace("  reason: invalid_arguments\n", ""));
 }
 
-/// A path is written as the configuration reads it, wherever the command is typed.
+/// The path is relative to the configuration, wherever the command is typed.
 #[test]
 fn a_path_is_seen_from_the_configuration() {
     let place = place("", &["notes"]);
@@ -279,7 +278,7 @@ fn a_path_is_seen_from_the_configuration() {
     assert_eq!(place.typed(&["run", "notes", "notes", call]).status, 0);
 }
 
-/// A tool that stops at what is missing shows more in the next run.
+/// A tool that stops at a missing file gets further in the next run.
 #[test]
 fn files_that_it_looks_for_are_there_the_next_time() {
     let place = place("[components.clerk]\npath = \"clerk.wasm\"\n", &["clerk"]);
@@ -320,7 +319,7 @@ fn what_is_dangerous_is_warned_of_before_it_is_proposed() {
     );
 }
 
-/// WASI hands over all variables at once: without a declaration their names are not known.
+/// WASI returns all variables at once: without a declaration the needed names are not known.
 #[test]
 fn an_environment_that_was_read_is_told() {
     let place = place("[components.clerk]\npath = \"clerk.wasm\"\n", &["clerk"]);
@@ -330,7 +329,7 @@ fn an_environment_that_was_read_is_told() {
     assert!(!told("date").contains(note), "{}", told("date"));
 }
 
-/// Where no grant can help, the author reads what to declare, whatever the language of the tool.
+/// If no grant can help, the hint has the declaration for the author, for every language of tools.
 #[test]
 fn what_it_does_not_declare_is_told_in_words_of_every_language() {
     let server = Server::answering("x");
@@ -342,7 +341,7 @@ fn what_it_does_not_declare_is_told_in_words_of_every_language() {
     assert!(explained.status == 21 && explained.stderr.contains(declared), "{explained}");
 }
 
-/// Explained as a call meets it: what is granted, and on a private network.
+/// The explanation matches a call: granted, and on a private network.
 #[test]
 fn a_private_network_is_explained_as_a_call_meets_it() {
     let server = Server::answering("here");
@@ -389,7 +388,7 @@ fn a_private_network_is_explained_as_a_call_meets_it() {
     assert!(named.stderr.contains(r#"private = ["127.0.0.1/32""#), "{named}");
 }
 
-/// What in a definition seems to be written to steer a model is told by both commands that show it.
+/// Both commands that show a definition warn of texts that seem written to steer a model.
 #[test]
 fn a_definition_that_steers_is_warned_of() {
     let place = Place::new("");

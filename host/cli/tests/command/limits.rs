@@ -1,4 +1,4 @@
-//! The command under limits that its surroundings set.
+//! The command under resource limits of its environment.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 
 const CONFIG: &str = "[components.clerk]\npath = \"clerk.wasm\"\ngrants = { scratch = true }\n";
-/// Two calls at once, of which one writes more than a file may have.
+/// Two calls at once; one of them writes more than a file may have.
 const CALLS: &str = "{\"id\": \"large\", \"name\": \"clerk\", \"arguments\": {\"steps\": [[\"write\", \"/scratch/a\", \"20000000\"]]}}\n\
      {\"id\": \"small\", \"name\": \"clerk\", \"arguments\": {\"steps\": [[\"write\", \"/scratch/a\", \"10\"]]}}\n";
 
-/// `ulimit -f`, in this process and in one of its own.
+/// `ulimit -f`, in this process and in a worker process.
 #[test]
 fn a_file_size_limit_ends_no_command() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {

@@ -1,4 +1,4 @@
-//! `toolcell inspect` and `toolcell list`, and the cache behind them.
+//! `toolcell inspect` and `toolcell list`, and their cache.
 
 use std::fs;
 
@@ -55,11 +55,11 @@ fn inspect_and_list_tell_an_author_what_to_improve() {
     let parameters = Some(r#"{"type": "object", "properties": {"how": {"type": "string"}}}"#);
     let silent = Hostile { description: "", parameters, ..Hostile::answering(Answer::Echo) };
     let needs = &[["http", "GET https://a.example", "to ask"], ["kv", "read notes/*", "to look"]];
-    // A `producers` section: of one field, `language`, with one value. CPython imports everything,
-    // whatever its author writes.
+    // A `producers` section with one field, `language`, and one value. CPython imports everything,
+    // whatever the author writes.
     let python = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
     let hello = fs::read(example("hello")).unwrap();
-    // A custom section of this name, with so many bytes.
+    // Appends a custom section of this name, with this many bytes.
     let with = |component: &[u8], name: &str, bytes: usize| {
         let content =
             [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), &vec![0; bytes]].concat();

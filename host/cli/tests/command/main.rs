@@ -1,5 +1,5 @@
-//! The command as a person or a program uses it: what is typed, what comes out, and the exit
-//! status.
+//! The command as a person or a program uses it: command lines, their output, and their exit
+//! statuses.
 
 mod advice;
 mod approval;

@@ -1,4 +1,4 @@
-//! The settings that pages tell users to copy into an MCP client: what they start answers the
+//! The settings for MCP clients in the documentation: the server that they start answers the
 //! client.
 
 use std::fs;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::place::Place;
 use crate::stdio::Client;
 
-/// Each page with such settings, and how many blocks of them it has.
+/// Each page with such settings, and the number of its blocks.
 const PAGES: [(&str, usize); 3] =
     [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
-/// What the blocks have in place of the configuration.
+/// The placeholder of the configuration in the blocks.
 const CONFIG: &str = "/path/to/toolcell.toml";
 
-/// The commands of the settings on a page, as words.
+/// Returns the commands of the settings on a page, as words.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the repository");
     let text = fs::read_to_string(root.join(page)).expect("a page");
@@ -34,7 +34,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     settings.collect()
 }
 
-/// What the client of a command hears to `initialize`, `tools/list` and `tools/call`.
+/// Returns the results of `initialize`, `tools/list` and `tools/call` for a client of the command.
 fn session(command: &mut Command) -> [Value; 3] {
     let mut client = Client::start(command);
     let (opened, listed) = (client.opens(), client.asks("tools/list", &json!({})));
@@ -44,7 +44,7 @@ fn session(command: &mut Command) -> [Value; 3] {
     [opened, listed, called]
 }
 
-/// A folder with a component, as `toolcell init` and `toolcell approve` make it.
+/// Returns a folder with a component, after `toolcell init` and `toolcell approve`.
 fn folder() -> Place {
     let place = Place::new("");
     for file in ["toolcell.toml", "asks.wasm", "declares.wasm"] {
@@ -81,7 +81,7 @@ fn the_settings_of_each_page_start_a_server_that_answers() {
         assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
     };
     copied.iter().for_each(|words| answers(words, &[]));
-    // What the pages add for a configuration with tenants.
+    // The option that the pages add for a configuration with tenants.
     let added = place.typed(&["tenant", "add", "acme"]);
     assert_eq!(added.status, 0, "{added}");
     place.approve();

@@ -1,4 +1,4 @@
-//! The metrics of a server while a tool waits for another host, and after it.
+//! The metrics of a server while a tool waits for another host, and afterwards.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use toolcell_test_guests::example;
 use crate::place::{Place, in_time};
 use crate::serve::Served;
 
-/// The value of this series.
+/// Returns the value of this series.
 fn value(metrics: &str, series: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
@@ -62,7 +62,7 @@ fn a_call_that_waits_for_another_host_is_measured() {
         let (status, answer) = answer.join().expect("no panic");
         assert!(status == 200 && answer["outcome"]["ok"].is_object(), "{answer}");
     });
-    // What a call had is given back right after its answer.
+    // The resources of a call are released right after its answer.
     let after = in_time(|| {
         let now = server.metrics();
         (of(&now) == [0.0, 0.0, 0.0, 1.0].map(Some)).then_some(now)

@@ -1,5 +1,5 @@
-//! `[network]`: requests of tools through an operator's proxy, to servers that an operator's
-//! certificate authority vouches for.
+//! `[network]`: requests of tools through an operator's proxy, and to servers with a certificate of
+//! the operator's authority.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -46,7 +46,7 @@ fn listening(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-/// A proxy, and the heads of the requests that it got.
+/// Starts a proxy. Returns its address, and the heads of the requests that it receives.
 fn proxy() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::<Mutex<Vec<String>>>::default();
     let seen = Arc::clone(&heads);
@@ -64,7 +64,8 @@ fn proxy() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     (address, heads)
 }
 
-/// A server with TLS, and its certificate as PEM, which no authority of the internet has signed.
+/// Starts a server with TLS. Returns its address and its certificate as PEM, which no public
+/// authority has signed.
 fn site() -> (SocketAddr, String) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
@@ -97,7 +98,7 @@ fn site() -> (SocketAddr, String) {
     )
 }
 
-/// A configuration in which `fetch` may reach this server of the machine, with these lines at its
+/// Returns a configuration in which `fetch` may access this local server, with these lines at its
 /// beginning.
 fn config(url: &str, lines: &str) -> String {
     format!(
@@ -118,7 +119,7 @@ fn private(place: &Place, name: &str, text: &str) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a place");
 }
 
-/// Fetches from there with this variable that names a proxy.
+/// Runs `fetch` for a URL, with this environment variable naming a proxy.
 fn fetched(place: &Place, url: &str, tenant: &str, variable: Option<&str>) -> Shown {
     let mut command = place.command();
     command.envs(variable.map(|name| (name, format!("http://u:{PASSWORD}@127.0.0.1:9"))));
@@ -215,7 +216,7 @@ fn a_server_takes_the_changed_network() {
     assert_eq!(fetched(), (false, 2), "another authority");
 }
 
-/// Each with its line and a hint, and without the password.
+/// Each error has its line and a hint, and no password.
 #[test]
 fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
     let place = place("http://127.0.0.1:9", "");
@@ -283,7 +284,7 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
     }
 }
 
-/// A repository that a user looks at must not see the requests of other tools.
+/// A repository that a user opens must not see the requests of other tools.
 #[test]
 fn a_network_that_is_not_approved_is_not_used() {
     let server = Server::answering("a page");
@@ -353,7 +354,7 @@ fn a_folder_with_the_password_is_not_granted() {
     }
 }
 
-/// It is for the operator alone: the tool gets the same error with the variable and without.
+/// The hint is for the operator only: the tool gets the same error with the variable and without.
 #[test]
 fn a_proxy_of_the_environment_is_mentioned_once() {
     const TOLD: &str = "requests of tools do not use the proxy of `";

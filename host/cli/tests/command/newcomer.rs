@@ -1,4 +1,4 @@
-//! What a newcomer types by mistake, and the line that leads on.
+//! Typical mistakes of new users, and the hint that helps.
 
 use serde_json::{Value, json};
 
@@ -235,7 +235,7 @@ fn leads_on_with(shown: &Shown, told: &str) {
     assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
 }
 
-/// The tool would only learn that the store does not answer.
+/// Otherwise the tool would only get the error that the store does not answer.
 #[test]
 fn keys_without_a_place_refuse_the_call_with_what_to_type() {
     let place = Place::new("");

@@ -1,4 +1,4 @@
-//! The tools that each tenant is offered, wherever it lists and calls them.
+//! The tools that each tenant is offered, in every list and call.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::stdio::Client;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n[components.desk]\npath = \"desk.wasm\"\n\
                       [components.relay]\npath = \"relay.wasm\"\ngrants.invoke = [\"gre*\"]\n";
-/// What the components offer.
+/// The tools of all components.
 const ALL: [&str; 4] = ["book_table", "greet", "relay", "submit_plan"];
 
-/// Tenants with these lines in their sections.
+/// Returns a configuration with these lines in the tenants' sections.
 fn config(acme: &str, globex: &str) -> String {
     format!("{CONFIG}[tenants.acme]\n{acme}\n[tenants.globex]\n{globex}\n")
 }
@@ -27,12 +27,13 @@ fn place(acme: &str, globex: &str) -> Place {
     place.approved()
 }
 
-/// A call that `relay` makes of a tool.
+/// Returns arguments with which `relay` calls a tool.
 fn relayed(tool: &str) -> Value {
     json!({"calls": [[tool, json!({"name": "Ada"}).to_string()]]})
 }
 
-/// The text of an answer without what every answer has of its own, and with one name for each tool.
+/// Returns the text of an answer without the parts that differ in every answer, and with one name
+/// for each tool.
 fn without_names(answer: &str, tool: &str) -> String {
     let is_shared = |line: &&str| {
         !["date:", "x-request-id:"].iter().any(|own| line.to_lowercase().starts_with(own))
@@ -60,7 +61,7 @@ fn each_key_opens_the_tools_of_its_tenant() {
         tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     };
     let lists = || [listed(&acme), listed(&globex)];
-    // As long as `greet`, so that the lengths of the answers are the same.
+    // As long as `greet`, so that the answers have equal lengths.
     let invented = "xyzzy";
     let answers = |key: &str, tool: &str| {
         let headers = format!("Authorization: Bearer {key}\r\n");
@@ -91,7 +92,7 @@ fn each_key_opens_the_tools_of_its_tenant() {
     assert_eq!(invoked("greet")["tool_error"]["reason"], "not_found");
     assert_eq!(invoked("greet"), invoked("gre_x"));
 
-    // A reload changes the lists, and a pattern takes a tool that is new.
+    // A reload changes the lists, and a pattern includes a new tool.
     fs::copy(example("calculator"), place.path().join("calculator.wasm")).expect("a place");
     let added = "[components.calculator]\npath = \"calculator.wasm\"\n";
     place.write(&format!(

@@ -1,4 +1,4 @@
-//! Secrets of which tenants have values of their own.
+//! Secrets for which tenants have values of their own.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,8 +16,8 @@ const SHARED: &str = "canary-that-all-share";
 const ACME: &str = "canary-of-acme-4711";
 const GLOBEX: &str = "canary-of-globex-0815";
 
-/// A place where `fetch` puts a secret into its requests to this server, with this text at the end
-/// of the configuration.
+/// Returns a place where `fetch` puts a secret into its requests to this server. The text is the
+/// end of the configuration.
 fn place(server: &Server, tenants: &str) -> Place {
     let url = server.url("/");
     let config = format!(
@@ -33,7 +33,7 @@ fn place(server: &Server, tenants: &str) -> Place {
     place
 }
 
-/// The command there, with these variables.
+/// Returns the command in the place, with these variables.
 fn command(place: &Place, variables: &[(&str, &str)]) -> Command {
     let mut command = place.command();
     command.envs(variables.iter().copied());
@@ -46,7 +46,7 @@ fn run(place: &Place, server: &Server, variables: &[(&str, &str)], tenant: &str)
     place.shown(command(place, variables).args(words))
 }
 
-/// The token of the last request that came.
+/// Returns the token of the last request.
 fn sent(server: &Server) -> String {
     let heads = server.heads();
     let head = heads.last().expect("a request");
@@ -59,7 +59,7 @@ const OWN: &str = "[tenants.acme.secret_values]\nfetch_token = { env = \"ACME_TO
 const VARIABLES: [(&str, &str); 2] = [("SHARED_TOKEN", SHARED), ("ACME_TOKEN", ACME)];
 const EACH: [(&str, &str); 3] = [("acme", ACME), ("globex", GLOBEX), ("initech", SHARED)];
 
-/// The server repeats every value: each tenant's own is in no answer of its calls.
+/// The server returns every value: no answer to a tenant contains the tenant's own.
 const REPEATED: &str = "canary-that-all-share canary-of-acme-4711 canary-of-globex-0815";
 
 #[test]
@@ -131,7 +131,7 @@ fn a_value_that_cannot_be_read_is_replaced_by_no_other() {
     assert!(checked.stderr.contains("; calls of the tool `fetch` are refused\n"), "{checked}");
     let json = place.shown(command(&place, &shared).args(["check", "--json"])).json();
     assert_eq!(json["unset_secrets"][0]["tenant"], "acme", "{json}");
-    // A value that only tenants have is not there for the others.
+    // Other tenants do not get a value that only some tenants have.
     let own = [("ACME_TOKEN", ACME)];
     refused("initech", &own);
     assert_eq!(run(&place, &server, &own, "acme").status, 0);
@@ -195,7 +195,7 @@ fn it_is_shown_where_each_value_comes_from() {
             .iter()
             .any(|value| format!("{checked}{json}{page}").contains(value))
     );
-    // Another value is another content, which waits for its approval.
+    // A changed source of a value is a changed configuration, which needs approval.
     let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
     place.write(&config.replace("ACME_TOKEN", "OTHER_TOKEN"));
     let refused = run(&place, &server, &VARIABLES, "acme");

@@ -1,8 +1,8 @@
-//! What other programs start `toolcell` by: the systemd unit, the container file, the settings of
-//! MCP clients.
+//! Files by which other programs start `toolcell`: the systemd unit, the container file, the
+//! settings of MCP clients.
 //!
-//! A check of the texts, and of the command with the words in them: no service and no container is
-//! started.
+//! The tests check the texts, and run the command with the words in them. They start no service and
+//! no container.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::place::Place;
 
-/// A file of the repository.
+/// Reads a file of the repository.
 fn file(name: &str) -> String {
     let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The directives of the unit; several of one name are joined.
+/// Returns the directives of the unit; those of one name are joined.
 fn directives(unit: &str) -> BTreeMap<&str, String> {
     let mut found = BTreeMap::<_, String>::new();
     for line in unit.lines().filter(|line| !line.starts_with(['#', '[']) && !line.is_empty()) {
@@ -31,8 +31,8 @@ fn directives(unit: &str) -> BTreeMap<&str, String> {
     found
 }
 
-/// A place with an approved component, and these words with paths of the place in the place of
-/// others.
+/// Returns a place with an approved component, and these words with some texts replaced by paths of
+/// the place.
 fn placed(words: &[&str], replaced: &[(&str, &str)]) -> (Place, Vec<String>) {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     fs::create_dir(place.path().join("cache")).expect("a place");
@@ -66,7 +66,7 @@ fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
     );
 }
 
-/// Checks that a client which starts the command with these words is told its tools.
+/// Checks that a client that starts the command with these words gets its list of tools.
 fn is_told_tools(words: &[&str], replaced: &[(&str, &str)]) {
     let (place, words) = placed(words, replaced);
     let mut command = place.command();

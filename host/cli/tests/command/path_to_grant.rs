@@ -1,4 +1,4 @@
-//! From the first sight of a component to a call of its tool, by what the commands print.
+//! From an unknown component to a call of its tool, following the output of the commands.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use crate::place::Place;
 use crate::server::Server;
 use crate::typed::{Shown, check};
 
-/// Where the guest finds its server, in as many characters as any other port.
+/// The address of the server in the guest, as long as that of any port with five digits.
 const DECLARED: &str = "127.0.0.1:65535";
 const CALL: &str = r#"{"day": "2026-03-03"}"#;
 
-/// The guest that wants one of each kind, for this server.
+/// Returns the guest that needs a grant of each kind, for this server.
 pub(crate) fn forecast(server: &Server) -> Vec<u8> {
     let mut component = bytes("forecast");
     let (declared, actual) = (DECLARED.as_bytes(), server.address());
@@ -28,7 +28,7 @@ pub(crate) fn forecast(server: &Server) -> Vec<u8> {
     component
 }
 
-/// The command that a text shows in backticks, word by word.
+/// Returns the command that a text shows in backticks, as words.
 fn shown_command(text: &str, beginning: &str) -> Vec<String> {
     let start = text
         .find(&format!("`toolcell {beginning}"))
@@ -50,18 +50,18 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
         place.shown(place.command().envs(token.map(|token| ("forecast_token", token))).args(words))
     };
 
-    // 1. What is it?
+    // 1. Inspect the component.
     let inspected = typed(&["inspect", "forecast.wasm"], None);
     assert_eq!(inspected.status, 0, "{inspected}");
 
-    // 2. What does a call need? The command is printed, and the arguments of the call are added to
+    // 2. Learn the needs of a call. The command is printed; the arguments of the call are added to
     //    it.
     let learn = shown_command(&inspected.stderr, "learn");
     let learn: Vec<_> = learn.iter().map(String::as_str).chain([CALL]).collect();
     let learned = typed(&learn, None);
     assert_eq!((learned.status, server.heads().len()), (0, 0), "it asks no server: {learned}");
 
-    // What is printed is pasted, and what only the operator knows is filled in as it says.
+    // The printed lines are pasted, with the operator's own values filled in as the steps say.
     for step in [
         "create `data` beside the configuration",
         "`CITY`: write its value",
@@ -75,7 +75,7 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     fs::create_dir(place.path().join("data")).unwrap();
     fs::write(place.path().join("data/unit.txt"), "°C").unwrap();
 
-    // 3. and 4. Approve it; without a terminal the first one says how.
+    // 3. and 4. Approve. Without a terminal, the first command has the second one in its hint.
     let approve = shown_command(&learned.stderr, "approve");
     let asked = typed(&approve.iter().map(String::as_str).collect::<Vec<_>>(), None);
     assert_eq!(asked.status, 21, "{asked}");
@@ -91,7 +91,7 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     assert!(heads.len() == 1 && heads[0].contains("Bearer s3cret-value"), "{heads:?}");
     assert!(commands <= 6, "{commands}");
 
-    // It is minimal: without any one of its lines the call fails.
+    // The grants are minimal: without any one of the lines the call fails.
     let lines: Vec<_> = config.lines().collect();
     let grants = lines.iter().position(|line| line.ends_with(".grants]")).expect("grants");
     assert_eq!(lines.len() - grants - 1, 5, "{config}");
@@ -109,7 +109,7 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     }
 }
 
-/// Everything that the host knows of it, whatever it is granted.
+/// All facts that the host has about it, whatever is granted.
 #[test]
 fn what_is_not_granted_is_shown_all_the_same() {
     let place = Place::new("");
@@ -127,8 +127,8 @@ fn what_is_not_granted_is_shown_all_the_same() {
     check("learn_all_kinds", &place.typed(&["learn", "forecast.wasm", "forecast", CALL]));
 }
 
-/// The tool's own words say that a file is missing; these say which grant is, and how to see what
-/// the call asks for.
+/// The tool's own error text says that a file is missing. The note names the missing grant, and the
+/// hint the command that shows the needs of the call.
 #[test]
 fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
     const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\
@@ -150,7 +150,7 @@ fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
     let file = "note: `file_search` declares filesystem read /data, which is not granted\n";
     let both = "note: `hostile` declares filesystem read /data, which is not granted\n\
                 note: `hostile` declares kv write a/*, which is not granted\n";
-    // A part that an operator left out is no news.
+    // A need that is granted in part has no note.
     let part = "note: `hostile` declares filesystem read /data, which is not granted\n";
     let hint =
         |words: &str| format!("hint: `toolcell learn {words}` shows what this call asks for\n");
@@ -172,7 +172,7 @@ fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
         let shown = place.typed(words);
         assert_eq!(shown.status, status, "{words:?}: {shown}");
         let told = if notes.is_empty() { String::new() } else { format!("{notes}{}", hint(learn)) };
-        // Of a path that was looked for, the lines that allow it follow.
+        // For a denied path, the lines that allow it follow.
         let is_denied = shown.stderr.starts_with("denied: ");
         assert_eq!(is_denied, words[1] == "other.wasm" && status == 10, "{words:?}: {shown}");
         let is_last = is_denied || shown.stderr.ends_with(&told);

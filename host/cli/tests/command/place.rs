@@ -11,25 +11,25 @@ use toolcell_test_guests::{asker, example};
 
 use crate::typed::{Shown, command};
 
-/// What `asks` declares in some of these tests.
+/// The needs that `asks` declares in some of these tests.
 pub(crate) const NEEDS: &[[&str; 3]] = &[
     ["secret", "token", "to sign in"],
     ["reveal", "key", "to sign"],
     ["http", "GET https://api.example.com", "to ask"],
 ];
 
-/// What a call without a tenant is warned of where the configuration defines tenants.
+/// The warning about a call without a tenant, if the configuration defines tenants.
 pub(crate) const WITHOUT_TENANT: &str = "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
 
-/// Until then something comes about, or never does.
+/// Time limit for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Looks until there is something to be seen.
+/// Repeats the check until it returns a value. Panics after [`PATIENCE`].
 pub(crate) fn eventually<T>(look: impl FnMut() -> Option<T>) -> T {
     in_time(look).expect("it comes about")
 }
 
-/// The same, for a caller that says what is missing.
+/// Repeats the check until it returns a value. None after [`PATIENCE`].
 pub(crate) fn in_time<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
@@ -78,19 +78,19 @@ impl Place {
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("a place");
     }
 
-    /// Says yes to everything in it.
+    /// Approves everything in the place.
     pub(crate) fn approve(&self) {
         let shown = self.typed(&["approve", "--yes"]);
         assert_eq!(shown.status, 0, "{shown}");
     }
 
-    /// The same place when everything in it is approved.
+    /// Returns the place after everything in it is approved.
     pub(crate) fn approved(self) -> Self {
         self.approve();
         self
     }
 
-    /// The command there, of a user with a state directory of their own.
+    /// Returns the command in the place, for a user with a state directory of their own.
     pub(crate) fn command(&self) -> Command {
         let mut command = command();
         command
@@ -101,17 +101,17 @@ impl Place {
         command
     }
 
-    /// Where that user's state is.
+    /// Returns the user's state directory.
     pub(crate) fn state(&self) -> &Path {
         self.state.path()
     }
 
-    /// Types it there.
+    /// Runs the command with these words in the place.
     pub(crate) fn typed(&self, words: &[&str]) -> Shown {
         self.shown(self.command().args(words))
     }
 
-    /// The same of a command that was made there.
+    /// Runs a command that was made by [`command`](Self::command).
     pub(crate) fn shown(&self, command: &mut Command) -> Shown {
         let output = command.stdin(Stdio::null()).output().expect("the binary runs");
         let text = |bytes| {

@@ -1,4 +1,4 @@
-//! What is printed where something is denied: lines that are pasted as they stand, and work.
+//! Hints for denied requests: the printed lines can be pasted unchanged, and work.
 
 use std::fs;
 use std::process::Command;
@@ -20,13 +20,13 @@ fn place(config: &str, components: &[&str]) -> Place {
     place
 }
 
-/// The line of a text that begins so, without its indentation.
+/// Returns the first line with this beginning, without its indentation.
 pub(crate) fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
     let found = text.lines().map(str::trim_start).find(|line| line.starts_with(beginning));
     found.unwrap_or_else(|| panic!("no `{beginning}`: {text}"))
 }
 
-/// Types a line into a shell there, as it was printed.
+/// Runs a printed line in a shell in the place, unchanged.
 pub(crate) fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> Shown {
     let ours = place.command();
     let mut words = vec![ours.get_program()];
@@ -53,12 +53,12 @@ fn put_in_place(place: &Place, line: &str) {
     place.approve();
 }
 
-/// What is left to do after a section or a rule was changed.
+/// The hint after a change of a section or a rule.
 const AFTER: &str =
     "hint: after the change of the configuration, approve it with `toolcell approve`\n";
 
-/// A host that no grant allows, a private network that a rule does not name, a key that the tool's
-/// section takes away.
+/// A host without a grant, a private network that the rule does not name, a key that the tool's
+/// section removes.
 #[test]
 fn a_denial_of_run_comes_with_the_line_that_allows_it() {
     let server = Server::answering("here");
@@ -99,7 +99,7 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
         let told = place.typed(&[words, &["--json"]].concat());
         assert_eq!(told.stderr, "", "{told}");
     }
-    // The rule is there, and does not name the network.
+    // A rule exists, but does not name the network.
     let rule = format!("\"GET {}\"", server.url("/"));
     let place = place(&fetch(&format!("http = [{rule}]")), &["fetch"]).approved();
     let ran = place.typed(&["run", "fetch", &get]);
@@ -118,7 +118,7 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
     assert_eq!(place.typed(&["run", "fetch", &get]).status, 0);
 }
 
-/// Of a file that no configuration names, the lines are options of the command.
+/// For a file that no configuration names, the lines are options of the command.
 #[test]
 fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
     let server = Server::answering("here");
@@ -143,8 +143,8 @@ fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
     assert_eq!((ran.status, server.heads().len()), (0, 2), "{option}: {ran}");
 }
 
-/// `inspect`, `run` and `explain` print options to try a component with: they are all that it
-/// needs, whatever was asked for.
+/// `inspect`, `run` and `explain` print options to try a component with. These options are
+/// complete, whatever was requested.
 #[test]
 fn what_is_printed_to_try_a_component_works() {
     let server = Server::answering("21.5");
@@ -179,7 +179,7 @@ fn what_is_printed_to_try_a_component_works() {
         assert!(is_filled_in, "{shown}");
         let token = [("forecast_token", "s3cret-value")];
         let ran = pasted(&place, &format!("{call} {}", options.replace('…', "Bern")), &token);
-        // A grant of one need alone leaves the call without the others; the component can be
+        // With the grant of one need alone the other needs are missing, but the component can be
         // called.
         assert!(!ran.stderr.contains("not granted:") && ran.status != 2, "{seen}: {ran}");
         let is_whole = !seen.contains("explain forecast");
@@ -187,7 +187,7 @@ fn what_is_printed_to_try_a_component_works() {
     }
 }
 
-/// The command that shows what a call needs has the arguments of the call.
+/// The command that shows the needs of a call has the arguments of the call.
 #[test]
 fn the_call_that_was_typed_is_repeated() {
     let place = place("", &["clerk"]);
@@ -209,7 +209,7 @@ fn the_call_that_was_typed_is_repeated() {
     );
 }
 
-/// An example names a component that is there.
+/// The example names an existing component.
 #[test]
 fn an_example_of_explain_can_be_pasted() {
     let several =
@@ -229,7 +229,7 @@ fn an_example_of_explain_can_be_pasted() {
     }
 }
 
-/// The section that narrows a tool is named where its component is granted what the tool declares.
+/// The section that narrows a tool is named if the component is granted the tool's needs.
 #[test]
 fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
     const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
@@ -262,8 +262,7 @@ fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
     assert!(ran.status == 10 && ran.stderr.contains(note), "{ran}");
 }
 
-/// Why a rule has no effect is said of the tools as they are, and what is to be done leaves a
-/// component that can be called.
+/// The reason matches the loaded tools, and the advice leaves a component that can be called.
 #[test]
 fn a_rule_without_effect_is_told_with_its_reason() {
     let notes = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\n";
@@ -329,8 +328,7 @@ fn a_rule_without_effect_is_told_with_its_reason() {
     }
 }
 
-/// A file that was tried is named beside the directory that would be granted, and in JSON with the
-/// variables.
+/// A file that was tried is named beside the proposed directory; in JSON with the variables.
 #[test]
 fn learn_names_what_was_tried() {
     let server = Server::answering("21.5");
@@ -360,7 +358,8 @@ fn learn_names_what_was_tried() {
     }
 }
 
-/// Lines that are for a section further below say so, and the sentence about them agrees.
+/// Lines for a section further below have a comment that says so, and the sentence about them
+/// mentions it.
 #[test]
 fn each_place_of_pasted_lines_is_named() {
     let place = place(
@@ -378,7 +377,7 @@ fn each_place_of_pasted_lines_is_named() {
     assert!(shown.stderr.contains(hint), "{shown}");
 }
 
-/// In every way to name it: the call is refused, and the command line was right.
+/// In every form of the secret: the call is refused, but the command line is valid.
 #[test]
 fn a_typed_secret_without_a_value_refuses_the_call() {
     let place = place("", &["fetch"]);

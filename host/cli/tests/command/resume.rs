@@ -1,4 +1,4 @@
-//! A question, and the answer in another process: what is refused, and where the key lies.
+//! A question, and the answer in another process: refused answers, and the place of the key.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use crate::typed::{Shown, command, example, typed};
 const ARGUMENTS: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
 const ANSWER: &str = r#"{"name": "Ada"}"#;
 
-/// Asks, and returns the state that is shown.
+/// Makes the call that asks, and returns the state of its question.
 fn asked(words: &[&str]) -> String {
     let shown = typed(&[&["run", "desk.wasm", "book_table", ARGUMENTS, "--json"], words].concat());
     assert_eq!(shown.status, 11, "{shown}");
@@ -110,15 +110,15 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
     let state = asked(&words);
     let with_state = ["--state-dir", dir.to_str().unwrap(), "--state", &state];
     assert_eq!(answered(ARGUMENTS, &with_state).status, 0);
-    // The user's own is another one.
+    // The user's own state directory has another key.
     assert_eq!(answered(ARGUMENTS, &["--state", &state]).status, 21);
     let shown = typed(&["run", "desk.wasm", "book_table", ARGUMENTS, words[0], words[1]]);
     assert!(
         shown.stderr.contains(&format!("--state-dir {} --state tc2.", dir.display())),
         "{shown}"
     );
-    // With a key that others may know, no question is asked and nothing is believed; what needs no
-    // key works on.
+    // With a key that others can read, no question is asked and no answer is accepted. Calls that
+    // need no key still work.
     fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
     for shown in [
         answered(ARGUMENTS, &with_state),

@@ -1,4 +1,4 @@
-//! Going back to the version that was approved before.
+//! `toolcell rollback`: back to the version that was approved before.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn version(description: &'static str) -> Vec<u8> {
     Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component()
 }
 
-/// A place where these versions were approved, one after the other.
+/// Returns a place where these versions were approved, one after the other.
 fn place(versions: &[&'static str]) -> Place {
     let place = Place::new(CONFIG);
     for description in versions {
@@ -69,7 +69,7 @@ fn what_cannot_be_rolled_back_is_an_error_with_a_hint() {
         assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{words:?}: {shown}");
         assert!(shown.stderr.contains(message), "{words:?}: {shown}");
     }
-    // A configuration that was found, and changed since it was approved.
+    // A configuration that was found, and has changed since the approval.
     place.write(&format!("{CONFIG}limits = {{ fuel = 1 }}\n"));
     assert_eq!(place.typed(&["rollback", "mine"]).status, 21);
 }

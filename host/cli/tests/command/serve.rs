@@ -1,4 +1,4 @@
-//! A server that the command runs, its keys, and what it does when its files change.
+//! A server that the command runs, its keys, and its reaction to changed files.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,14 +16,14 @@ use crate::place::{Place, in_time};
 use crate::stdio::{Client, REVISION};
 use crate::typed::check;
 
-/// What each client is told of a configuration that its operator has to approve.
+/// The message to clients about a configuration that the operator has to approve.
 const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 
 /// A server, which is killed at the end unless it ended by itself.
 pub(crate) struct Served {
     child: Child,
-    /// What it has told on standard error, up to where [`told`](Self::told) has looked.
+    /// Its standard error, without the part that [`told`](Self::told) has already searched.
     told: Arc<Mutex<String>>,
     address: String,
     metrics: Option<String>,
@@ -34,14 +34,14 @@ impl Served {
         Self::started(place.command(), words)
     }
 
-    /// The same with these variables.
+    /// Starts a server with these environment variables.
     pub(crate) fn start_with(place: &Place, variables: &[(&str, &str)], words: &[&str]) -> Self {
         let mut command = place.command();
         command.envs(variables.iter().copied());
         Self::started(command, words)
     }
 
-    /// The same by this command.
+    /// Starts a server by this command.
     pub(crate) fn started(mut command: Command, words: &[&str]) -> Self {
         signals_by_default();
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
@@ -66,7 +66,7 @@ impl Served {
         Self { child, told, address, metrics }
     }
 
-    /// Waits until it tells this, after what was waited for before.
+    /// Waits until standard error has this text, after the texts of earlier calls.
     pub(crate) fn told(&self, expected: &str) {
         let is_told = in_time(|| {
             let mut told = self.told.lock();
@@ -77,7 +77,7 @@ impl Served {
         assert!(is_told.is_some(), "{expected:?} is not told: {}", self.told.lock());
     }
 
-    /// The status and the body of an answer.
+    /// Sends a request. Returns the status and the body of the answer.
     pub(crate) fn asked(
         &self,
         method: &str,
@@ -89,7 +89,7 @@ impl Served {
         self.sent(method, path, &key, body)
     }
 
-    /// The same with these headers.
+    /// Sends a request with these headers. Returns the status and the body of the answer.
     pub(crate) fn sent(
         &self,
         method: &str,
@@ -105,7 +105,7 @@ impl Served {
         (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
     }
 
-    /// The text of the answer.
+    /// Sends a request. Returns the text of the answer.
     pub(crate) fn answer(
         &self,
         method: &str,
@@ -116,7 +116,7 @@ impl Served {
         answer_of(&self.address, method, path, headers, body)
     }
 
-    /// The numbers of its metrics, for a server with `--metrics`.
+    /// Returns the metrics, for a server with `--metrics`.
     pub(crate) fn metrics(&self) -> String {
         answer_of(self.metrics.as_deref().expect("metrics"), "GET", "/metrics", "", None)
     }
@@ -152,7 +152,7 @@ impl Served {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
-    /// How it ended by itself.
+    /// Returns the exit status of a server that ends by itself.
     pub(crate) fn ended(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
@@ -164,7 +164,7 @@ impl Served {
     }
 }
 
-/// The text of an answer.
+/// Sends a request to this address. Returns the text of the answer.
 fn answer_of(
     address: &str,
     method: &str,
@@ -184,7 +184,8 @@ fn answer_of(
     answer
 }
 
-/// The status and the body of the answer to a request with this key. `None`: the server has gone.
+/// Sends a request with this key. Returns the status and the body of the answer; `None` if the
+/// server has gone.
 pub(crate) fn tried(address: &str, line: &str, key: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let head = format!(
@@ -225,8 +226,8 @@ fn approved_tools_are_served_until_a_signal() {
     }
 }
 
-/// As in `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client where
-/// the value should be.
+/// Like `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client the
+/// source of the value.
 #[test]
 fn a_tool_whose_secret_has_no_value_is_refused() {
     const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\
@@ -285,7 +286,7 @@ fn what_changes_is_served_when_it_is_approved() {
     server.told("reloaded: ");
     assert_eq!(server.description(), "Greets.");
 
-    // No file of the project changes when this is approved.
+    // This approval changes no file of the project.
     place.write("[components.mine]\npath = \"mine.wasm\"\n[components.mine.limits]\nfuel = 1\n");
     server.told("not approved it in its present form");
     let (status, ready) = server.asked("GET", "/ready", None, None);
@@ -375,7 +376,7 @@ fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
     place.approve();
     server.told("reloaded: added hello\n");
     assert_eq!(server.greets(None).0, 200);
-    // A tenant is added, and the changed file waits.
+    // A tenant is added, and the changed file waits for approval.
     let made = place.typed(&["tenant", "add", "acme", "--json"]).json();
     let (status, refused) = server.greets(made["key"].as_str());
     assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");

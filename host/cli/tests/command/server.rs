@@ -1,4 +1,4 @@
-//! A server on this machine that tells what it was asked.
+//! A local server that records the requests that it receives.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,12 +13,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// One whose port has five digits.
+    /// Starts a server with status 200. Its port has five digits.
     pub(crate) fn answering(body: &'static str) -> Self {
         Self::answering_with("200 OK", body)
     }
 
-    /// One whose answers have this status.
+    /// Starts a server whose answers have this status.
     pub(crate) fn answering_with(status: &'static str, body: &'static str) -> Self {
         let bound = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let listener = std::iter::repeat_with(bound)
@@ -44,7 +44,7 @@ impl Server {
         self.address.to_string()
     }
 
-    /// The heads of the requests that came, in their order.
+    /// Returns the heads of the requests, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().clone()
     }
@@ -55,7 +55,7 @@ fn answered(mut stream: TcpStream, status: &str, body: &str) -> String {
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
     }
-    // A client that is gone needs no answer.
+    // The client may have disconnected.
     let told = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n",
         body.len()

@@ -1,4 +1,4 @@
-//! What commands that run at once share: room in directories, compiled components, the user's
+//! State that concurrent commands share: room in directories, compiled components, the user's
 //! state.
 
 use std::fs;
@@ -29,8 +29,9 @@ fn started(command: &mut Command) -> Child {
         .expect("the binary runs")
 }
 
-/// Ten at once, each with the whole of it to write. Seen to put ten times as much there with a
-/// count for each process.
+/// Ten commands at once, each with the full quota to write.
+///
+/// Fails without: a count that processes share.
 #[test]
 fn commands_share_the_room_of_a_directory() {
     let place = clerk(CLERK).approved();
@@ -58,7 +59,7 @@ fn commands_share_the_room_of_a_directory() {
     assert_eq!(bytes, 10_000);
 }
 
-/// Seen to compile in each of them.
+/// Fails without: a lock on the compilation of a component.
 #[test]
 fn commands_at_once_compile_a_component_once() {
     let place = Place::new("").approved();
@@ -85,7 +86,7 @@ fn commands_at_once_compile_a_component_once() {
     assert_eq!(compiled, 1);
     let left = fs::read_dir(cache.join("toolcell")).expect("it is there").flatten();
     let locks = left.filter(|file| file.path().extension().is_some_and(|ending| ending == "lock"));
-    // That of the optimiser may be of a command that ended with it.
+    // The lock of the optimiser may be left by a command that ended during the optimisation.
     assert!(locks.count() <= 1);
 }
 
@@ -94,7 +95,7 @@ fn is_at_work(below: &Path) -> bool {
     entries.map(|entry| entry.path()).any(|path| path.ends_with("here") || is_at_work(&path))
 }
 
-/// Seen to leave a directory for each with nothing collected.
+/// Fails without: the removal of directories that killed commands left.
 #[test]
 fn the_next_command_collects_what_killed_ones_have_left() {
     let place = clerk(CLERK).approved();
@@ -116,7 +117,7 @@ fn the_next_command_collects_what_killed_ones_have_left() {
             1,
             "its own, and none of those before it"
         );
-        // Another command leaves alone what a living one has.
+        // Another command does not touch the files of a running one.
         let shown = place.shown(command().args(["inspect", "hello.wasm"]));
         assert!(shown.status == 0 && is_at_work(&living), "{shown}");
         child.kill().expect("it is there");
@@ -128,8 +129,8 @@ fn the_next_command_collects_what_killed_ones_have_left() {
     }
 }
 
-/// Killed at points all over its time: the lock is one of two whole texts, the record fits it or
-/// there is none, and the next `approve` does it all.
+/// Killed at points spread over its run: the lock is one of two complete texts, the record matches
+/// it or does not exist, and the next `approve` completes the work.
 #[test]
 fn an_approval_that_is_killed_is_whole_or_not_there() {
     let component = |path: &str| format!("[components.hello]\npath = \"{path}\"\n");

@@ -1,4 +1,4 @@
-//! Components that have to be signed: by whom, with what, and every way to forge that.
+//! Components that have to be signed: publishers, keys, and all ways to forge a signature.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ const ACME: u8 = 1;
 const OTHER: u8 = 2;
 const REVOKED: u8 = 3;
 const STRANGER: u8 = 4;
-/// What `ssh-keygen -Y sign` makes with a key of ECDSA.
+/// A signature that `ssh-keygen -Y sign` makes with an ECDSA key.
 const ECDSA: &str = "\
 -----BEGIN SSH SIGNATURE-----
 U1NIU0lHAAAAAQAAAGgAAAATZWNkc2Etc2hhMi1uaXN0cDI1NgAAAAhuaXN0cDI1NgAAAE
@@ -43,7 +43,7 @@ fn signature(seed: u8, namespace: &str, bytes: &[u8]) -> String {
     signature.to_pem(LineEnding::LF).expect("a signature")
 }
 
-/// One that says it is by a key of RSA.
+/// Returns a signature that claims to be by an RSA key.
 fn of_rsa() -> String {
     let number = |byte| Mpint::from_positive_bytes(&[byte; 256]).expect("a number");
     let key = KeyData::Rsa(RsaPublicKey { e: number(3), n: number(5) });
@@ -53,7 +53,8 @@ fn of_rsa() -> String {
     signature.to_pem(LineEnding::LF).expect("a signature")
 }
 
-/// The publishers of these tests, and a component with these lines more.
+/// Returns a configuration with the publishers of these tests, and a component with these further
+/// lines.
 fn config(host: &str, component: &str) -> String {
     let (acme, other, revoked) = (public(ACME), public(OTHER), public(REVOKED));
     format!(
@@ -62,7 +63,7 @@ fn config(host: &str, component: &str) -> String {
     )
 }
 
-/// A place with a component `mine.wasm`, signed by this key.
+/// Returns a place with a component `mine.wasm`, signed by this key.
 fn place(config: &str, seed: u8) -> Place {
     let place = Place::new(config);
     put(&place, &bytes("hello"), seed);
@@ -75,7 +76,8 @@ fn put(place: &Place, component: &[u8], seed: u8) {
         .expect("a place");
 }
 
-/// Refused where the file demands it, with something to do.
+/// Checks that the component is refused, with the line of the file that requires the signature and
+/// a hint.
 fn refused(shown: &Shown, line: &str, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{needle}: {shown}");
     assert!(
@@ -156,7 +158,7 @@ fn a_forged_signature_is_refused() {
         refused(&shown, "7:13", needle);
         assert!(!shown.stderr.contains('\u{1b}'), "{name}: {shown}");
     }
-    // A good one of another version, in both directions.
+    // A valid signature of another version, in both directions.
     put(&place, b"another version", ACME);
     fs::write(place.path().join("mine.wasm"), &component).unwrap();
     refused(&place.typed(&RUN), "7:13", "is not a signature of these bytes");
@@ -165,7 +167,7 @@ fn a_forged_signature_is_refused() {
     refused(&place.typed(&RUN), "7:13", "is not a signature of these bytes");
 }
 
-/// Nothing of it is waited for, or read to its end.
+/// Reading it never blocks, and is bounded.
 #[test]
 fn a_signature_is_a_small_file() {
     let place = place(&config("", "publisher = \"acme\""), ACME).approved();
@@ -205,8 +207,7 @@ fn a_signature_is_a_small_file() {
     assert_eq!(linked.status, 0, "it is what it says that counts: {linked}");
 }
 
-/// Whatever is done with it, also where it is only looked at: a stranger's bytes are not parsed
-/// before.
+/// By no command, also not by one that only shows the component: unsigned bytes are not parsed.
 #[test]
 fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
     let place = place(&config("", "publisher = \"acme\"\nsignature = \"signatures/mine\""), ACME);
@@ -239,8 +240,8 @@ fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
     }
 }
 
-/// Of those that the configuration names, of those that are named by their path, and of nothing
-/// where it is not asked.
+/// Components that the configuration names, and those that are named by their path. Without the
+/// setting no signature is required.
 #[test]
 fn everything_has_to_be_signed_where_the_configuration_says_so() {
     let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
@@ -270,7 +271,7 @@ fn everything_has_to_be_signed_where_the_configuration_says_so() {
     assert_eq!(place.typed(&by_path).status, 0);
     fs::remove_file(place.path().join("mine.wasm.sig")).unwrap();
     refused(&place.typed(&RUN), "2:18", "`HERE/mine.wasm.sig` is not there");
-    // Who asks for no signature looks at none.
+    // If no signature is required, none is read.
     fs::write(place.path().join("hello.wasm.sig"), "no signature").unwrap();
     for without in ["", "[host]\nrequire_signed = false"] {
         place.write(&config(without, ""));
@@ -294,8 +295,8 @@ fn it_is_shown_who_signed() {
     assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["signed_by"], signer);
 }
 
-/// The lock has the publisher that was approved: another one that would do as well is a change, and
-/// so is none.
+/// The lock has the approved publisher: another publisher that is also allowed is a change, and so
+/// is none.
 #[test]
 fn another_publisher_is_approved_anew() {
     let lines = ["publisher = \"acme\"", "publisher = \"other\"", "", "publisher = \"acme\""];
@@ -309,7 +310,7 @@ fn another_publisher_is_approved_anew() {
     ] {
         place.write(&config("", line));
         put(&place, &bytes("hello"), seed);
-        // Named, so that it is the component that has to be approved.
+        // The configuration is named, so that only the component has to be approved.
         let shown = place.typed(&[&["--config", "toolcell.toml"], &RUN[..]].concat());
         assert!(shown.status == 21 && shown.stderr.contains(needle), "{needle}: {shown}");
         assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "changed");
@@ -327,7 +328,7 @@ fn another_publisher_is_approved_anew() {
     }
 }
 
-/// It is signed as well as the newer one: what was approved since is what tells them apart.
+/// An older version has a valid signature too: only the lock tells it from the newer one.
 #[test]
 fn an_older_version_is_for_the_lock_to_tell() {
     let place = place(&config("", "publisher = \"acme\""), ACME);

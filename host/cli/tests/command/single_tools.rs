@@ -1,4 +1,4 @@
-//! `[components.NAME.tools.TOOL]`: single tools are left less than their component.
+//! `[components.NAME.tools.TOOL]`: sections that narrow single tools of a component.
 
 use std::fs;
 
@@ -54,7 +54,8 @@ fn a_tool_is_left_less_than_its_component() {
     assert!(!learned.stderr.contains("asked for nothing"), "{learned}");
 }
 
-/// On top of what is typed, in `run` and in `batch`, and the hint says where it is raised.
+/// In addition to typed limits, in `run` and in `batch`. The hint names the place to raise the
+/// limit.
 #[test]
 fn a_tool_has_its_own_limits_wherever_it_is_called() {
     let place = Place::new(CONFIG).approved();
@@ -80,7 +81,7 @@ fn a_tool_has_its_own_limits_wherever_it_is_called() {
     assert_eq!(messages[1]["content"], "{}", "the others have theirs: {shown}");
 }
 
-/// A slip would leave a tool with more than was meant.
+/// With a misspelt section, a tool would keep more rights than intended.
 #[test]
 fn a_section_of_no_tool_is_an_error() {
     let place = Place::new(

@@ -15,16 +15,16 @@ fn length(bytes: &[u8]) -> [u8; 4] {
     u32::try_from(bytes.len()).expect("a length").to_le_bytes()
 }
 
-/// A unit of debug information, or a line program: its length, and then itself.
+/// Returns a unit of debug information, or a line program: its length, then its content.
 fn unit(content: &[&[u8]]) -> Vec<u8> {
     let content = content.concat();
     [&length(&content)[..], &content].concat()
 }
 
-/// Debug information (DWARF 4) that says of all code that it is line 7 of `src/tool.c` in the
-/// folder `/tool`.
+/// Returns debug information (DWARF 4) that maps all code to line 7 of `src/tool.c` in the folder
+/// `/tool`.
 fn lines() -> Sections {
-    // A compile unit without children: name, folder, place of its lines, first address, bytes of
+    // A compile unit without children: name, folder, offset of its lines, first address, bytes of
     // code.
     let abbreviations = [1, 0x11, 0, 3, 8, 0x1b, 8, 0x10, 0x17, 0x11, 1, 0x12, 6, 0, 0, 0];
     let info = [
@@ -34,7 +34,7 @@ fn lines() -> Sections {
         &[1, 0, 0, 0],
         &[0xff, 0xff, 0, 0],
     ];
-    // The form of the program, its standard instructions, no folders, one file.
+    // The header of the line program, its standard instructions, no folders, one file.
     let head = [
         &[1, 1, 1, 0xfb, 14, 13][..],
         &[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1],
@@ -51,8 +51,8 @@ fn lines() -> Sections {
     ]
 }
 
-/// Small debug information that takes very long to read and very much memory: thousands of units,
-/// each with a table of its own that is nearly all of the same section.
+/// Returns small debug information that takes very long and very much memory to read: thousands of
+/// units, each with a table of its own that is nearly all of one section.
 fn bomb() -> Sections {
     const ENTRIES: u32 = 60_000;
     let mut abbreviations = Vec::new();
@@ -67,7 +67,7 @@ fn bomb() -> Sections {
     vec![(".debug_abbrev", abbreviations), (".debug_info", info)]
 }
 
-/// A tool that traps and has these sections.
+/// Returns a tool that traps and has these sections.
 fn trapping(sections: Sections) -> Vec<u8> {
     let sections =
         sections.into_iter().map(|(name, data)| (name, &*data.leak())).collect::<Vec<_>>().leak();
@@ -76,7 +76,7 @@ fn trapping(sections: Sections) -> Vec<u8> {
     hostile.component()
 }
 
-/// `toolcell run` of a tool that traps and has these sections.
+/// Runs `toolcell run` with a tool that traps and has these sections.
 fn trapped(sections: Sections, words: &[&str]) -> Shown {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("trap.wasm.bin");
@@ -131,7 +131,7 @@ fn debug_information_that_takes_for_ever_to_read_is_given_up() {
     );
 }
 
-/// As the kernel sees it, while the child still waits for a component.
+/// Read from the kernel while the child still waits for a component.
 #[test]
 fn the_child_that_reads_debug_information_is_bounded_before_it_reads() {
     let mut child = command();

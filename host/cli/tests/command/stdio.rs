@@ -1,5 +1,4 @@
-//! An MCP client that starts the server by itself, as desktop clients do: one line in, one line
-//! out.
+//! An MCP client that starts the server itself, like desktop clients: one line in, one line out.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,10 +8,10 @@ use toolcell_test_guests::example;
 
 use crate::place::Place;
 
-/// The version that it speaks.
+/// The protocol version of the client.
 pub(crate) const REVISION: &str = "2025-11-25";
 
-/// A server with a client that has not said anything yet.
+/// A server and its client, before the first message.
 pub(crate) struct Client {
     child: Child,
     input: ChildStdin,
@@ -39,7 +38,7 @@ impl Client {
         answer["result"].take()
     }
 
-    /// What a client sends first. Returns the result of `initialize`.
+    /// Sends the opening messages of a client. Returns the result of `initialize`.
     pub(crate) fn opens(&mut self) -> Value {
         let client = json!({"name": "test", "version": "1"});
         let opening =
@@ -74,7 +73,7 @@ impl Client {
     }
 }
 
-/// Bytes that look like messages, and bytes that would tear one.
+/// Bytes that look like messages, and bytes that would split one.
 #[test]
 fn what_a_tool_prints_is_no_line_of_the_channel() {
     let place = Place::new("[components.mischief]\npath = \"mischief.wasm\"\n");

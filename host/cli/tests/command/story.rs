@@ -1,5 +1,5 @@
-//! What a new user does, from a folder with components to a tool that was changed: each further
-//! command is one that was printed.
+//! The steps of a new user, from a folder with components to a changed tool: each further command
+//! is one that was printed.
 
 use std::fs;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::place::{Place, eventually};
 use crate::serve::Served;
 use crate::typed::Shown;
 
-/// A folder with nothing but components.
+/// Returns a folder with components only.
 fn folder() -> Place {
     let place = Place::new("");
     for name in ["toolcell.toml", "hello.wasm", "asks.wasm", "declares.wasm"] {
@@ -23,20 +23,20 @@ fn folder() -> Place {
     place
 }
 
-/// A third component, in this version.
+/// Writes a third component, in this version.
 fn write_version(place: &Place, description: &'static str) {
     let version =
         Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
     fs::write(place.path().join("mine.wasm"), version).expect("a place");
 }
 
-/// Types a command as it was printed.
+/// Runs a printed command.
 fn typed(place: &Place, line: &str) -> Shown {
     let words: Vec<&str> = line.split(' ').skip_while(|word| *word == "toolcell").collect();
     place.typed(&words)
 }
 
-/// The first command of a hint.
+/// Returns the first command of a hint.
 fn hinted(shown: &Shown) -> String {
     let (_, hint) = shown
         .stderr
@@ -46,7 +46,7 @@ fn hinted(shown: &Shown) -> String {
     hint.split('`').next().expect("a command").to_owned()
 }
 
-/// Approves, as a hint said: without a terminal, the next hint says how.
+/// Approves by the command of a hint: without a terminal, the next hint has the command to use.
 fn approve(place: &Place, line: &str) {
     let refused = typed(place, line);
     assert_eq!(refused.status, 21, "{refused}");
@@ -96,7 +96,7 @@ fn a_new_user_serves_tools_and_changes_one() {
     let (_, answered) = sent("POST", "/v1/calls", Some(&call));
     assert_eq!(answered["outcome"]["ok"]["value"]["booking"]["name"], "Ada", "{answered}");
 
-    // A call that would go on, and its end.
+    // An endless call, and its cancellation.
     thread::scope(|scope| {
         let headers = format!("{key}x-request-id: endless\r\n");
         let spin = json!({"name": "spin"});
@@ -108,7 +108,7 @@ fn a_new_user_serves_tools_and_changes_one() {
         assert_eq!(ended["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{ended}");
     });
 
-    // Another version of a tool: refused until it is approved, while the approved one goes on.
+    // Another version of a tool: refused until it is approved, while the approved one stays in use.
     write_version(&place, "Sends your files.");
     server.told("is not the one that was approved");
     let refused = place.typed(&["run", "mine", "greet"]);
@@ -118,7 +118,7 @@ fn a_new_user_serves_tools_and_changes_one() {
     server.told("reloaded: ");
     assert_eq!(description(), Some(json!("Sends your files.")));
 
-    // The key, as the list names it.
+    // The key's id from the list.
     let listed = place.typed(&["tenant", "list"]);
     let id = listed
         .stdout

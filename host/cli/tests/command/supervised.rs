@@ -1,5 +1,5 @@
-//! What a server tells the supervisor that started it (`sd_notify`), as systemd is told by a unit
-//! of `Type=notify`.
+//! The notifications of a server to the supervisor that started it (`sd_notify`), as for a systemd
+//! unit of `Type=notify`.
 
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::serve::Served;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
-/// Far longer than what is waited for takes.
+/// Time limit of a wait, far longer than needed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn heard(socket: &UnixDatagram) -> String {
@@ -37,7 +37,7 @@ fn a_supervisor_is_told_that_the_server_listens_and_that_it_ends() {
             command.env("NOTIFY_SOCKET", &variable);
             command
         };
-        // What does not listen says nothing: the first message is the server's.
+        // A command that does not listen sends no message: the first message is the server's.
         assert_eq!(place.shown(server().args(["serve", "--check"])).status, 0);
         let server = Served::started(server(), &[]);
         assert_eq!(heard(&socket), "READY=1");

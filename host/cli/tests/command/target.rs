@@ -1,5 +1,4 @@
-//! Which tool is meant and what its arguments are, wherever that is typed: `COMPONENT [TOOL]
-//! [ARGS]…`.
+//! Parsing of the tool and its arguments in every command: `COMPONENT [TOOL] [ARGS]…`.
 
 use std::fs;
 
@@ -45,7 +44,7 @@ fn a_component_with_one_tool_needs_no_tools_name() {
     }
 }
 
-/// The same words in the same order, and the same end of a name that no tool has.
+/// The order of words is equal, and so is the error of an unknown tool.
 #[test]
 fn run_learn_and_explain_take_one_order() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
@@ -114,7 +113,7 @@ fn without_a_component_all_of_the_configuration_are_taken() {
     }
 }
 
-/// Whatever the size is: past the limit by a byte, and by megabytes.
+/// At every size: a byte over the limit, and megabytes over it.
 #[test]
 fn an_answer_beyond_its_limit_says_so_at_any_size() {
     let answer = |size: usize, limit: &[&str]| {

@@ -1,5 +1,5 @@
-//! What `toolcell.toml` says of the tenants of a server: their quotas, and whose tokens are
-//! accepted.
+//! Settings of `toolcell.toml` for the tenants of a server: their quotas, and the issuers of
+//! accepted tokens.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ const KEYS: &str = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x"
 /// A token of that issuer for this server: `{"iss": "https://login.example", "aud":
 /// "https://tools.example", "sub": "ada", "org": "acme", "exp": 9999999999}`.
 const TOKEN: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL3Rvb2xzLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.Qf6HyLaYEpaQxrUGWYSt5GDftl5LIpqcFdGPD5HOurgPSIEQTGSkyo1M0aAx1JsJCmbze-1YGr5zD6RRWs5ZCQ";
-/// The same with `"aud": "https://other.example"`.
+/// That token with `"aud": "https://other.example"`.
 const OTHER: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL290aGVyLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.C9hTubnJyfFJXV7BJnRKt0JmrRCXsRob98hTILpuocWv4a9bZe3_Tv2ik0mCUjbiTHSCamnT5z0xgvFNZQ-RCg";
 
 #[test]
@@ -42,7 +42,7 @@ fn a_quota_of_the_file_refuses_and_changes_with_it() {
     assert_eq!((statuses(&acme), statuses(&globex)), ([200, 200, 429], [200, 429, 429]));
     let usage = server.asked("GET", "/v1/usage", Some(&acme), None).1;
     assert_eq!((&usage["calls"], &usage["calls_left"]), (&json!(2), &json!(0)), "{usage}");
-    // What was used before counts, so that a higher quota gives no second minute's worth.
+    // Earlier use still counts, so that a higher quota does not allow a second full minute.
     place.write(&format!("{CONFIG}[tenants.acme]\n[tenants.globex]\n"));
     place.approve();
     server.told("reloaded: ");
@@ -66,16 +66,16 @@ fn tokens_of_the_issuer_of_the_file_are_accepted() {
     server.told("reloaded: ");
     assert_eq!(statuses(), [401, 200, 401]);
     let (status, ready) = server.asked("GET", "/ready", None, None);
-    // The earlier ones go on, and so does the server.
+    // The earlier keys stay in use, and the server keeps running.
     assert_eq!((status, ready["degraded"]["issuer"].is_string()), (200, true), "{ready}");
-    // Another key of the same name, in a file that is never seen half-written.
+    // Another key with an equal name, in a file that is replaced in one step.
     fs::write(place.path().join("new.json"), KEYS.replace("6kps", "6kpt")).expect("no error");
     fs::rename(place.path().join("new.json"), place.path().join("jwks.json")).expect("no error");
     server.told("reloaded: ");
     assert_eq!(statuses(), [401, 401, 401]);
 }
 
-/// Answers each request with what `page` holds, until the test ends.
+/// Answers each request with the content of `page`, until the test ends. Returns the URL.
 fn publish(page: Arc<Mutex<(u16, String)>>) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let url = format!("http://{}/keys", listener.local_addr().expect("a port"));
@@ -88,7 +88,7 @@ fn publish(page: Arc<Mutex<(u16, String)>>) -> String {
                 "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
                 body.len()
             );
-            // A client that went away is no failure.
+            // The client may have disconnected.
             let _ = (&stream).write_all(answer.as_bytes());
         }
     });
@@ -116,7 +116,7 @@ fn keys_that_the_issuer_publishes_are_fetched() {
     assert_eq!([Some(TOKEN), Some(OTHER)].map(|token| server.greets(token).0), [200, 401]);
     assert_eq!(server.asked("GET", "/ready", None, None).0, 200);
     assert_eq!(check().status, 0);
-    // A reload that leaves the issuer as it was leaves its keys, too.
+    // A reload that does not change the issuer keeps its keys.
     place.write(&format!("{CONFIG}{issuer}[tenants.globex]\n"));
     place.approve();
     *page.lock() = (503, String::new());

@@ -9,9 +9,8 @@ use crate::typed::{command, example, typed};
 /// The prompt for an answer.
 const PROMPT: &str = "your answer (empty: answer later): ";
 
-/// What is seen at a terminal where these lines are typed, with the terminal of `script`, which
-/// every Debian has (package `bsdutils`); and the exit status. What is typed waits for a text that
-/// is seen first.
+/// Runs the command at the terminal of `script`, which every Debian has (package `bsdutils`). Sends
+/// `lines` once the output contains `after`. Returns the exit status and the output.
 fn at_a_terminal(
     environment: &[(&str, &str)],
     words: &[&str],
@@ -109,10 +108,10 @@ fn a_person_is_asked_again_until_the_answer_fits() {
     assert!(seen.contains("\"booking\"") && !seen.contains("--answer ANSWER"), "{seen}");
     let (status, seen) = at_a_terminal(&[], &words, (PROMPT, "\n"));
     assert!(status == Some(11) && seen.contains("--answer ANSWER"), "{seen}");
-    // No call is being made: the process ends at once.
+    // No call is running: the process ends at once.
     let (status, seen) = at_a_terminal(&[], &words, (PROMPT, "\u{3}"));
     assert!(status == Some(130) && !seen.contains("interrupted"), "{status:?} {seen}");
-    // A program, and who asked for JSON, is not asked.
+    // With `--json`, or if a program reads the output, no answer is requested.
     let (status, seen) = at_a_terminal(&[], &[&words[..], &["--json"]].concat(), ("", ""));
     assert!(status == Some(11) && !seen.contains("your answer"), "{seen}");
     assert_eq!(typed(&words).status, 11);
@@ -135,7 +134,7 @@ export default tool({ name: "when", description: "Asks.", handler: (_, context) 
     assert_eq!((status, seen.matches(PROMPT).count()), (Some(0), 2), "{seen}");
 }
 
-/// Who said no is not told how to say yes.
+/// After a no, the hint does not repeat the way to approve.
 #[test]
 fn an_answer_that_is_no_yes_approves_nothing() {
     const QUESTION: &str = "approve this? [y/N] ";

@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry gets of a server's calls.
+//! The spans of a server's calls that an OpenTelemetry collector receives.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -23,7 +23,7 @@ use crate::server::Server;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// A collector that keeps what it is sent.
+/// A collector that stores the bodies that it receives.
 struct Collector {
     url: String,
     bodies: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -69,7 +69,7 @@ fn take(stream: TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
     assert!(first.starts_with("POST /v1/traces "), "{first}");
     let mut body = vec![0; length];
     stream.read_exact(&mut body).expect("a body");
-    // Kept before it is answered: a server that has its answer may end.
+    // Stored before the answer: a server may end once it has the answer.
     kept.lock().push(body);
     let _ = stream
         .get_mut()
@@ -80,7 +80,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The value of an attribute, as text.
+/// Returns the value of an attribute, as text.
 fn attribute(span: &Span, key: &str) -> Option<String> {
     let value =
         span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value?;
@@ -91,7 +91,7 @@ fn attribute(span: &Span, key: &str) -> Option<String> {
     Some(text)
 }
 
-/// The one span below this one.
+/// Returns the only child of this span.
 fn below<'a>(spans: &'a [Span], parent: &str) -> &'a Span {
     let found: Vec<_> = spans.iter().filter(|span| hex(&span.parent_span_id) == parent).collect();
     assert_eq!(found.len(), 1, "below {parent}: {spans:#?}");
@@ -137,7 +137,7 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
         });
         let answer = server.answer("POST", "/mcp", &headers, Some(&call));
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("canary-body"), "{answer}");
-        // What waits is sent before it ends.
+        // Waiting spans are sent before the server ends.
         assert_eq!(server.end(Signal::TERM), Some(0));
 
         let spans = collector.spans();
@@ -161,14 +161,14 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
         let sent = below(&spans, &hex(&call.span_id));
         assert_eq!((sent.name.as_str(), sent.kind()), ("GET", SpanKind::Client));
         says(sent, &[("server.address", "127.0.0.1"), ("http.response.status_code", "200")]);
-        // No argument, path or result leaves.
+        // No span has an argument, a path or a result.
         let told = format!("{spans:?}");
         assert!(!told.contains("canary"), "{told}");
     }
 }
 
-/// A call into the host that is no request is named by its interface and function, and its keys are
-/// in no span.
+/// A host call that is not a request is named by its interface and function, and no span has its
+/// keys.
 #[test]
 fn a_look_at_a_store_is_a_span_of_its_call() {
     let place = Place::new(
@@ -194,8 +194,8 @@ fn a_look_at_a_store_is_a_span_of_its_call() {
     assert!(!told.contains("canary"), "{told}");
 }
 
-/// Each call has a trace of its own. A page that says it is an error is a good page for its tool,
-/// and a failed request for its span.
+/// Each call has a trace of its own. An error status of a page is a result for the tool, and a
+/// failed request for its span.
 #[test]
 fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
     let (good, bad) =
@@ -211,7 +211,7 @@ fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
     place.approve();
     let collector = Collector::start();
     let server = Served::start(&place, &["--otlp", &collector.url]);
-    // It is taken: no other server gets the port, and a connection is closed before an answer.
+    // The port stays taken, and a connection is closed before an answer.
     std::thread::spawn(move || gone.incoming().for_each(drop));
     // The span of the request, and of the call.
     let cases = [
@@ -238,7 +238,7 @@ fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
         let call = below(&spans, &hex(&request.span_id));
         let sent = below(&spans, &hex(&call.span_id));
         says(call, &[("toolcell.outcome", outcome)]);
-        // The server did not fail, whatever the tool met.
+        // The server did not fail, whatever error the tool got.
         for (span, error) in [(request, None), (call, call_error), (sent, error)] {
             assert_eq!(attribute(span, "error.type").as_deref(), error, "{url}: {span:#?}");
             let is_failed =
@@ -258,7 +258,7 @@ fn a_collector_without_tls_is_on_this_machine() {
         let shown = place.typed(&["serve", "--check", "--otlp", url]);
         assert!(shown.status == 2 && shown.stderr.contains("hint: "), "{url}: {shown}");
     }
-    // Nothing is sent by a check.
+    // `--check` sends nothing.
     let shown = place.typed(&["serve", "--check", "--otlp", "http://127.0.0.1:1"]);
     assert_eq!(shown.status, 0, "{shown}");
 }

@@ -1,11 +1,11 @@
-//! One command line and what came of it.
+//! A command line and its result.
 
 use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The binary, in an environment that says nothing else, with a cache and a key that all tests
+/// Returns the binary in an otherwise empty environment, with a cache and a key that all tests
 /// share.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
@@ -18,12 +18,12 @@ pub(crate) fn command() -> Command {
     command
 }
 
-/// The path of an example's component.
+/// Returns the path of an example's component.
 pub(crate) fn example(name: &str) -> PathBuf {
     toolcell_test_guests::example(name)
 }
 
-/// What came of a command line.
+/// The result of a command line.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) status: i32,
@@ -32,7 +32,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
@@ -48,12 +48,12 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Types it. A word `NAME.wasm` stands for the path of an example.
+/// Runs the command with these words. A word `NAME.wasm` stands for the path of an example.
 pub(crate) fn typed(words: &[&str]) -> Shown {
     fed(words, b"")
 }
 
-/// The same with something on standard input.
+/// Runs the command with these words and this standard input.
 pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
     let mut command = command();
     for word in words {
@@ -68,7 +68,7 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // It may well end before it has read everything.
+    // The process may end before it has read everything.
     let _ = child.stdin.take().expect("piped").write_all(input);
     let output = child.wait_with_output().expect("the binary ends");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
@@ -79,7 +79,7 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
     }
 }
 
-/// Compares with a snapshot, but for what differs between machines and runs.
+/// Compares the result with a snapshot, without the parts that differ between machines and runs.
 pub(crate) fn check(name: &str, shown: &Shown) {
     let dir = example("hello").parent().expect("a directory").display().to_string();
     let text = shown

@@ -1,4 +1,4 @@
-//! A user without privileges: no home, nothing that can be written, and a disk that is full.
+//! A user without privileges: no home directory, no writable directory, and a full disk.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,8 +14,8 @@ use crate::typed::Shown;
 
 const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
 
-/// A directory that the user can read and not write, with components and a directory for temporary
-/// files.
+/// Returns a directory that the user can read but not write, with components and a directory for
+/// temporary files.
 fn place() -> Place {
     let place = Place::new("");
     fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
@@ -26,8 +26,8 @@ fn place() -> Place {
     place
 }
 
-/// The result of a command without privileges. Its environment has a directory for temporary files
-/// and these variables.
+/// Runs a command without privileges. Its environment has a directory for temporary files and these
+/// variables.
 fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown {
     let change = |mode| {
         for dir in [place.path().join("home"), place.path().to_owned()] {
@@ -45,8 +45,8 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown 
     started.expect("the command runs")
 }
 
-/// Gives up what lets root ignore permissions. Without new privileges, a program that root starts
-/// does not regain it.
+/// Drops the capabilities with which root ignores permissions. With `no_new_privs`, a program that
+/// root starts does not regain them.
 fn unprivileged(command: &mut Command) -> &mut Command {
     let none = CapabilitySet::empty();
     set_no_new_privs(true).expect("Linux 3.5 or newer");
@@ -61,14 +61,14 @@ fn what_stores_nothing_works_without_a_home() {
     let shown = typed(&place, &[], &GREET);
     assert!(shown.status == 0 && shown.stdout.contains("Ada"), "{shown}");
     assert!(shown.stderr.contains("no cache"), "{shown}");
-    // A home that cannot be written: a warning, and it works.
+    // A home directory that cannot be written causes a warning, and the call works.
     let shown = typed(&place, &[("HOME", &place.path().join("home"))], &GREET);
     assert!(shown.status == 0 && shown.stderr.contains("not kept"), "{shown}");
     let shown = typed(&place, &[], &["--no-cache", GREET[0], GREET[1], GREET[2], GREET[3]]);
     assert!(shown.status == 0 && shown.stderr.is_empty(), "{shown}");
 }
 
-/// Each with what there is no place for, and what to do.
+/// Each error names the missing place and the option to set it.
 #[test]
 fn what_needs_a_place_says_so() {
     let place = place();
@@ -96,7 +96,7 @@ fn what_needs_a_place_says_so() {
         assert!(shown.status != 0 && shown.stderr.contains("Permission denied"), "{shown}");
         assert!(shown.stderr.contains("hint: "), "{shown}");
     }
-    // A configuration that was found needs a record, and there is no place for that.
+    // A configuration that was found needs a record, which has no place.
     let shown = typed(&place, &[], &["--no-cache", "approve", "--yes"]);
     assert!(shown.status != 0 && shown.stderr.contains("no place to keep the approval"), "{shown}");
     let shown = typed(&place, &[("HOME", &home)], &["--no-cache", "approve", "--yes"]);
@@ -106,7 +106,7 @@ fn what_needs_a_place_says_so() {
     );
 }
 
-/// The output goes to a disk that is full.
+/// The output goes to a full disk.
 #[test]
 fn an_output_that_has_no_room_is_an_error() {
     let place = place();

@@ -1,5 +1,5 @@
-//! A tenant's tools in a process of their own: as the command shows them, and what that process
-//! knows.
+//! A tenant's tools in a process of their own: the output of the command, and the environment of
+//! that process.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -53,7 +53,7 @@ fn place(config: &str) -> Place {
     place
 }
 
-/// Without what differs from run to run.
+/// Returns the result without the parts that differ from run to run.
 fn told(mut shown: Shown) -> (i32, String, String) {
     if let Ok(mut json) = serde_json::from_str::<Value>(&shown.stdout)
         && let Some(wall) = json.pointer_mut("/usage/wall_us")
@@ -69,7 +69,7 @@ fn told(mut shown: Shown) -> (i32, String, String) {
 #[test]
 fn what_is_shown_is_the_same_with_a_process() {
     let here = place(CONFIG);
-    // At the end: hints name lines.
+    // At the end of the file, because hints name lines.
     let there = place(&format!("{CONFIG}\n[host]\nisolation = \"process\"\n"));
     let both = |words: &[&str]| {
         let (with, without) = (told(there.typed(words)), told(here.typed(words)));
@@ -131,7 +131,7 @@ fn a_process_is_a_tenants_and_not_a_components() {
     check("config_isolation_process", &place.typed(&["check"]));
 }
 
-/// What runs in the command's own process to be looked at finds no secret there.
+/// Guest code that runs in the command's own process for inspection finds no secret there.
 #[test]
 fn who_looks_at_tools_looks_at_no_secret() {
     let place = Place::new(
@@ -158,7 +158,7 @@ fn who_looks_at_tools_looks_at_no_secret() {
     }
 }
 
-/// The process that another one started to host tools, and what its environment holds.
+/// Returns the worker process that another process started, and its environment.
 fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     let words = |pid: u32, file: &str| {
         let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -179,7 +179,7 @@ fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     pids.find(is_child).map(|pid| (pid, words(pid, "environ")))
 }
 
-/// Whether it can leave no core behind, and cannot change that.
+/// Returns true if the process cannot write a core dump, and cannot change that.
 fn dumps_no_core(pid: u32) -> bool {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("its limits");
     let core =
@@ -216,7 +216,7 @@ secrets = ["own"]
     let mut approving = place.command();
     assert_eq!(place.shown(approving.envs(secrets).args(["approve", "--yes"])).status, 0);
     let mut command = place.command();
-    // Who is killed does not tidy up.
+    // A killed process does not remove its files.
     command
         .envs(secrets)
         .env("ELSE", "something else")
@@ -240,7 +240,7 @@ secrets = ["own"]
     eventually(|| (!lives(child)).then_some(()));
 }
 
-/// A child that is ended does not tidy up: who started it does.
+/// A child that is ended does not remove its files; its parent does.
 #[test]
 fn nothing_of_a_process_is_left_behind() {
     let config = "[host]\nisolation = \"process\"\n[components.mischief]\npath = \"mischief.wasm\"\n\

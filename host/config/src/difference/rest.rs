@@ -1,8 +1,8 @@
-//! What a short description of a tool leaves out of its definition.
+//! Finds the parts of a tool's definition that a short description leaves out.
 //!
-//! In: a definition, and the text that a person was shown. Out: every part whose words or place are
-//! not in that text.
-//! Invariants: approval covers the whole definition, so each text of its author is in one of the
+//! In: a definition, and the text that was shown. Out: every part whose words or place are not in
+//! that text.
+//! Invariants: approval covers the whole definition, so every text of its author is in one of the
 //! two.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use toolcell::Definition;
 use super::{Page, beginning, changes, cut_note};
 use crate::clean;
 
-/// Words of JSON Schema that a place may have in it; any other word is the author's.
+/// Keywords of JSON Schema that a place may contain. Any other word is the author's.
 const KEYWORDS: [&str; 36] = [
     "additionalProperties",
     "allOf",
@@ -53,15 +53,15 @@ const KEYWORDS: [&str; 36] = [
 
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-/// What an author can claim of a tool's effects: `inspect` names what is claimed.
+/// Claims about a tool's effects. `inspect` lists those that are made.
 const HINTS: [&str; 5] = ["hints", "read_only", "idempotent", "destructive", "open_world"];
 
-/// How the text says of a tool that its list of needs is empty.
+/// The sentence that the text has for a tool with an empty list of needs.
 const NEEDLESS: &str = "needs nothing: its list of needs is empty";
 
 impl Page {
-    /// A new tool as this text shows it, and what the text leaves out. Of a line that is very long
-    /// the beginning is shown.
+    /// Formats a new tool: the text `shown`, then the parts that the text leaves out. Very long
+    /// lines are truncated.
     pub fn of_new(definition: &Definition, shown: &str) -> Self {
         let mut page = Self::default();
         for line in shown.lines() {
@@ -78,8 +78,8 @@ impl Page {
         page
     }
 
-    /// The parts of a tool's definition that a text about it does not contain, each with its place:
-    /// what a short description leaves out. Types are left out, for they are one of seven words.
+    /// Returns the parts of a tool's definition that the text does not contain, each with its
+    /// place. Types are left out, because there are only seven of them.
     pub fn of_rest(definition: &Definition, shown: &str) -> Self {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = words(shown);
@@ -115,7 +115,7 @@ impl Page {
         let mut page = Self::default();
         for change in changes(None, Some(definition)) {
             let value = change.new.as_ref().unwrap_or(&Value::Null);
-            // That is a sentence of the text.
+            // The text has a sentence for this.
             let is_needless =
                 change.place == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
             let is_listed = is_plain(&change.place, value) || is_shown(value);
@@ -142,7 +142,7 @@ impl Page {
     }
 }
 
-/// A place in a definition as a person says it: `parameter city, pattern` for
+/// Formats a place in a definition in words: `parameter city, pattern` for
 /// `/parameters/properties/city/pattern`.
 pub(super) fn in_words(place: &str) -> String {
     let parts: Vec<_> =
@@ -178,7 +178,7 @@ pub(super) fn in_words(place: &str) -> String {
     }
 }
 
-/// A text as it is, another value as JSON.
+/// Returns a string as it is, and another value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

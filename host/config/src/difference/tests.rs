@@ -1,4 +1,4 @@
-//! What is otherwise is told with its place, and nothing else is.
+//! Each change is reported with its place, and nothing else is.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ fn how_it_stands() {
     assert_eq!(new.to_json()["tools"][0]["hash"], old.tools["t"].hash());
 }
 
-/// Long, and made to be hard to compare.
+/// Long texts that are expensive to compare.
 #[test]
 fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
     let text = |seed: usize| {
@@ -171,8 +171,8 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
     );
 }
 
-/// Whatever the first one does, the others are seen: each tool, each place, and how each change
-/// begins.
+/// A huge first change hides no other: each tool, each place, and the start of each change is
+/// shown.
 #[test]
 fn a_huge_change_hides_no_other() {
     let huge = [
@@ -219,7 +219,7 @@ fn a_huge_change_hides_no_other() {
     }
 }
 
-/// Old and new, in however few lines.
+/// The old and the new text, whatever their number of lines.
 #[test]
 fn the_largest_description_is_shown_whole() {
     let [old, new] = ["o", "n"].map(|letter| {
@@ -233,8 +233,7 @@ fn the_largest_description_is_shown_whole() {
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
 }
 
-/// What a description in words leaves out is shown with its place: text of its author's, wherever
-/// it is.
+/// Each text of the author that a description leaves out is shown with its place.
 #[test]
 fn of_a_definition_what_was_not_shown_is_left() {
     let shown = "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
@@ -282,7 +281,7 @@ fn of_a_definition_what_was_not_shown_is_left() {
     }
 }
 
-/// As the file has it, without escaped quotes, below the section and the line.
+/// Lines are shown as in the file, without escaped quotes, below the section and the line number.
 #[test]
 fn a_changed_configuration_is_shown_by_section_and_line() {
     let old = "# c\n[components.a]\npath = \"a.wasm\"\n\n[components.a.grants]\nhttp = [\"GET https://a.example\"]\nkv = []\n";
@@ -307,8 +306,8 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
     );
 }
 
-/// They are no part of what is approved. A line that only looks like a comment is shown with all
-/// others.
+/// Comments are not part of what is approved. A line that only looks like a comment is shown with
+/// all others.
 #[test]
 fn a_line_that_means_nothing_is_left_out() {
     let note =

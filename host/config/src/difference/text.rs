@@ -1,8 +1,8 @@
-//! A configuration compared with its text before.
+//! Compares a configuration with its earlier text.
 //!
-//! In: two texts. Out: the lines that mean something and differ, below their section and line.
-//! Invariants: the lines that are compared say what the whole text says; every one of them that
-//! differs is shown, or the page says that it is cut; a control character is shown as its number.
+//! In: two texts. Out: the significant lines that differ, below their section and line number.
+//! Invariants: the compared lines have the same meaning as the whole text; every one that differs
+//! is shown, or the page reports that it is truncated; a control character is shown as its number.
 
 use similar::{DiffTag, TextDiff};
 
@@ -11,19 +11,18 @@ use crate::clean;
 use crate::network::without_password;
 use crate::trust::says_the_same;
 
-/// A line.
 #[derive(Clone)]
 struct Line<'a> {
     number: usize,
     text: &'a str,
-    /// As it is shown.
+    /// The text for display.
     shown: String,
 }
 
 impl Page {
-    /// The lines of a configuration that differ from those before, each group of them below its
-    /// section and line; without a text before, all lines. Lines that are only a comment or empty
-    /// are left out: they are no part of what is approved.
+    /// Returns the lines of a configuration that differ from the earlier text, each group below its
+    /// section and line number. Without an earlier text, returns all lines. Empty lines and
+    /// comments are left out, because they are not part of what is approved.
     pub fn of_texts(old: Option<&str>, new: &str) -> Self {
         let now = meaningful(new);
         let lines = match old {
@@ -36,10 +35,10 @@ impl Page {
     }
 }
 
-/// The lines without those that are only a comment or empty. All lines if the rest would not say
-/// the same: such a line can be a part of a string.
+/// Returns the lines without comments and empty lines. Returns all lines if the rest would parse to
+/// something else, since such a line can be part of a string.
 fn meaningful(text: &str) -> Vec<Line<'_>> {
-    // Compared with the password, shown without it.
+    // Lines are compared with the password and shown without it.
     let shown = without_password(text);
     let lines = (1..).zip(text.lines().zip(shown.lines()));
     let line = |(number, (text, shown))| Line { number, text, shown: clean::shown(shown) };
@@ -50,7 +49,7 @@ fn meaningful(text: &str) -> Vec<Line<'_>> {
     if says_the_same(text, &joined) { rest } else { all }
 }
 
-/// The lines of a text that was not there before, of how many.
+/// Returns the lines of a new text, which has `of` lines in total.
 fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
     let left_out = match of - lines.len() {
         0 => None,
@@ -60,7 +59,7 @@ fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
     lines.iter().map(|line| format!("    | {}", line.shown)).chain(left_out).collect()
 }
 
-/// The lines of a file that went and came, each group below its section and line.
+/// Returns the removed and added lines, each group below its section and line number.
 fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
     let [before, now] =
         [old, new].map(|lines| lines.iter().map(|line| line.text).collect::<Vec<_>>());
@@ -68,11 +67,11 @@ fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for op in difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
         let (gone, came) = (op.old_range(), op.new_range());
-        // Lines that only went have their place in the text before.
+        // The place of removed lines is that in the earlier text.
         let (text, range, is_before) =
             if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
-        // Where all lines are compared, an added section often begins with an empty one, which
-        // belongs to no other.
+        // If all lines are compared, an added section often starts with an empty line, which
+        // belongs to no other section.
         let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.text.trim().is_empty());
         let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
         let until_here = text.get(..=first).unwrap_or(text);

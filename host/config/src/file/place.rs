@@ -1,4 +1,4 @@
-//! Values with their places in the file, and values with a short form.
+//! Values with their place in the file, and values with a short form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use toml::Spanned;
 #[derive(Debug)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
-    /// Bytes of the file.
+    /// Byte range in the file.
     pub(crate) span: Range<usize>,
 }
 
@@ -26,7 +26,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     }
 }
 
-/// In the schema a value is the same wherever it stands.
+/// The schema does not depend on the place of a value.
 impl<T: JsonSchema> JsonSchema for At<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
@@ -45,7 +45,7 @@ impl<T: JsonSchema> JsonSchema for At<T> {
     }
 }
 
-/// The short form of a value, or a table. Unlike serde's own it lets places through.
+/// The short form of a value, or a table. Unlike serde's untagged enums, it preserves spans.
 #[derive(Debug)]
 pub(crate) enum Either<S, T> {
     Short(S),

@@ -1,9 +1,8 @@
-//! Tests of what is said of files that cannot be read.
+//! Errors for files that cannot be read.
 
 use super::*;
 
-/// As if the pipe had taken the place of a file after the file was asked about. An `open` that
-/// waits would not come back.
+/// Simulates a pipe that replaced a file after the check. An `open` that waits would never return.
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();

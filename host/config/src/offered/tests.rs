@@ -1,9 +1,9 @@
-//! Which tools patterns offer, and lists that cannot be.
+//! Tools that patterns offer, and invalid lists.
 
 use crate::problem::in_order;
 use crate::{Configuration, Problem, ReadOptions};
 
-/// A configuration that ends with this text.
+/// Reads a configuration that ends with this text.
 fn read(text: &str) -> Result<Configuration, Vec<Problem>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolcell.toml");

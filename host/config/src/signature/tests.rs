@@ -1,4 +1,4 @@
-//! Which signatures are good; those that are forged for a command are in
+//! Valid and invalid signatures. Forged ones for a command are tested in
 //! `tests/command/signatures`.
 
 use ssh_key::PrivateKey;
@@ -6,7 +6,7 @@ use ssh_key::private::Ed25519Keypair;
 
 use super::*;
 
-/// What `ssh-keygen -Y sign -n toolcell` of OpenSSH 9.2 made of [`BYTES`].
+/// The output of `ssh-keygen -Y sign -n toolcell` of OpenSSH 9.2 for [`BYTES`].
 const SIGNATURE: &str = "\
 -----BEGIN SSH SIGNATURE-----
 U1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAgCEhMJsDfZkQUEY3pBybjkVQk55
@@ -16,13 +16,13 @@ BvfWtS1px2Wss/RkYBkdmHig4fCQ==
 -----END SSH SIGNATURE-----
 ";
 const BYTES: &[u8] = b"the bytes of a tool";
-/// The key, as its `.pub` file has it.
+/// The key, as in its `.pub` file.
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAhITCbA32ZEFBGN6Qcm45FUJOeR7gDDYklXtSSDfy1e test";
-/// As `ssh-keygen -l` shows it.
+/// The output of `ssh-keygen -l`.
 const FINGERPRINT: &str = "SHA256:uAOiuJ2WXyhiKceeLtZBPeLnfavhu/b5B0wLxWtTIVI";
 
-/// Publishers with these keys.
+/// Returns publishers with these keys.
 fn publishers(keys: &[(&str, &str, Trust)]) -> Result<Publishers, BadKey> {
     let mut publishers = Publishers::default();
     keys.iter().try_for_each(|(name, key, trust)| publishers.add(name, key, *trust))?;
@@ -70,7 +70,7 @@ fn no_character_of_a_signature_can_be_changed_or_left_out() {
         text[at] ^= 1;
         assert!(judge(&text, BYTES).is_err(), "{at}");
         text.remove(at);
-        // The last line may end without its end.
+        // The line break after the last line is optional.
         assert!(judge(&text, BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
         assert!(
             judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || at == SIGNATURE.len() - 1,

@@ -1,4 +1,4 @@
-//! What is served of a configuration: what its operator approved, before and after a reload.
+//! Serving a configuration's approved components, before and after a reload.
 
 mod place;
 mod under_load;
@@ -163,7 +163,7 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
         CallResult::Refusal(Refusal::UnknownTenant)
     ));
     assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
-    // What has to be in a process of its own is not done in this one.
+    // Calls that need a process of their own are not made in this one.
     assert!(matches!(
         called(&loaded, "one", Some("apart")).await,
         CallResult::Refusal(Refusal::NotVisible)
@@ -211,15 +211,15 @@ async fn what_has_not_changed_is_not_loaded_again() {
         reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty()
     );
     let after = reloader.loaded();
-    // There is no cache: what is loaded again is compiled again, which never takes the same time to
-    // the nanosecond.
+    // There is no cache: a component that is loaded again is compiled again, which never takes
+    // exactly the same time in nanoseconds.
     let compiled = |loaded: &Loaded, name: &str| {
         loaded.component(name).expect("no error").compile_time().expect("no error")
     };
     assert_eq!(compiled(&before, "one"), compiled(&after, "one"));
     assert_ne!(compiled(&before, "two"), compiled(&after, "two"));
     assert_eq!(after.registry().get("one").expect("no error").limits().fuel, 1_000_000);
-    // Who holds what was loaded before goes on with it.
+    // A caller that holds the earlier version still uses it.
     assert_eq!(
         (description(&before, "two"), description(&after, "two")),
         ("The second.".into(), "The other second.".into())
@@ -296,7 +296,7 @@ async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
     };
     let engines = place.engines();
     let loaded = find().load(&engines).await.expect("no error");
-    // One problem, of the file.
+    // One problem, for the file.
     assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
     let problem = &loaded.problems()[0];
     assert!(

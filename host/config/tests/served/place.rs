@@ -1,4 +1,4 @@
-//! A folder with a configuration, what is approved of it, and what is served of it.
+//! A folder with a configuration, its approvals, and the served result.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ use toolcell_test_guests::{Answer, Hostile};
 pub(crate) const TWO: &str =
     "[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n";
 
-/// A component with one tool.
+/// Returns a component with one tool.
 pub(crate) fn tool(name: &'static str, description: &'static str) -> Vec<u8> {
     Hostile { name, description, ..Hostile::answering(Answer::Echo) }.component()
 }
 
-/// The same code with one more custom section, named `x`.
+/// Returns the same code with one more custom section, named `x`.
 pub(crate) fn rebuilt(component: &[u8]) -> Vec<u8> {
     [component, &[0, 2, 1, b'x']].concat()
 }

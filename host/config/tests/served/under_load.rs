@@ -1,5 +1,5 @@
-//! Calls go on while the files that they are served from change: each is answered by the version
-//! before or after, and none fails.
+//! Calls continue while the served files change: each is answered by the version before or after,
+//! and none fails.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,35 +14,35 @@ use toolcell_test_guests::{Answer, Hostile};
 
 use crate::place::{Place, TWO, called, problems};
 
-/// How many callers there are, each with one call after the other.
+/// Number of callers, each with one call after the other.
 const CALLERS: usize = 3;
 /// Calls that are made between two changes.
 const BETWEEN: usize = 2 * CALLERS;
 
-/// A component whose tool `one` answers with this JSON.
+/// Returns a component whose tool `one` answers with this JSON.
 fn version(description: &'static str, answer: &'static str) -> Vec<u8> {
     Hostile { name: "one", description, ..Hostile::answering(Answer::Value(answer)) }.component()
 }
 
-/// What the tool `one` answers with.
+/// Returns the answer of the tool `one`.
 async fn answer(loaded: &Loaded) -> String {
     let result = called(loaded, "one", None).await;
     assert!(matches!(result, CallResult::Outcome(_)), "{result:?}");
     result.value().map(|value| value.as_str().to_owned()).unwrap_or_default()
 }
 
-/// What happens to the files, and what comes of it.
+/// A change of the files, and the expected result.
 struct Change {
-    /// What changes, for a failed assertion.
+    /// The description, for a failed assertion.
     what: &'static str,
     make: fn(&Place),
-    /// Whether the operator approves it then.
+    /// True if the operator approves it then.
     is_approved: bool,
-    /// Whether it is used.
+    /// True if it is used.
     is_used: bool,
-    /// What is wrong with `one` then.
+    /// The expected problem of `one` afterwards.
     problem: Option<Reason>,
-    /// What `one` answers with then.
+    /// The expected answer of `one` afterwards.
     answer: &'static str,
 }
 
@@ -50,7 +50,7 @@ const fn change(what: &'static str, answer: &'static str, make: fn(&Place)) -> C
     Change { what, make, is_approved: false, is_used: true, problem: None, answer }
 }
 
-/// Each begins where the one before ended.
+/// Each starts from the state after the one before.
 const CHANGES: [Change; 11] = [
     change("a good configuration", "1", |place| {
         place.write("toolcell.toml", format!("{TWO}[components.two.limits]\nfuel = 1000000\n"));
@@ -107,7 +107,7 @@ async fn calls_go_on_while_files_change() {
     place.write("one.wasm", version("Tells.", "1"));
     place.approve(&["one", "two"]).await;
     let (reloader, made) = (place.reloader().await, AtomicUsize::new(0));
-    // What was served last, and what is served next: answers of the calls that run meanwhile.
+    // The answers of the last and the next served version; both can occur while the change happens.
     let expected = Mutex::new(["1", "1"]);
     let call = async || loop {
         let before = *expected.lock();

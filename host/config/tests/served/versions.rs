@@ -1,5 +1,5 @@
-//! Versions that were approved: one goes on while another waits, and the one before becomes current
-//! again.
+//! Approved versions: one is served while a changed one waits for approval, and an earlier one can
+//! be restored.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
         (problems(&reloader.loaded()), description(&reloader.loaded(), "one")),
         (vec![], "Changed.".to_owned())
     );
-    // What is kept counts by its digest alone.
+    // A kept version is accepted by its digest alone.
     place.write("one.wasm", tool("one", "Unapproved."));
     let kept = place.path().join("state/versions");
     for project in fs::read_dir(kept).expect("no error") {
@@ -81,7 +81,7 @@ async fn the_version_before_becomes_current_again() {
         assert!(error.to_string().contains(needle) && !error.hint().is_empty(), "{error}");
     }
     assert_eq!(place.file("toolcell.lock"), lock);
-    // What was rolled back is not what comes before the next approval.
+    // A version that was rolled back is not the predecessor of the next approval.
     place.write("one.wasm", tool("one", "After."));
     place.approve(&["one"]).await;
     place.write("one.wasm", tool("one", "Never approved."));
@@ -92,7 +92,7 @@ async fn the_version_before_becomes_current_again() {
     let rolled_back = place.read().rollback("one").expect("no error");
     assert!(rolled_back.replaced_file && rolled_back.kept.is_none(), "{rolled_back:?}");
     assert_eq!(description(&place.load().await, "one"), "The first.");
-    // A configuration that demands another digest has the last word.
+    // A digest in the configuration takes precedence.
     place.write("one.wasm", tool("one", "After."));
     place.approve(&["one"]).await;
     let digest = Lock::beside(&place.read()).expect("no error").components["one"].digest.clone();
@@ -103,7 +103,7 @@ async fn the_version_before_becomes_current_again() {
     assert!(matches!(place.read().rollback("one"), Err(Error::OtherDigest(_))));
 }
 
-/// A key that was revoked is good for no version, whenever that was approved.
+/// A revoked key is valid for no version, whenever that was approved.
 #[tokio::test]
 async fn a_kept_version_is_signed_as_the_configuration_demands_now() {
     let key = PrivateKey::from(Ed25519Keypair::from_seed(&[7; 32]));

@@ -1,32 +1,32 @@
-//! Why fragments did not become a call.
+//! Errors of the assembly of calls from fragments.
 
 use crate::json::JsonFault;
 
-/// Characters of an id that an error shows.
+/// Longest id in an error's text, in characters.
 const SHOWN: usize = 80;
 
-/// Why fragments did not become a call. Each names the one call that it is about.
+/// The reason why fragments did not become a call. Each error is about one call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssembleError {
-    /// A piece or an end of a call that has not started, or has ended.
+    /// A fragment or an end of a call that has not started, or has ended.
     #[error("the call `{}` was not started, or it has ended", shown(.id))]
     NotOpen {
         /// The call.
         id: String,
     },
-    /// A start of a call that is open.
+    /// A start of a call that is already open.
     #[error("the call `{}` had not ended when a call with the same id or index started", shown(.id))]
     StartedTwice {
         /// The call.
         id: String,
     },
-    /// All open calls together would be over the bound.
+    /// The open calls together would exceed the limit.
     #[error("with the call `{}`, the calls that are still streaming in are over the limit of {limit} bytes", shown(.id))]
     TooLarge {
         /// The call.
         id: String,
-        /// The bound in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
     /// The arguments are not JSON.
@@ -34,15 +34,15 @@ pub enum AssembleError {
     Malformed {
         /// The call.
         id: String,
-        /// Where they break.
+        /// The position and kind of the fault.
         fault: JsonFault,
     },
-    /// The call ended, and its id or its name has not come.
+    /// The call ended before its id or its name arrived.
     #[error("the call `{}` ended without its {missing}", shown(.id))]
     Incomplete {
-        /// The call: its id, or its place as `#0`.
+        /// The call: its id, or its index as `#0`.
         id: String,
-        /// What is missing: `id` or `name`.
+        /// The missing part: `id` or `name`.
         missing: &'static str,
     },
     /// The stream ended before the call did.
@@ -54,7 +54,7 @@ pub enum AssembleError {
 }
 
 impl AssembleError {
-    /// The call: its id. Where that has not come, its place in the model's answer, as `#0`.
+    /// The call's id. If the id has not arrived, its index in the model's answer, as `#0`.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
@@ -67,7 +67,7 @@ impl AssembleError {
         }
     }
 
-    /// What to do about it, in one line.
+    /// A hint for the caller, in one line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl AssembleError {
     }
 }
 
-/// An id of a stranger, fit to be shown.
+/// Shortens and escapes an untrusted id for an error's text.
 fn shown(id: &str) -> String {
     id.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }

@@ -1,4 +1,4 @@
-//! Streams of fragments, and what becomes of them.
+//! Streams of fragments and the calls or errors that they give.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn fragment(line: &str) -> Fragment {
     }
 }
 
-/// What the stream gives, in order: `id name(arguments)`, or the error's kind and id.
+/// The results of the stream, in order: `id name(arguments)`, or the error's kind and id.
 fn assembled(limit: u64, lines: &[&str]) -> Vec<String> {
     let mut assembler = Assembler::new().with_limit(limit);
     let mut given: Vec<_> = lines
@@ -75,7 +75,7 @@ fn a_stream_cannot_fill_memory() {
     let room = 3 * (OPEN_CALL as u64 + 2);
     let long = format!("a \"{}\"", "x".repeat(OPEN_CALL));
     let cases: [(&str, &[&str], &[&str]); 3] = [
-        // What breaks gives its bytes back, so that the others go on.
+        // A broken call frees its bytes, so the others can go on.
         (
             "one long call",
             &["+a t", "+b u", &long, &long, &long, "b [1,2]", "-a", "-b"],
@@ -104,7 +104,7 @@ fn strange_ids_are_fit_to_be_shown() {
     assert!(text.len() < 200 && !text.contains('\u{1b}'), "{text}");
 }
 
-/// `INDEX` starts or goes on: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
+/// `INDEX` starts or continues a call: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
 fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
     let mut assembler = Assembler::new().with_limit(limit);
     let mut given = Vec::new();
@@ -139,7 +139,7 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
     given
 }
 
-/// As OpenAI streams them, and as servers do that speak its form less exactly.
+/// Fragments as OpenAI streams them, and as servers with less exact forms of it do.
 #[test]
 fn pieces_by_their_place_become_calls() {
     let room = 2 * (OPEN_CALL as u64 + 4);
@@ -246,8 +246,7 @@ fn what_is_open_can_be_asked() {
     );
 }
 
-/// An answer that was cut: the call of the last piece is not complete, whatever its arguments look
-/// like.
+/// In a cut answer, the call of the last fragment is incomplete, whatever its arguments are.
 #[test]
 fn a_cut_answer_never_gives_its_last_call() {
     let place = |index, id: &str, text: &str| Fragment::Indexed {
@@ -264,10 +263,10 @@ fn a_cut_answer_never_gives_its_last_call() {
         (vec![place(0, "a", "{}")], "a unfinished"),
         (vec![place(0, "a", ""), place(1, "b", "{")], "a, b unfinished"),
         (vec![place(1, "b", "{}"), place(0, "a", "{}")], "a unfinished, b"),
-        // By their ids: in the order of these, not of the pieces.
+        // By id: in the order of the ids, not of the fragments.
         (vec![start("b"), delta("b", "{}"), start("a")], "a unfinished, b"),
         (vec![start("a"), start("b"), delta("a", "{}")], "a unfinished, b"),
-        // The last call was ended before: the caller has it.
+        // The last call had ended before the cut: the caller already has it.
         (vec![start("a"), start("b"), end("b")], "a"),
     ] {
         let mut assembler = Assembler::new();

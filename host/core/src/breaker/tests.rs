@@ -1,4 +1,5 @@
-//! What counts, what is let through and when, and that no ending of a call is missed.
+//! Tests of the breaker: which failures count, which calls are admitted, and that every end of a
+//! call is recorded.
 
 use std::task::{Context, Waker};
 
@@ -14,7 +15,7 @@ use crate::scripted::{Say, Scripted, assert_delegates, invocation};
 const SECOND: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(10);
 
-/// A tool that rests after this many failures.
+/// A tool whose breaker opens after this many failures in a row.
 struct Bench {
     clock: ManualClock,
     scripted: Scripted,
@@ -38,14 +39,14 @@ impl Bench {
         self.tool.handler().unwrap().call(Arc::new(invocation(&self.clock, SECOND)))
     }
 
-    /// A call that waits for its handler, which never answers.
+    /// Starts a call whose handler never answers.
     fn hang(&self) -> HandlerFuture<'_> {
         let mut call = self.start(Hang);
         assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         call
     }
 
-    /// Whether a call is made, or else the seconds that its caller is told to wait.
+    /// Returns `Ok` if the call is made, or else the seconds of `retry_after`.
     async fn call(&self, say: Say) -> Result<(), u64> {
         let before = self.scripted.calls().len();
         let result = self.start(say).await;
@@ -101,14 +102,14 @@ async fn opens_rests_and_tries_again() {
         (99, Closed, Busy, Result::Ok(()), Open),
         (0, Open, Ok, Err(10), Open),
         (9, Open, Ok, Err(1), Open),
-        // The probe fails: another rest.
+        // The probe fails, so the circuit opens again.
         (1, HalfOpen, Trap, Result::Ok(()), Open),
         (5, Open, Ok, Err(5), Open),
-        // The probe says nothing: the next call is one.
+        // The probe's end does not count, so the next call is a probe.
         (5, HalfOpen, Overloaded, Result::Ok(()), HalfOpen),
         (0, HalfOpen, Cancelled, Result::Ok(()), HalfOpen),
         (0, HalfOpen, Error, Result::Ok(()), Closed),
-        // It begins anew.
+        // The count of failures starts again at zero.
         (0, Closed, Trap, Result::Ok(()), Closed),
         (0, Closed, Trap, Result::Ok(()), Open),
     ]
@@ -159,8 +160,8 @@ async fn a_dropped_call_counts_only_past_its_deadline() {
     assert_eq!(bench.call(Ok).await, Err(7), "what began before has nothing to add");
 }
 
-/// Calls that were let through before the circuit opened and end while it rests, when it has, and
-/// when it works again.
+/// Calls that were admitted before the circuit opened end while it is open, half-open and closed
+/// again.
 #[tokio::test]
 async fn what_began_before_the_opening_has_nothing_to_say() {
     for sign in [Sign::Works, Sign::Fails, Sign::Silent] {
@@ -177,7 +178,7 @@ async fn what_began_before_the_opening_has_nothing_to_say() {
             (BreakerState::HalfOpen, Result::Ok(())),
             "{sign:?}"
         );
-        // Neither do failures add to those of now, nor does a success forgive them.
+        // They neither add to the current count of failures, nor reset it.
         assert_eq!(bench.call(Trap).await, Result::Ok(()));
         circuit.settle(late, sign);
         circuit.settle(later, sign);
@@ -212,7 +213,7 @@ async fn clones_share_their_state_and_other_tools_do_not() {
     assert_delegates(&bench.tool).await;
 }
 
-/// The later of the two stands outside.
+/// The middleware that was added last is the outer one.
 #[tokio::test]
 async fn beside_a_retry() {
     let bench = Bench::new(2);
@@ -252,7 +253,7 @@ impl Clock for Broken {
     }
 }
 
-/// Seen to fail with the clock asked without a fence.
+/// Fails without: the panic guard around the clock.
 #[tokio::test]
 async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
     let mut bench = Bench::new(2);
@@ -282,11 +283,11 @@ async fn closes_after_enough_successes_in_a_row() {
         (0, Trap, Result::Ok(()), Open),
         (10, Ok, Result::Ok(()), HalfOpen),
         (0, Ok, Result::Ok(()), HalfOpen),
-        // They were not in a row.
+        // The successes were not in a row.
         (0, Trap, Result::Ok(()), Open),
         (9, Ok, Err(1), Open),
         (1, Ok, Result::Ok(()), HalfOpen),
-        // What says nothing of the tool breaks no row.
+        // An end that does not count does not interrupt the row.
         (0, Cancelled, Result::Ok(()), HalfOpen),
         (0, Error, Result::Ok(()), HalfOpen),
         (0, Ok, Result::Ok(()), Closed),
@@ -297,7 +298,7 @@ async fn closes_after_enough_successes_in_a_row() {
         bench.clock.advance(SECOND * seconds);
         assert_eq!((bench.call(say).await, bench.state()), (made, left), "line {line}");
     }
-    // Between two probes there is one at a time, too.
+    // Only one probe runs at a time between two successes as well.
     assert_eq!(bench.call(Trap).await, Result::Ok(()));
     bench.clock.advance(REST);
     assert_eq!(bench.call(Ok).await, Result::Ok(()));
@@ -307,8 +308,8 @@ async fn closes_after_enough_successes_in_a_row() {
     assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), HalfOpen));
 }
 
-/// Open, half-open and closed; calls that are under way have nothing to say to the circuit that was
-/// reset.
+/// Resets the breaker when it is open, half-open and closed. Calls that are running do not count
+/// afterwards.
 #[tokio::test]
 async fn a_reset_begins_anew() {
     let bench = Bench::new(2);
@@ -357,7 +358,7 @@ async fn a_rule_says_what_counts() {
         let bench = bench(rule);
         assert_eq!((bench.call(say).await, bench.state()), (Result::Ok(()), expected), "{say:?}");
     }
-    // Of a handler that was dropped at its deadline, or that panicked, it is asked too.
+    // The rule is also called for a handler that was dropped at its deadline or that panicked.
     for (rule, expected) in [(is_late as fn(&Failure) -> bool, Open), (is_word, Closed)] {
         let bench = bench(rule);
         let hangs = bench.hang();

@@ -1,8 +1,8 @@
-//! How a caller ends calls early: it asks, and then ends them by force.
+//! Ends calls early on behalf of a caller: signals the handler first, then ends the call by force.
 //!
-//! In: a caller's [`AbortSignal`], or an id told to a [`CallCanceller`]. Out: the signal that each
-//! call has.
-//! Not here: what happens to the call (`patience`, which waits for its handler).
+//! In: a caller's [`AbortSignal`], or an id passed to a [`CallCanceller`]. Out: the signal of each
+//! call.
+//! Not here: how a call is ended (`patience`, which waits for its handler).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Time between a raised [`AbortSignal`] and the forced end of the call: none, for a call, a run
-/// and a step alike. Raise it where handlers need time to clean up.
+/// Time between a raised [`AbortSignal`] and the forced end of the call. It is zero for calls, runs
+/// and steps. Raise it if handlers need time to clean up.
 pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
 
-/// A caller's way to end calls early. Clones are the same signal.
+/// A signal with which a caller ends calls early. Clones are the same signal.
 ///
 /// Once it is raised, handlers see it and may end by themselves. A call that has not ended when the
 /// grace of its options is over ([`CallOptions::stop_grace`](crate::CallOptions::stop_grace)) is
@@ -30,26 +30,26 @@ pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
 pub struct AbortSignal(Option<CancellationToken>);
 
 impl AbortSignal {
-    /// A signal that can be raised.
+    /// Creates a signal that can be raised.
     #[must_use]
     pub fn new() -> Self {
         Self(Some(CancellationToken::new()))
     }
 
-    /// Raises the signal, for good. Does nothing to a `default()` signal.
+    /// Raises the signal permanently. Does nothing to a `default()` signal.
     pub fn raise(&self) {
         if let Some(token) = &self.0 {
             token.cancel();
         }
     }
 
-    /// Whether it is raised.
+    /// Returns true if the signal is raised.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// Ends once it is raised.
+    /// Completes when the signal is raised.
     ///
     /// # Cancel safety
     /// May be dropped and called again.
@@ -60,7 +60,7 @@ impl AbortSignal {
         }
     }
 
-    /// A signal that is raised with this one, and can be raised alone.
+    /// Returns a signal that is raised together with this one, and can also be raised on its own.
     fn child(&self) -> Self {
         Self(Some(
             self.0.as_ref().map_or_else(CancellationToken::new, CancellationToken::child_token),
@@ -74,32 +74,32 @@ impl fmt::Debug for AbortSignal {
     }
 }
 
-/// A caller's way to end single calls of a run, by their ids. Made for one run, whose options get a
-/// clone of it.
+/// Ends single calls of a run by their ids. Made for one run, whose options get a clone of it.
 ///
-/// It keeps a signal for each id that it was told of, until it is dropped: make a new one for each
-/// run.
+/// Until it is dropped, it keeps a signal for each id that was passed to it: make a new one for
+/// each run.
 #[derive(Clone, Default)]
 pub struct CallCanceller(Arc<Mutex<HashMap<String, AbortSignal>>>);
 
 impl CallCanceller {
-    /// A canceller for one run.
+    /// Creates a canceller for one run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancels the call with this id, as a raised [`AbortSignal`] would: it is asked to end, and
-    /// ended by force after the run's grace. A call that waits for its turn never starts, and ends
-    /// as `cancelled` when its turn comes. Other calls go on. Nothing happens to a call that has
-    /// ended. Before the run starts, the id is remembered for it.
+    /// Cancels the call with this id, as a raised [`AbortSignal`] would: the call is asked to end,
+    /// and ended by force after the run's grace. A call that waits for its turn never starts, and
+    /// ends as `cancelled` when its turn comes. Other calls go on. Nothing happens to a call that
+    /// has ended. If the run has not started, the id is remembered for it.
     pub fn cancel(&self, id: &str) {
         let signal =
             self.0.lock().entry(id.to_owned()).or_insert_with_key(|_| AbortSignal::new()).clone();
         signal.raise();
     }
 
-    /// The signal of one call of a run with this signal.
+    /// Returns the signal of one call of a run. It is raised if the id was cancelled before, or if
+    /// the signal of the run is.
     pub(crate) fn signal(&self, run: &AbortSignal, id: &str) -> AbortSignal {
         let mut signals = self.0.lock();
         if let Some(cancelled) = signals.get(id).filter(|signal| signal.is_raised()) {

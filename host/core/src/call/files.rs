@@ -1,12 +1,13 @@
-//! Files that belong to one call. Not here: the directory that they are in
-//! (`directory::call_files`).
+//! Files of one call.
+//!
+//! Not here: the directory that contains them (`directory::call_files`).
 
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files of one call: its tool, if it is a component, can read them in the directory
+/// Files of one call. If the call's tool is a component, it can read them in the directory
 /// [`CallFiles::DIRECTORY`]. It cannot change them, and no other call sees them. The files are
 /// removed when the last clone is dropped.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
-//! The last milliseconds before a deadline, on a thread that sleeps to within 0.1 ms.
+//! Waits for the last milliseconds before a deadline, on a thread that wakes to within 0.1 ms.
 //!
-//! Tokio's timers count milliseconds, and round up when they are set and when they are waited for:
-//! a limit of 50 ms would end after 51 to 52.
+//! Tokio's timers have a resolution of one millisecond, and round up both when they are set and
+//! when they fire: a limit of 50 ms would end after 51 to 52 ms.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-/// Longest time that a deadline is waited for here: by so much a timer of tokio may be late.
+/// Longest wait on this thread. A timer of tokio may be late by this much.
 pub(super) const SPAN: Duration = Duration::from_millis(2);
 
-/// Deadlines that are waited for, with a number for those of equal time. An entry whose receiver is
-/// gone stays until its time.
+/// Pending deadlines, each with a number that distinguishes equal times. An entry whose receiver
+/// was dropped stays until its time.
 static DUE: Mutex<BTreeMap<(Instant, u64), oneshot::Sender<()>>> = Mutex::new(BTreeMap::new());
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static SOONER: Condvar = Condvar::new();
 static IS_RUNNING: LazyLock<bool> =
     LazyLock::new(|| thread::Builder::new().name("toolcell-deadline".into()).spawn(run).is_ok());
 
-/// Starts the thread at the first use. False where the process cannot have one more.
+/// Starts the thread at the first use. Returns false if the process cannot start another thread.
 pub(super) fn is_running() -> bool {
     *IS_RUNNING
 }
 
-/// Completes at this time, or immediately if it has passed.
+/// Completes at this time, or immediately if the time has passed.
 pub(super) async fn until(deadline: Instant) {
     let (reach, reached) = oneshot::channel();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

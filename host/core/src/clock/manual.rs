@@ -1,8 +1,8 @@
 //! A clock that a test controls.
 //!
-//! In: the times that a test sets. Out: sleepers that wake in the order of their times; sleepers of
-//! the same time wake in the order in which they began to sleep. Invariants: it never waits for
-//! real time, and never goes back.
+//! In: the times that a test sets. Out: sleepers, woken in the order of their times; sleepers of
+//! the same time wake in the order in which they began to sleep. Invariants: the clock never waits
+//! for real time, and never goes back.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use super::{Clock, Sleep};
 
-/// A clock that stands still until a test moves it. Clones share their time. It starts at the real
-/// time, so that it can be compared with deadlines that were set by real time.
+/// A clock that moves only when a test moves it. Clones share their time. It starts at the real
+/// time, so that it can be compared with deadlines set in real time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Mutex<Timeline>>);
 
@@ -28,7 +28,7 @@ struct Timeline {
     asked: u64,
 }
 
-/// A sleeper's time, and its number among all that asked.
+/// A sleeper's deadline, and its number in the order of the calls of `sleep_until`.
 type Place = (Instant, u64);
 
 #[derive(Debug, Clone, Copy)]
@@ -38,14 +38,14 @@ enum Pace {
 }
 
 impl ManualClock {
-    /// A clock that only [`advance`](Self::advance) moves.
+    /// Creates a clock that only [`advance`](Self::advance) moves.
     #[must_use]
     pub fn new() -> Self {
         Self::with_pace(Pace::ByHand)
     }
 
-    /// A clock that moves to the time of the next sleeper by itself, once all other futures of the
-    /// sleeper's task have run. A test then needs no second task to move it.
+    /// Creates a clock that moves to the time of the next sleeper by itself, once all other futures
+    /// of the sleeper's task have run. A test then needs no second task to move it.
     #[must_use]
     pub fn automatic() -> Self {
         Self::with_pace(Pace::Automatic)
@@ -61,10 +61,10 @@ impl ManualClock {
     }
 
     /// Moves the time forward, and wakes the sleepers whose time has come, in order. Does nothing
-    /// if the new time is beyond what [`Instant`] can hold.
+    /// if the new time is beyond the range of [`Instant`].
     pub fn advance(&self, by: Duration) {
         let Some(end) = self.now().checked_add(by) else { return };
-        // Who wakes may look at the clock: it is not held then.
+        // The lock is released here, because a woken task may read the clock.
         while let Some(waker) = self.pass_next(end) {
             waker.wake();
         }
@@ -72,7 +72,7 @@ impl ManualClock {
         timeline.now = timeline.now.max(end);
     }
 
-    /// Moves to the next sleeper, if it wakes by `end`.
+    /// Moves to the next sleeper and removes it, if its time is at or before `end`.
     fn pass_next(&self, end: Instant) -> Option<Waker> {
         let mut timeline = self.0.lock();
         let next = timeline.sleepers.first_entry().filter(|next| next.key().0 <= end)?;
@@ -107,8 +107,8 @@ impl Clock for ManualClock {
 }
 
 impl Timeline {
-    /// Lies down, or has another look at the clock; one that moves by itself moves if this is the
-    /// next sleeper.
+    /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
+    /// time if this sleeper is the next one and was registered before.
     fn sleep(&mut self, place: Place, waker: &Waker) -> Turn {
         let lay_here = self.sleepers.insert(place, waker.clone()).is_some();
         let is_next = self.sleepers.first_key_value().is_some_and(|(next, _)| *next == place);
@@ -124,7 +124,7 @@ impl Timeline {
 enum Turn {
     Awake,
     Asleep,
-    /// Just came: others that are about to lie down come first.
+    /// The sleeper was just registered: other futures of the task are polled first.
     OthersFirst,
 }
 
@@ -134,8 +134,8 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Gets up. On a clock that moves by itself the next one has to look whether it is the first
-    /// now.
+    /// Removes the sleeper. On an automatic clock, wakes the next sleeper, which may now be the
+    /// first.
     fn leave(&self) {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
@@ -179,7 +179,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Sleeps for each of these seconds after the other, and says so.
+    /// Sleeps for each of these durations in turn, and records each wake-up.
     async fn sleeps(
         clock: &ManualClock,
         name: char,

@@ -1,19 +1,19 @@
-//! TABLE: all defences, each with its name.
+//! TABLE: all controls, each with its name.
 
 macro_rules! defences {
     ($($(#[$doc:meta])* $defence:ident = $name:literal,)*) => {
-        /// What stands between a stranger and something that they should not have. Each acts in one
-        /// place.
+        /// A control: it keeps untrusted code or input from what it must not have. Each is enforced
+        /// in one place.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Defence {
             $($(#[$doc])* $defence,)*
         }
 
         impl Defence {
-            /// All of them.
+            /// All controls.
             pub const ALL: &[Self] = &[$(Self::$defence,)*];
 
-            /// As SPECIFICATION.md calls it.
+            /// Returns the name of the control in SPECIFICATION.md.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -26,88 +26,88 @@ macro_rules! defences {
 
 defences! {
     // -- a cell's time
-    /// A loop ends without a deadline.
+    /// An endless loop ends without a deadline.
     Fuel = "fuel",
-    /// A guest that neither spends fuel nor asks the host is looked at every millisecond, or when
-    /// the one instruction that it is in has ended.
+    /// A guest that neither uses fuel nor calls the host is checked every millisecond, or when its
+    /// current instruction ends.
     Ticks = "ticks",
-    /// The thread that ticks is replaced when it dies.
+    /// The ticker thread is replaced if it dies.
     TickerWatch = "ticker-watch",
-    /// A guest that waits for the host is left at its deadline.
+    /// A guest that waits for the host is ended at its deadline.
     Deadline = "deadline",
-    /// A handler of the embedder's own is not waited for past the deadline.
+    /// The executor does not wait for an embedder's handler past the deadline.
     Patience = "patience",
-    /// A call that no caller waits for any more is stopped.
+    /// A call is stopped if its caller no longer waits for it.
     Cancellation = "cancellation",
-    /// Calls into the host are counted.
+    /// The calls of a guest into the host are limited.
     HostCalls = "host-calls",
-    /// Calls that wait for a cell are counted.
+    /// The calls that wait for a cell are limited.
     Queue = "queue",
-    /// A tenant leaves as many cells to others as it has.
+    /// A tenant leaves as many cells free for others as it has.
     TenantCells = "tenant-cells",
-    /// It does so for tenants that are defined before any call of theirs has come.
+    /// A tenant leaves cells also for defined tenants that have not made a call yet.
     DefinedTenants = "defined-tenants",
-    /// And as many places to wait for one.
+    /// A tenant leaves as many places in the queue free for others as it has.
     TenantQueue = "tenant-queue",
-    /// The bytes that calls hold while they wait, or as trees of their arguments, are bounded.
+    /// The bytes of waiting calls, and of the trees of their arguments, are bounded.
     HeldBytes = "held-bytes",
-    /// A tenant leaves as many of them as it holds.
+    /// A tenant leaves as many of these bytes free as it holds.
     TenantBytes = "tenant-bytes",
-    /// Of those that wait, who has the fewest cells is next.
+    /// A free cell goes to the waiting tenant that has the fewest cells.
     CellTurns = "cell-turns",
-    /// Who mostly runs for long does not begin where short calls do.
+    /// Calls whose owner's calls mostly run long do not start in the fast lane.
     Habits = "habits",
-    /// Where slices wait, each owner of calls has a turn after a turn of each other owner.
+    /// Waiting slices run in turns: one of each owner of calls before the next of the same owner.
     Turns = "turns",
-    /// A thread of the quick lane that lost its processor to another does not count as awake.
+    /// A thread of the fast lane that lost its processor to another thread does not count as awake.
     Awake = "awake",
     // -- a cell's memory
-    /// Memories and tables have one budget.
+    /// The memories and tables of a cell share one budget.
     Memory = "memory",
     /// The elements of a table are bounded.
     TableElements = "table-elements",
-    /// Core instances, memories and tables of a cell are counted.
+    /// The core instances, memories and tables of a cell are limited.
     Instances = "instances",
-    /// Handles of the component model are counted.
+    /// The handles of the component model are limited.
     Handles = "handles",
-    /// Host objects of a cell are counted.
+    /// The host objects of a cell are limited.
     HostObjects = "host-objects",
-    /// What one call across the boundary copies is bounded.
+    /// The bytes that one call between guest and host copies are bounded.
     CopiedBytes = "copied-bytes",
-    /// Under strict isolation no slot passes from one cell to the next.
+    /// Under strict isolation, no slot passes from one cell to the next.
     StrictCells = "strict-cells",
-    /// What a handler returns is bounded.
+    /// The bytes that a handler returns are bounded.
     ResultBytes = "result-bytes",
-    /// The parts of what a handler returns are bounded.
+    /// The number of parts that a handler returns is bounded.
     ResultParts = "result-parts",
-    /// What a guest logs is bounded.
+    /// The bytes that a guest logs are bounded.
     LogBytes = "log-bytes",
     // -- what a cell can learn
     /// Clocks are too coarse to time a cache line.
     CoarseClocks = "coarse-clocks",
-    /// Clocks stand still where they are told to.
+    /// Clocks stand still if they are configured to.
     FrozenClock = "frozen-clock",
-    /// Times of files tell no more than the clocks.
+    /// The times of files are no more precise than the clocks.
     FileTimes = "file-times",
-    /// Randomness comes in small pieces.
+    /// The bytes that a guest can request from a random source at once are bounded.
     RandomBytes = "random-bytes",
-    /// No two calls have the same randomness.
+    /// Two calls never have the same randomness.
     RandomnessOfACall = "randomness-of-a-call",
-    /// Of the environment there is what all layers leave.
+    /// A guest sees only the environment variables that all layers leave.
     Environment = "environment",
-    /// A guest's last words have no control characters.
+    /// The panic message and other last output of a guest have no control characters.
     PlainWords = "plain-words",
-    /// A guest's function names are names.
+    /// The function names of a guest have no characters but those of names.
     PlainSymbols = "plain-symbols",
-    /// What a guest is told of a failure is the host's own text, whatever the host's environment
-    /// is.
+    /// The error texts that a guest gets are the host's own, and do not depend on the host's
+    /// environment.
     ErrorTexts = "error-texts",
     // -- panics
-    /// A panic ends what it happened in, and no thread.
+    /// A panic ends only the code in which it happens, and no thread.
     Fence = "fence",
     /// A panic in a cell ends the call with its cause, and the thread goes on.
     CellFence = "cell-fence",
-    /// A component in whose calls the host keeps panicking is not run any more.
+    /// A component in whose calls the host panicked repeatedly is no longer run.
     Quarantine = "quarantine",
     // -- a component
     /// Only components are parsed.
@@ -122,50 +122,51 @@ defences! {
     Locals = "locals",
     /// The modules and components in a component are bounded.
     Parts = "parts",
-    /// Components stand inside each other so deep and no deeper.
+    /// The depth of components inside each other is bounded.
     Nesting = "nesting",
     /// The types of a component are bounded.
     Types = "types",
     /// The types of an exported function that becomes a tool are bounded.
     FunctionTypes = "function-types",
-    /// What a module says to an encoder of components is removed before one reads it.
+    /// The metadata of a module for a component encoder is removed before the encoder reads it.
     ModuleMetadata = "module-metadata",
-    /// Instances are counted as often as what they stand in is made.
+    /// Instances are counted as often as the component that contains them is instantiated.
     MultipliedInstances = "multiplied-instances",
     /// The globals, exports and table items of a component are bounded.
     Items = "items",
-    /// So are they over all instances that the component makes.
+    /// They are also bounded over all instances that the component creates.
     ItemsOfInstances = "items-of-instances",
-    /// An import that no cell has is refused by its name.
+    /// An import that no cell offers is refused by its name.
     Imports = "imports",
     /// An import that was not granted is refused when the component is loaded.
     UngrantedImports = "ungranted-imports",
-    /// Proposals that tools do not need are off.
+    /// WebAssembly proposals that tools do not need are off.
     Proposals = "proposals",
     /// The processor time of a compiler is bounded.
     CompileTime = "compile-time",
     /// The memory of a compiler is bounded.
     CompileMemory = "compile-memory",
-    /// A compiler that waits is killed.
+    /// A compiler process that takes too much wall time is killed.
     CompileWall = "compile-wall",
-    /// What a compiler says is read up to a bound.
+    /// The output of a compiler process is read up to a bound.
     CompileOutput = "compile-output",
-    /// The native programs of a build get the variables of a list, and no others.
+    /// The native programs of a build get only the environment variables of a list.
     BuildVariables = "build-variables",
-    /// The depth of a file of cases, and what its aliases stand for, are bounded before it is read
-    /// as values.
+    /// The depth of a file of cases, and its size with aliases written out, are bounded before it
+    /// is read as values.
     CasesBounds = "cases-bounds",
-    /// A tenant has so many components compiled a minute.
+    /// The components that a tenant can have compiled in a minute are limited.
     CompileQuota = "compile-quota",
-    /// And loads one at a time.
+    /// A tenant loads one component at a time.
     CompileTurn = "compile-turn",
-    /// Those that wait for it are counted.
+    /// The loads that wait for this turn are limited.
     CompileLine = "compile-line",
-    /// No tenant's components are optimised one after the other while others wait.
+    /// The optimiser does not take several components of one tenant in a row while others wait.
     OptimiserTurn = "optimiser-turn",
-    /// Nor do they take all the room that there is to wait in.
+    /// The components of one tenant cannot take all the room in which components wait for the
+    /// optimiser.
     OptimiserShare = "optimiser-share",
-    /// An artifact is used when its MAC fits.
+    /// An artifact is used only if its MAC is correct.
     ArtifactMac = "artifact-mac",
     /// The bytes of a cache are bounded.
     CacheBytes = "cache-bytes",
@@ -174,19 +175,19 @@ defences! {
     Tools = "tools",
     /// The bytes of a description are bounded.
     DescriptionBytes = "description-bytes",
-    /// A name has letters, digits, `_` and `-`.
+    /// A tool's name has only letters, digits, `_` and `-`.
     Names = "names",
-    /// A component has one tool of a name.
+    /// A component has one tool of a name at most.
     NamesTwice = "names-twice",
     /// The bytes of a schema are bounded.
     SchemaBytes = "schema-bytes",
     /// The subschemas of a schema are bounded.
     Subschemas = "subschemas",
-    /// Subschemas stand inside each other so deep and no deeper.
+    /// The depth of subschemas inside each other is bounded.
     SchemaDepth = "schema-depth",
     /// The copies that dynamic references of a schema need are bounded.
     SchemaCopies = "schema-copies",
-    /// No reference leaves a schema.
+    /// No reference leads out of a schema.
     SchemaReferences = "schema-references",
     /// The steps of a check against a schema are bounded.
     SchemaWork = "schema-work",
@@ -194,78 +195,78 @@ defences! {
     PatternBytes = "pattern-bytes",
     /// The patterns of a schema are bounded.
     Patterns = "patterns",
-    /// A pattern that has to go back does so a bounded number of times, on texts of bounded length.
+    /// A pattern that backtracks does so a bounded number of times, on texts of bounded length.
     PatternBacktracks = "pattern-backtracks",
     /// The work of patterns on a value is bounded.
     PatternWork = "pattern-work",
     // -- a call's words
     /// The bytes of arguments are bounded.
     ArgumentBytes = "argument-bytes",
-    /// Large arguments are parsed and checked a few calls at a time.
+    /// Large arguments are parsed and checked only a few calls at a time.
     CheckTurns = "check-turns",
-    /// The largest arguments and answers are checked on threads of their own.
+    /// The largest arguments and answers are checked on separate threads.
     CheckThreads = "check-threads",
     /// The tree of a call's arguments is kept only for a handler that reads it.
     DroppedTrees = "dropped-trees",
-    /// Arguments fit their schema.
+    /// Arguments are checked against their schema.
     ArgumentSchema = "argument-schema",
-    /// A result fits its schema.
+    /// A result is checked against its schema.
     ResultSchema = "result-schema",
-    /// JSON nests so deep and no deeper.
+    /// The nesting depth of JSON is bounded.
     JsonDepth = "json-depth",
     /// The values in a JSON text are bounded.
     JsonNodes = "json-nodes",
-    /// An object names a member once.
+    /// An object cannot name a member twice.
     JsonMembers = "json-members",
-    /// A tool does not halt with a word of the loop's.
+    /// A tool cannot halt with a reason that is reserved for the loop.
     HaltReasons = "halt-reasons",
-    /// The bytes of calls that have not ended are bounded.
+    /// The bytes of calls that arrive in fragments and have not ended are bounded.
     Fragments = "fragments",
-    /// Who may not see a tool learns nothing of it.
+    /// A caller that must not see a tool learns nothing about it.
     Visibility = "visibility",
     // -- directories
-    /// A file is opened for writing where the directory was granted for it.
+    /// A file is opened for writing only if its directory was granted for writing.
     ReadOnly = "read-only",
-    /// No link is made that leads upwards or away.
+    /// A link can be created only if its target leads downwards.
     LinkTargets = "link-targets",
-    /// Nothing moves from one granted directory to another.
+    /// Nothing can be moved from one granted directory to another.
     DirectoriesApart = "directories-apart",
-    /// A pipe, a socket or a device is not opened.
+    /// Pipes, sockets and devices are not opened.
     PlainFiles = "plain-files",
-    /// What a call's overlay leaves of a directory is reached through no link.
+    /// A directory that an overlay leaves of a granted one is opened without following links.
     OverlayLinks = "overlay-links",
     /// The bytes in a directory are bounded.
     DirectoryBytes = "directory-bytes",
     /// The files in a directory are bounded.
     DirectoryFiles = "directory-files",
-    /// Processes share the room in a directory.
+    /// Processes that share a directory share its quota.
     SharedCounts = "shared-counts",
-    /// A call's own directory is removed with it.
+    /// The directory of a call is removed after the call.
     ScratchRemoval = "scratch-removal",
-    /// The machine's own directories are not mounted.
+    /// Directories of the system are not mounted.
     MachineDirectories = "machine-directories",
     /// A link is not mounted.
     MountedLinks = "mounted-links",
-    /// Directories do not overlap where one can be written to.
+    /// Granted directories do not overlap if one of them is writable.
     Overlaps = "overlaps",
     // -- requests
-    /// A request is sent where it was granted.
+    /// A request is sent only where it was granted.
     AllowList = "allow-list",
-    /// A suffix matches whole labels.
+    /// A host suffix in a rule matches whole labels only.
     HostSuffix = "host-suffix",
-    /// A rule's port is the port.
+    /// A rule matches only its own port.
     Ports = "ports",
-    /// A path that hides its parts is below nothing.
+    /// A path with encoded slashes or dots is not below another path.
     HiddenPaths = "hidden-paths",
-    /// No path could be read as a host.
+    /// A path that could be read as a host is refused.
     HostAsPath = "host-as-path",
-    /// A URL names no user.
+    /// A URL that names a user is refused.
     UserInfo = "user-info",
-    /// A request goes to the public internet.
+    /// A request is sent only to addresses of the public internet, unless a rule names others.
     PublicAddresses = "public-addresses",
-    /// An address inside of another one is judged too.
+    /// An address that another address contains is checked too.
     CarriedAddresses = "carried-addresses",
-    /// A tool sets no header of the host's.
+    /// A tool cannot set headers that belong to the host.
     OwnHeaders = "own-headers",
     /// The requests of a call are bounded.
     Requests = "requests",
@@ -273,258 +274,260 @@ defences! {
     SentBytes = "sent-bytes",
     /// The bytes that a call receives are bounded.
     ReceivedBytes = "received-bytes",
-    /// The bytes that come through a connection are bounded, whatever they are.
+    /// The bytes that arrive over a connection are bounded, whatever they are for.
     ConnectionBytes = "connection-bytes",
     /// The headers of a response are bounded.
     Headers = "headers",
-    /// A response says its length once.
+    /// A response states its length only once.
     Framing = "framing",
     /// A request ends at its deadline.
     RequestDeadline = "request-deadline",
-    /// Connections that are open at once are bounded.
+    /// The connections that are open at once are limited.
     Connections = "connections",
     // -- secrets
-    /// A secret goes to what it is bound to.
+    /// A secret is sent only with requests to which it is bound.
     SecretBinding = "secret-binding",
-    /// A tool sets nothing where a secret goes.
+    /// A tool cannot set the place of a request into which a secret is injected.
     SecretPlace = "secret-place",
-    /// A response does not show the secret of its request.
+    /// The secret of a request is removed from the response.
     Redaction = "redaction",
-    /// Nor does it show it in another encoding.
+    /// The secret is also removed in other encodings.
     EncodedSecrets = "encoded-secrets",
-    /// A response that cannot be searched is refused.
+    /// A response that cannot be searched for secrets is refused.
     Searchable = "searchable",
-    /// A secret is long enough to be told from other text.
+    /// A secret is long enough to be distinguished from other text.
     SecretLength = "secret-length",
-    /// What a tool returns has no value of a secret in it.
+    /// The values of secrets are removed from a tool's result.
     ReturnedSecrets = "returned-secrets",
-    /// Nor have its log, its progress and its denials.
+    /// The values of secrets are removed from a tool's log, progress and denials.
     ToldSecrets = "told-secrets",
-    /// The arguments of a call that a tool makes have no value of the tool's secrets in them.
+    /// The values of a tool's secrets are removed from the arguments of the calls that it makes.
     PassedSecrets = "passed-secrets",
-    /// A called tool neither says nor stores a value of its caller's secrets.
+    /// A called tool can neither return nor store a value of its caller's secrets.
     InheritedSecrets = "inherited-secrets",
-    /// A secret is found with white space, quotes or nothing visible between its characters.
+    /// A secret is found if white space, quotes or invisible characters stand between its
+    /// characters.
     SpacedSecrets = "spaced-secrets",
-    /// A secret is found that is broken in two.
+    /// A secret that is split in two is found.
     BrokenSecrets = "broken-secrets",
-    /// No request carries a secret to where it is not bound to.
+    /// No request carries a secret to a place to which it is not bound.
     LeavingSecrets = "leaving-secrets",
-    /// A request that seems to carry a token is told of.
+    /// A request that seems to carry a token is reported.
     TokenShapes = "token-shapes",
-    /// Every answer to a tool that was granted a secret is searched.
+    /// Every response to a tool that was granted a secret is searched.
     LaterAnswers = "later-answers",
-    /// What a secret was sent for is answered whole.
+    /// A request with a secret cannot ask for a part of the response.
     WholeAnswers = "whole-answers",
-    /// A part of a response that was not asked for is refused.
+    /// A partial response is refused if the request did not ask for one.
     UnaskedParts = "unasked-parts",
-    /// A secret is found under two encodings.
+    /// A secret under two encodings is found.
     NestedSecrets = "nested-secrets",
-    /// A secret is found when its characters are spelled out, with punctuation between them or one
-    /// in each header.
+    /// A secret whose characters are spelled out is found, with punctuation between them or one in
+    /// each header.
     SpelledSecrets = "spelled-secrets",
-    /// A secret is found in what is compressed and does not say so.
+    /// A secret in compressed data is found, also if nothing declares the compression.
     DeflatedSecrets = "deflated-secrets",
-    /// One call has a few connections and a few questions for names, and no more.
+    /// The connections and name lookups of one call are limited.
     RequestsOfACall = "requests-of-a-call",
-    /// One tenant has a quarter of them.
+    /// A tenant can use a quarter of all connections and name lookups.
     RequestsOfATenant = "requests-of-a-tenant",
-    /// A question for a name counts until it is answered.
+    /// A name lookup counts until it is answered.
     UnansweredNames = "unanswered-names",
     // -- what cells share
-    /// A tenant has a quarter of the threads that wait for disks.
+    /// A tenant can use a quarter of the threads that wait for disks.
     TenantThreads = "tenant-threads",
-    /// A cell has two of them.
+    /// A cell can use two of these threads.
     CellThreads = "cell-threads",
-    /// A thread counts until its work has come back.
+    /// A thread counts as used until its work has returned.
     BusyThreads = "busy-threads",
-    /// The files that cells have open are bounded.
+    /// The files that cells have open are limited.
     OpenFiles = "open-files",
-    /// A tenant has half of them.
+    /// A tenant can use half of the files that cells may have open.
     TenantFiles = "tenant-files",
-    /// What the host keeps for a cell is bounded.
+    /// The host-memory charge of a cell is bounded.
     HostBytes = "host-bytes",
-    /// A write to a file is no longer than what the cell was charged for it.
+    /// A write to a file is no longer than the host-memory charge of the cell for it.
     WritePermits = "write-permits",
-    /// A write past the file-size limit fails, and ends no process.
+    /// A write past the file-size limit fails, and does not end the process.
     FileSizeLimit = "file-size-limit",
-    /// Where tenants are defined, a call of another tenant, or of none, is refused.
+    /// If tenants are defined, a call of another tenant, or without one, is refused.
     KnownTenants = "known-tenants",
     // -- rights
     /// A tool has no right that it did not declare.
     Declared = "declared",
-    /// A tool that declares nothing gets nothing, where a tool of its component declares needs.
+    /// A tool that declares no needs has no rights if another tool of its component declares needs.
     SilentTools = "silent-tools",
     /// A tool has no right that it was not granted.
     Granted = "granted",
-    /// A single tool has no more than its own section leaves it.
+    /// A single tool has only the rights that its own section leaves.
     ToolOverlay = "tool-overlay",
-    /// A tool has no right that its tenant has not.
+    /// A tool has no right that its tenant does not have.
     TenantOverlay = "tenant-overlay",
-    /// A tool has no right that its call has not.
+    /// A tool has no right that its call does not have.
     CallOverlay = "call-overlay",
-    /// A tool calls the other tools that it was granted, and no more.
+    /// A tool can call only the other tools that it was granted.
     InvokeGrant = "invoke-grant",
-    /// A tool that another tool calls has no right that the other has not.
+    /// A called tool has no right that the calling tool does not have.
     CallerRights = "caller-rights",
-    /// Calls of tools by tools end at a depth.
+    /// The depth of calls of tools by tools is bounded.
     CallDepth = "call-depth",
-    /// The calls that come of one call are counted.
+    /// The calls of tools to which one call leads are limited.
     SubCallCount = "sub-call-count",
-    /// A tool pays for the calls that it makes, and they have what it has left.
+    /// The calls that a tool makes use the budget of its own call, and have what is left of it.
     SubCallBudget = "sub-call-budget",
     // -- state
-    /// A tenant's keys are its own.
+    /// A tenant's keys are separate from those of other tenants.
     TenantKeys = "tenant-keys",
-    /// A component's keys are its own.
+    /// A component's keys are separate from those of other components.
     ComponentKeys = "component-keys",
     /// The bytes of a key are bounded.
     KeyBytes = "key-bytes",
     /// The bytes of a value are bounded.
     ValueBytes = "value-bytes",
-    /// The keys of a namespace are bounded.
+    /// The keys of a namespace are limited.
     StoredKeys = "stored-keys",
     /// The bytes of a namespace are bounded.
     StoredBytes = "stored-bytes",
-    /// What is kept for this user alone is not read where others could have written or read it.
+    /// A file of this user alone is not read if others could have written or read it.
     PrivateFile = "private-file",
-    /// A sealed state is its call's.
+    /// A sealed state is accepted only for the call to which it belongs.
     SealedOrigin = "sealed-origin",
-    /// Where a sealer is bound to a principal, a sealed state is that principal's.
+    /// If a sealer is bound to a principal, a sealed state is accepted only from that principal.
     SealedPrincipal = "sealed-principal",
-    /// A sealed state ends.
+    /// A sealed state expires.
     SealedTime = "sealed-time",
     /// The bytes of a state are bounded.
     SealedBytes = "sealed-bytes",
-    /// A tenant who is to have a process of its own has one.
+    /// A tenant that is configured to have its own worker process has one.
     WorkerProcess = "worker-process",
-    /// A tool that ends worker processes again and again is not called any more.
+    /// A tool that repeatedly ends worker processes is no longer called.
     WorkerDeaths = "worker-deaths",
-    /// A frame of a worker process is bounded.
+    /// The size of a frame of a worker process is bounded.
     WorkerFrames = "worker-frames",
-    /// A worker process that keeps a call that is over is killed.
+    /// A worker process that keeps a call after the call is over is killed.
     WorkerGrace = "worker-grace",
-    /// A worker process answers for the calls that it has, and for no others.
+    /// A worker process can answer only the calls that it has.
     WorkerAnswers = "worker-answers",
-    /// A worker process that speaks of other calls again and again is killed.
+    /// A worker process that repeatedly names other calls is killed.
     WorkerStrays = "worker-strays",
     /// A worker process inherits no descriptor but its standard streams.
     WorkerDescriptors = "worker-descriptors",
-    /// A tenant's process knows no secret that is not the tenant's.
+    /// A tenant's worker process gets no secret that is not the tenant's.
     WorkerSecrets = "worker-secrets",
     // -- the command
-    /// A terminal is sent nothing that it acts on.
+    /// Text for a terminal has no characters that a terminal acts on.
     CleanText = "clean-text",
-    /// Nor is it sent such a thing in JSON.
+    /// JSON for a terminal has no such characters either.
     CleanJson = "clean-json",
-    /// What is read as a file is no pipe, socket or device.
+    /// A pipe, a socket or a device is not read as a file.
     CommandFiles = "command-files",
-    /// A configuration that others can write is not used.
+    /// A configuration that other users can write is not used.
     ConfigurationFile = "configuration-file",
-    /// A secret that others can read is not used.
+    /// A file of a secret that other users can read is not used.
     SecretFile = "secret-file",
-    /// A configuration grants no directory of the system's, of keys or of a whole home.
+    /// A configuration cannot grant a directory of the system, a directory of keys, or a whole home
+    /// directory.
     ForbiddenRoots = "forbidden-roots",
-    /// A pinned component is the one that was pinned.
+    /// A pinned component is used only if it has the pinned digest.
     Pins = "pins",
-    /// A component that has to be signed is used with a good signature of a publisher's.
+    /// A component that has to be signed is used only with a valid signature of a publisher.
     Signature = "signature",
-    /// Every component has to be signed where the configuration says so.
+    /// If the configuration says so, every component has to be signed.
     RequireSigned = "require-signed",
-    /// A signature is over the bytes of the component.
+    /// A signature covers the bytes of the component.
     SignedBytes = "signed-bytes",
-    /// A signature for another purpose is none.
+    /// A signature for another purpose is refused.
     SignatureNamespace = "signature-namespace",
-    /// A revoked key signs nothing.
+    /// A signature by a revoked key is refused.
     RevokedKeys = "revoked-keys",
-    /// A publisher's component is signed by that publisher.
+    /// A component of a publisher has to be signed by that publisher.
     SignaturePublisher = "signature-publisher",
-    /// A configuration that was found is used when its user has approved it.
+    /// A configuration that was found, not named, is used only if its user has approved it.
     FoundConfiguration = "found-configuration",
-    /// Until then it raises no limit.
+    /// A found configuration that is not approved raises no limit.
     FoundLimits = "found-limits",
-    /// It never waives the approval of a component, approved or not.
+    /// A found configuration never waives the approval of a component, approved or not.
     FoundDevelopment = "found-development",
-    /// A component of a configuration is used when a person has approved it.
+    /// A component of a configuration is used only if a person has approved it.
     Approval = "approval",
-    /// With the imports that were approved.
+    /// A component is used only with the imports that were approved.
     ApprovedImports = "approved-imports",
-    /// Signed by the publisher that was approved.
+    /// A component is used only if the approved publisher signed it.
     ApprovedPublisher = "approved-publisher",
-    /// With the definitions that were approved.
+    /// A component is used only with the definitions that were approved.
     ApprovedDefinitions = "approved-definitions",
-    /// Where it was given something, with the code that was approved.
+    /// A component that was granted something is used only with the code that was approved.
     ApprovedCode = "approved-code",
-    /// No person is asked to approve what could not be seen whole.
+    /// A person is asked for approval only of a page that could be seen completely.
     SeenWhole = "seen-whole",
-    /// No two tools have names that are taken for one another.
+    /// Two tools cannot have names that look alike.
     LookAlikes = "look-alikes",
-    /// Bytes that are kept of a version count with the digest that was approved.
+    /// The kept bytes of a version are used only if they have the approved digest.
     KeptVersions = "kept-versions",
-    /// A server answers requests for its own hosts only.
+    /// A server answers only requests for its own hosts.
     HostList = "host-list",
-    /// A server answers browser pages of listed origins only.
+    /// A server answers browser pages only from listed origins.
     OriginList = "origin-list",
-    /// A server reads a bounded part of a body.
+    /// The bytes of a body that a server reads are bounded.
     BodyBytes = "body-bytes",
-    /// A server waits a bounded time for a request's head.
+    /// The time that a server waits for the head of a request is bounded.
     HeadTime = "head-time",
-    /// A file of a call has a name without a path.
+    /// The name of a call's file has no path.
     CallFileNames = "call-file-names",
     /// A call can only read the files that came with it.
     CallFilesReadOnly = "call-files-read-only",
-    /// An artifact is found by its own tenant only.
+    /// Only the tenant of an artifact can find it.
     ArtifactTenants = "artifact-tenants",
-    /// The artifacts of a tenant have a bounded size together.
+    /// The artifacts of a tenant have a bounded total size.
     ArtifactQuota = "artifact-quota",
-    /// An expired artifact is removed also when its tenant does not come back.
+    /// An expired artifact is removed even if its tenant makes no further request.
     ArtifactSweep = "artifact-sweep",
-    /// A tenant makes so many calls a minute.
+    /// The calls that a tenant can make in a minute are limited.
     CallQuota = "call-quota",
-    /// A server that others reach asks for keys, and keys do not travel in plain text.
+    /// A server that others can reach requires keys, and keys are not sent in plain text.
     PublicAddress = "public-address",
-    /// A tenant leaves as many bytes of bodies free as it holds.
+    /// A tenant leaves as many bytes of request bodies free as it holds.
     BodyShare = "body-share",
     /// A tenant leaves as many requests free as it has.
     RequestShare = "request-share",
-    /// A request keeps its place and its bytes until its work has ended, not only until its
-    /// connection has.
+    /// A request keeps its place and its bytes until its work has ended, even if its connection
+    /// ended before.
     WorkPlaces = "work-places",
-    /// A tenant has a bounded number of open MCP streams.
+    /// The open MCP streams of a tenant are limited.
     StreamCount = "stream-count",
-    /// A session of MCP, and a tenant, have a bounded number of questions that wait for an answer.
+    /// The questions that wait for an answer are limited for each MCP session and each tenant.
     OpenQuestions = "open-questions",
-    /// A session of MCP that only waits for answers ends when it is idle.
+    /// An MCP session that only waits for answers ends when it is idle.
     IdleSessions = "idle-sessions",
     /// The connection that was idle for longest is closed for a new one.
     IdleConnections = "idle-connections",
-    /// A revoked key's sessions and streams end.
+    /// The sessions and streams of a revoked key end.
     RevokedStreams = "revoked-streams",
-    /// A token whose header or claims have two meanings is refused.
+    /// A token with an ambiguous header or ambiguous claims is refused.
     TokenMeaning = "token-meaning",
     /// The sessions and streams of an expired token end.
     ExpiredStreams = "expired-streams",
-    /// Labels of metrics are names of tenants and tools, and their number is bounded.
+    /// The labels of metrics are names of tenants and tools, and their number is bounded.
     MetricNames = "metric-names",
-    /// Metrics are served on this machine only.
+    /// Metrics are served only on this machine.
     MetricsAddress = "metrics-address",
     /// A key of a tenant that is not served opens no MCP session.
     ServedTenants = "served-tenants",
     /// The usage of a tenant does not show the tools that are hidden from it.
     HiddenUsage = "hidden-usage",
-    /// The fuel that tools use beside calls is charged to the quota of the tenant.
+    /// The fuel that tools use outside of calls is charged to the quota of the tenant.
     CheckFuel = "check-fuel",
-    /// The principals of a tenant share a bound of requests with an `Idempotency-Key` and of their
+    /// The principals of a tenant share a bound on requests with an `Idempotency-Key` and on their
     /// answers.
     TenantAnswers = "tenant-answers",
-    /// An unknown API key takes the steps of a known one.
+    /// The lookup of an unknown API key takes the same steps as that of a known one.
     KeyPath = "key-path",
-    /// A server that starts without keys asks for them once there are some.
+    /// A server that started without keys requires them as soon as there are some.
     KeyedServer = "keyed-server",
-    /// An MCP session is used by the principal that opened it only.
+    /// Only the principal that opened an MCP session can use it.
     SessionPrincipal = "session-principal",
-    /// A line of MCP is read up to a limit.
+    /// A line of MCP is read only up to a limit.
     LineBytes = "line-bytes",
-    /// A message of MCP has one meaning: no member twice.
+    /// A message of MCP with a repeated member is refused, because it could have two meanings.
     OneMeaning = "one-meaning",
 }

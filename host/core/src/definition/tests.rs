@@ -1,4 +1,4 @@
-//! What a definition is called, and when it is another one.
+//! Tests of names and of the digest of a definition.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn names() {
     }
 }
 
-/// Every field, and every place within a schema.
+/// Changes every field, and every place within a schema.
 #[test]
 fn any_change_is_another_hash() {
     let full = serde_json::json!({
@@ -35,8 +35,8 @@ fn any_change_is_another_hash() {
         for changed in changes(full.pointer(&place).unwrap()) {
             let mut mutated = full.clone();
             *mutated.pointer_mut(&place).unwrap() = changed.clone();
-            // What is no definition is none to be approved either; a hint that is left out is one
-            // that is not set.
+            // Skips changes that make the definition invalid or leave it equal, such as an omitted
+            // hint, which counts as not set.
             if let Some(mutated) = read(mutated).ok().filter(|mutated| *mutated != original) {
                 assert_ne!(mutated.hash(), original.hash(), "{place}: {changed}");
                 blocked += 1;
@@ -70,7 +70,7 @@ fn walk(place: &str, value: &Value, places: &mut Vec<String>) {
     }
 }
 
-/// One step away from a value, in each direction that there is.
+/// Returns variants of a value that differ in one small step.
 fn changes(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![Value::from(0)],

@@ -1,8 +1,8 @@
 //! Files of one call, which its tool reads under `/input`.
 //!
 //! In: names and contents. Out: a private directory, given to one call and removed with it.
-//! Invariants: a name is a single safe component of a path, so that a file lies in the directory; a
-//! file is written once; the call gets the directory for reading only.
+//! Invariants: a name is a single safe path component, so each file lies in the directory; a file
+//! is written once; the call gets the directory read-only.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,25 +20,25 @@ use crate::call::{CallDirectory, CallFiles};
 use crate::defence::{Defence, stands};
 use crate::grants::Room;
 
-/// Where a tool sees the files of its call.
+/// Path under which a tool sees the files of its call.
 const INPUT: &str = "/input";
-/// Bytes of a file's name.
+/// Bytes. The longest name of a file.
 const MAX_NAME: usize = 128;
 
 #[derive(Debug)]
 struct Private {
     path: PathBuf,
     dir: File,
-    /// Locked while this lives, so that no other process takes the files for those of a process
-    /// that was killed. `None`: the directory is another process's.
+    /// Locked while this value lives, so that no other process collects the files as those of a
+    /// killed process. `None`: the directory belongs to another process.
     own: Option<TemporaryDirectory>,
 }
 
 impl CallFiles {
-    /// The directory as tools see it.
+    /// The directory's path as tools see it.
     pub const DIRECTORY: &str = INPUT;
 
-    /// No files yet, in a new private directory among the temporary files.
+    /// Creates an empty private directory among the temporary files.
     ///
     /// # Errors
     /// The error of the operating system.
@@ -49,7 +49,7 @@ impl CallFiles {
         Ok(Self(Arc::new(Private { path, dir, own: Some(own) })))
     }
 
-    /// The files that another process keeps.
+    /// Opens the files of a call that another process keeps.
     pub(crate) fn existing(path: &Path) -> io::Result<Self> {
         Ok(Self(Arc::new(Private { path: path.to_owned(), dir: opened(path)?, own: None })))
     }
@@ -71,8 +71,8 @@ impl CallFiles {
         Ok(format!("{INPUT}/{name}"))
     }
 
-    /// Whether a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`, beginning
-    /// with a letter, a digit or `_`.
+    /// Returns true if a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`,
+    /// the first of them a letter, a digit or `_`.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         let is_allowed =
@@ -87,7 +87,7 @@ impl CallFiles {
         self.0.path()
     }
 
-    /// The directory as its call gets it.
+    /// Returns the directory as its call gets it.
     pub(crate) fn root(&self) -> io::Result<Root> {
         let writable = || Arc::new(Area::new(Room::default(), Arc::new(Ledger::default())));
         let area = if stands(Defence::CallFilesReadOnly) { None } else { Some(writable()) };

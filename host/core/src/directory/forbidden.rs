@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path};
 
-/// Directories of the machine: nothing at or below them is for a tool.
+/// System directories: neither they nor anything below them can be granted.
 const SYSTEM: [&str; 20] = [
     "/proc",
     "/sys",
@@ -28,7 +28,7 @@ const SYSTEM: [&str; 20] = [
     "/snap",
     "/private/etc",
 ];
-/// Directories that all users share: only a directory of its own below them is for a tool.
+/// Directories shared by all users: only a subdirectory can be granted.
 const SHARED: [&str; 16] = [
     "/",
     "/home",
@@ -47,15 +47,15 @@ const SHARED: [&str; 16] = [
     "/media",
     "/private",
 ];
-/// Where the homes of people are, each of which is private as a whole.
+/// Parents of the users' home directories. A whole home directory cannot be granted.
 const HOMES: [&str; 2] = ["/home", "/Users"];
-/// Names of directories in which people keep keys, wherever they are.
+/// Names of directories in which users keep keys, at any place.
 const KEYS: [&str; 8] =
     [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
 
-/// Why this directory must not be granted, as the end of a sentence that begins with its name;
-/// `None` if it may be granted. The caller must resolve links in the path first. Source:
-/// docs/threat-model.md, rows 25 to 32.
+/// Returns the reason why this directory must not be granted, as the end of a sentence that begins
+/// with its path; `None` if it may be granted. The caller must resolve links in the path first.
+/// Source: docs/threat-model.md, rows 25 to 32.
 #[must_use]
 pub fn forbidden_root(path: &Path) -> Option<String> {
     if path == Path::new("/") {

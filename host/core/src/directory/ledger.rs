@@ -1,10 +1,10 @@
-//! How much is in a directory: counted once, then kept as its cells change it.
+//! Counts the bytes and files of a directory: once in full, then by each change of a cell.
 //!
-//! Invariants: what changes a directory does so in its turn, one after the other, in this process
-//! and in all that share the count, so that what is counted before is true after; a file without a
-//! name counts until its last handle is closed, whichever process has it. Whether a file is open is
-//! asked of the kernel: who opens one in a directory that can be written to holds a shared lock on
-//! it (`flock`), which ends with the handle or its process.
+//! Invariants: changes of a directory are serialised, in this process and in all that share the
+//! count, so that a count that was true before a change is true after it; a file without a name
+//! counts until its last handle is closed, in whichever process. The kernel tells if a file is
+//! open: each cell that opens a file in a writable directory holds a shared lock on it (`flock`),
+//! which ends with the handle or its process.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, TryLockError};
@@ -21,42 +21,42 @@ use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::Room;
 
-/// A file or directory of the host: its device and its number there.
+/// Identifies a file or directory of the host: its device and its inode number.
 pub(super) type Inode = (u64, u64);
 
-/// Files without a name that a turn looks at: whether they are still open.
+/// Files without a name that each turn checks for being closed.
 const LOOKED_AT: usize = 16;
 
-/// The ledgers in use: components that were granted the same directory share its count.
+/// The ledgers in use. Components that were granted the same directory share its count.
 static LEDGERS: LazyLock<Mutex<HashMap<Key, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
 
-/// A directory, and where other processes find its count.
+/// A directory, and the path under which other processes find its count.
 type Key = (Inode, Option<PathBuf>);
 
-/// What is in one directory.
+/// The count of one directory.
 #[derive(Default)]
 pub(super) struct Ledger {
     turn: Mutex<()>,
     used: Mutex<Used>,
-    /// Where other processes may use it too.
+    /// The count shared with other processes, if the directory may be shared.
     shared: Option<Shared>,
 }
 
 #[derive(Default)]
 struct Used {
     sum: Sum,
-    /// Files that lost their last name in this process while they were open somewhere.
+    /// Files that lost their last name in this process while some handle was open.
     nameless: VecDeque<File>,
     closed: bool,
 }
 
-/// A ledger and how much it may come to.
+/// A ledger and its quota.
 pub(crate) struct Area {
     room: Room,
     ledger: Arc<Ledger>,
 }
 
-/// A turn at changing a directory.
+/// The exclusive right to change a directory, until it is dropped.
 pub(super) struct Turn<'a> {
     ledger: &'a Ledger,
     _alone: MutexGuard<'a, ()>,
@@ -67,19 +67,19 @@ pub(crate) struct Hold {
     pub(super) area: Arc<Area>,
 }
 
-/// What an operation found under a name.
+/// The file or directory that an operation found under a name.
 pub(super) struct Named {
     pub(super) inode: Inode,
     pub(super) links: u64,
-    /// None for a directory.
+    /// `None` for a directory.
     pub(super) bytes: Option<u64>,
-    /// The file, to see whether it is open elsewhere when it has lost its last name.
+    /// A handle of the file, to check if it is open elsewhere after it has lost its last name.
     pub(super) probe: Option<File>,
 }
 
 impl Ledger {
-    /// That of a directory. Its content is counted unless it has a count already. With a place it
-    /// is shared by all processes that name the same.
+    /// Returns the ledger of a directory. Counts the content unless the directory has a ledger
+    /// already. With `place`, all processes that name the same place share the count.
     pub(super) fn of(dir: &File, place: Option<&Path>) -> io::Result<Arc<Self>> {
         let inode = inode(dir)?;
         let key = (inode, place.map(Path::to_owned));
@@ -104,7 +104,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// As another process has it.
+    /// Returns the ledger as another process has it.
     #[cfg(test)]
     pub(super) fn apart(dir: &File, place: &Path) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Ledger {
         }
     }
 
-    /// Gives back the bytes of files without a name that are no longer open anywhere. Looks at
+    /// Subtracts the bytes of files without a name that are no longer open anywhere. Checks at most
     /// `most` of them.
     fn reclaim(&self, most: usize) {
         let mut used = self.used.lock();
@@ -129,8 +129,8 @@ impl Ledger {
         }
     }
 
-    /// Counts anew where no other process uses the directory, and one that did may have died with
-    /// files without a name.
+    /// Counts the directory again if no other process uses it and the sum holds bytes of nameless
+    /// files that this process does not know: those of a process that may have died.
     fn recount(&self) {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
@@ -141,7 +141,7 @@ impl Ledger {
             .map(|found| found.len())
             .sum::<u64>();
         if used.sum.nameless == known {
-            // Nothing is left of a process that died.
+            // No process that died left bytes in the sum.
             return;
         }
         match shared.counted_alone(|| shared.nameless_here()) {
@@ -167,8 +167,8 @@ impl Area {
         Self { room, ledger }
     }
 
-    /// Waits for its turn to change the directory. What is done with paths and sizes is done while
-    /// it is held.
+    /// Waits for the exclusive right to change the directory. All work on paths and sizes is done
+    /// while it is held.
     pub(super) fn turn(&self) -> io::Result<Turn<'_>> {
         let ledger = &*self.ledger;
         let alone = ledger.turn.lock();
@@ -183,18 +183,18 @@ impl Area {
         Ok(turn)
     }
 
-    /// No more changes: the directory goes.
+    /// Refuses all further changes, because the directory will be removed.
     pub(super) fn close(&self) {
         let _turn = self.ledger.turn.lock();
         self.ledger.used.lock().closed = true;
     }
 
-    /// Whether no cell is changing the directory and it holds no more than this.
+    /// Returns true if no cell is changing the directory and it holds at most this many files.
     pub(super) fn is_quiet(&self, files: u64) -> bool {
         !self.ledger.turn.is_locked() && self.ledger.used.lock().sum.files <= files
     }
 
-    /// Bytes and files now.
+    /// Returns the bytes and files now.
     #[cfg(test)]
     pub(super) fn used(&self) -> (u64, u64) {
         drop(self.turn().unwrap());
@@ -202,7 +202,7 @@ impl Area {
         (used.sum.bytes, used.sum.files)
     }
 
-    /// In a turn: whether there is room for this much more.
+    /// Checks that there is room for this much more. Call it in a turn.
     pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
         let fits = || {
             let Sum { bytes: used_bytes, files: used_files, .. } = self.ledger.used.lock().sum;
@@ -227,14 +227,14 @@ impl Area {
         if fit { Ok(()) } else { Err(Errno::NOSPC.into()) }
     }
 
-    /// A name was added, with so many bytes of its own.
+    /// Counts a name that was added, with this many bytes of its own.
     pub(super) fn named(&self, bytes: u64) {
         let mut used = self.ledger.used.lock();
         used.sum.files += 1;
         used.sum.bytes = used.sum.bytes.saturating_add(bytes);
     }
 
-    /// A name was taken away.
+    /// Counts a name that was removed. The bytes of a file that is still open stay counted.
     pub(super) fn unnamed(&self, was: Named) {
         let mut used = self.ledger.used.lock();
         used.sum.files = used.sum.files.saturating_sub(1);
@@ -248,7 +248,7 @@ impl Area {
         }
     }
 
-    /// A file has another size.
+    /// Counts a change of a file's size.
     pub(super) fn resized(&self, before: u64, after: u64, has_name: bool) {
         let mut used = self.ledger.used.lock();
         used.sum.bytes = used.sum.bytes.saturating_add(after).saturating_sub(before);
@@ -257,20 +257,20 @@ impl Area {
         }
     }
 
-    /// A cell has it open, opened in a turn.
+    /// Marks a file as open in a cell. Call it in the turn in which the file was opened.
     pub(super) fn hold(self: &Arc<Self>, file: &File) -> Hold {
-        // Not had where the filesystem has no locks: then a file without a name does not count.
+        // Fails where the filesystem has no locks: then a file without a name does not count.
         let _ = file.try_lock_shared();
         Hold { area: Arc::clone(self) }
     }
 }
 
-/// Whether some cell has the file open, through any other handle than this one.
+/// Returns true if some cell has the file open through a handle other than this one.
 fn is_open(file: &File) -> bool {
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Which file of the host it is.
+/// Returns the device and inode number of a file.
 pub(super) fn inode(file: &File) -> io::Result<Inode> {
     file.metadata().map(|found| (found.dev(), found.ino()))
 }

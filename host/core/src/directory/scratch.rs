@@ -1,7 +1,7 @@
 //! The scratch directory of one call: empty at its start, removed at its end.
 //!
-//! Invariants: whatever a tool has made in it, it is removed with a few file descriptors and
-//! without recursion.
+//! Invariants: a scratch directory is removed with a few file descriptors and without recursion,
+//! whatever a tool has made in it.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,27 +19,29 @@ use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::Room;
 
-/// Files that are removed where the cell ends; more go on a thread that may take its time.
+/// Scratch directories with at most this many files are removed where the cell ends; larger ones
+/// are removed on a blocking thread.
 const FEW: u64 = 16;
 
-/// Where the directories of single calls are made: private to this user. Dropped, it is removed
-/// with what is left in it.
+/// The parent of the calls' scratch directories, private to this user. When it is dropped, it is
+/// removed with everything left in it.
 pub(super) struct Nest {
     room: Room,
     place: Place,
-    /// Held while one of them is removed; the removal of the nest waits for that.
+    /// Read-locked while a scratch directory is removed; the removal of the nest waits for the
+    /// write lock.
     removals: Arc<RwLock<()>>,
 }
 
-/// A directory of one call's own. Dropped, it is removed with all that is in it; links in it are
-/// not followed.
+/// A directory for one call. When it is dropped, it is removed with all its content; links in it
+/// are not followed.
 pub(crate) struct Scratch {
     place: Option<Place>,
     area: Arc<Area>,
     removals: Arc<RwLock<()>>,
 }
 
-/// A directory among the temporary files, open.
+/// An open directory among the temporary files.
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) dir: File,
@@ -48,15 +50,15 @@ pub(super) struct Place {
 impl Place {
     fn new(made: tempfile::TempDir) -> io::Result<Self> {
         let dir = tree::place(CWD, made.path())?;
-        // From here on it is removed by what knows how: a tool may have made it deeper than
-        // recursion goes.
+        // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
+        // can handle.
         Ok(Self { path: made.keep(), dir })
     }
 
     fn remove(&self) -> io::Result<()> {
         tree::clear(&self.dir)?;
         match fs::remove_dir(&self.path) {
-            // With the nest.
+            // It was removed together with the nest.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
@@ -70,7 +72,7 @@ impl Nest {
         Ok(Self { room, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
     }
 
-    /// A new directory for a call.
+    /// Creates a directory for a call.
     pub(super) fn scratch(&self) -> io::Result<Scratch> {
         let place = Place::new(Builder::new().tempdir_in(&self.place.path)?)?;
         let area = Arc::new(Area::new(self.room, Arc::new(Ledger::default())));
@@ -93,7 +95,7 @@ impl Drop for Nest {
 }
 
 impl Scratch {
-    /// The directory as its call gets it, under this name.
+    /// Returns the directory as its call gets it, under this name.
     pub(crate) fn root(&self, name: &str) -> io::Result<Root> {
         let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok(Root {
@@ -108,8 +110,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
         let (area, removals) = (Arc::clone(&self.area), Arc::clone(&self.removals));
-        // Work that the call left behind finds the directory closed, and cannot make a file while
-        // it is removed.
+        // Closes the area first, so that work left behind by the call cannot create a file during
+        // the removal.
         let remove = move || {
             area.close();
             let _one = removals.read();

@@ -1,16 +1,17 @@
-//! The count of a directory, shared by all processes that have it granted.
+//! The count of a directory, shared by all processes to which it is granted.
 //!
-//! In: a directory for such counts, the granted one. Out: a turn at changing it, alone among all
-//! processes, with the sum of what is in it.
-//! Invariants: the sum is true whenever a turn begins: a turn that its process did not live to end
-//! is followed by a count of the directory; the first process that uses the directory counts it
-//! anew, so nothing has to outlive a loss of power and nothing is flushed; a turn costs five system
-//! calls. Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn;
+//! In: a directory for such counts, the granted directory. Out: the exclusive right, among all
+//! processes, to change the directory, with the sum of its content.
+//! Invariants: the sum is true whenever a turn begins. If a process dies in its turn, the next turn
+//! counts the directory again. The first process that uses the directory counts it again, so no
+//! count has to survive a loss of power, and nothing is flushed. A turn costs five system calls.
+//! Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn;
 //! `DEVICE-INODE.users` is locked, shared, by each process that uses the directory. A lock ends
-//! with its process. Why no table of the database: two processes that change a file at once could
-//! each take its old size for the difference, so the directory has to be locked for each change
-//! anyway; what is locked may as well hold the sum, and a transaction would add the database's own
-//! lock, which changes of all directories would wait for.
+//! with its process.
+//! The count is not in the database, because two processes that change a file at the same time
+//! could both compute the difference from its old size. The directory must be locked for each
+//! change anyway, so the locked file holds the sum; a transaction would add the database's own
+//! lock, on which changes of all directories would wait.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -26,26 +27,27 @@ use super::ledger::Inode;
 use super::tree;
 use crate::private;
 
-/// The first word of a count: nothing is being changed, or something was when this was written.
+/// First word of a count file: `CLEAN` if no change was in progress when it was written, `BUSY` if
+/// one was.
 const CLEAN: u64 = u64::from_le_bytes(*b"tc-clean");
 const BUSY: u64 = u64::from_le_bytes(*b"tc-busy.");
 
-/// What is in a directory.
+/// The content of a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) bytes: u64,
     pub(super) files: u64,
-    /// Of the bytes, those of files without a name that some process has open.
+    /// Bytes of files without a name that some process has open. They are part of `bytes`.
     pub(super) nameless: u64,
 }
 
-/// How long a process waits for its turn. A turn takes microseconds, or as long as it takes to
-/// count the directory. A process that is stopped in its turn keeps it.
+/// Longest wait for a turn. A turn takes microseconds, or as long as counting the directory takes.
+/// A process that is stopped in its turn keeps it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two attempts to begin a turn.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
-/// One directory's count, in use by this process.
+/// The count of one directory, in use by this process.
 pub(super) struct Shared {
     count: File,
     users: File,
@@ -56,7 +58,7 @@ impl Shared {
     /// Joins the processes that use the directory. The first of them counts it. Waits for a turn.
     ///
     /// # Errors
-    /// Of kind `ResourceBusy` without a turn in time, and any that the files have.
+    /// An error of kind `ResourceBusy` if no turn began in time, and any error of the files.
     pub(super) fn join(place: &Path, dir: &File, (device, inode): Inode) -> io::Result<Self> {
         private::directory(place)?;
         let file = |ending: &str| {
@@ -84,7 +86,7 @@ impl Shared {
         joined.and(left).map(|()| shared)
     }
 
-    /// Begins a turn, with what is in the directory.
+    /// Begins a turn. Returns the content of the directory.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -101,23 +103,23 @@ impl Shared {
         begun.inspect_err(|_| drop(self.count.unlock()))
     }
 
-    /// Ends a turn.
+    /// Ends a turn and stores the sum.
     pub(super) fn end(&self, sum: Sum) {
-        // Where it cannot be written it says that a turn did not end, and the next one counts.
+        // If the write fails, the file still says `BUSY`, and the next turn counts again.
         if let Err(error) = self.write(CLEAN, sum).and_then(|()| self.count.unlock()) {
             tracing::error!(%error, "the count of a granted directory could not be saved");
         }
     }
 
-    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files
-    /// without a name have `nameless` bytes. What processes that died have left in the sum goes by
-    /// that.
+    /// Counts the directory if no other process uses it, and returns `None` otherwise. Call it in a
+    /// turn. `nameless` returns the bytes of this process's files without a name. The new sum drops
+    /// bytes that dead processes left in it.
     pub(super) fn counted_alone(
         &self,
         nameless: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<Option<Sum>> {
-        // The shared lock is lost meanwhile. No process sees that, because each looks at these
-        // locks in its turn only.
+        // This process's shared lock is lost for a moment. No other process notices, because each
+        // checks these locks only in its turn.
         let is_alone = match self.users.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => false,
@@ -132,13 +134,13 @@ impl Shared {
         counted
     }
 
-    /// Bytes of the files without a name that this process has open on the directory's filesystem.
-    /// Those that are none of a tool's are counted too: rather too much than too little.
+    /// Returns the bytes of the files without a name that this process has open on the directory's
+    /// filesystem. Files that are not a tool's are included: the count errs on the high side.
     pub(super) fn nameless_here(&self) -> io::Result<u64> {
         let device = self.dir.metadata()?.dev();
         let mut seen = HashMap::new();
         for entry in fs::read_dir("/proc/self/fd")? {
-            // What has been closed meanwhile is none.
+            // An entry that was closed in the meantime has no metadata.
             let Ok(found) = fs::metadata(entry?.path()) else { continue };
             if found.is_file() && found.nlink() == 0 && found.dev() == device {
                 seen.insert(found.ino(), found.len());
@@ -147,7 +149,7 @@ impl Shared {
         Ok(seen.values().sum())
     }
 
-    /// What was written last.
+    /// Reads the last state and sum that were written.
     fn read(&self) -> io::Result<(u64, Sum)> {
         let mut words = [0; 32];
         self.count.read_exact_at(&mut words, 0)?;
@@ -168,7 +170,7 @@ impl Shared {
     }
 }
 
-/// Locks the file, after a wait of at most `patience`.
+/// Locks the file. Waits for at most `patience`.
 fn lock(file: &File, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     let [mut pause, longest] = PAUSES;

@@ -1,9 +1,9 @@
 //! Temporary directories that later processes can remove if their owner died.
 //!
 //! Invariants: a process holds a lock (`flock`) on its directory, which the kernel releases when
-//! the process ends. A directory is collected only under that lock, so a directory of a living
-//! process is never removed, nor one that contains it. A process whose new directory was collected
-//! at once notices it and makes another one.
+//! the process ends. A directory is removed only under that lock, so neither a directory of a
+//! living process nor one that contains it is ever removed. A process whose new directory was
+//! removed before it was locked notices it and makes another one.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -16,18 +16,18 @@ use rustix::fs::CWD;
 use super::scratch::Place;
 use super::tree;
 
-/// How their names begin.
+/// Prefix of the directories' names.
 const PREFIX: &str = "toolcell-own-";
-/// Attempts at making one, each of which a collector may meet in the instant before it is locked.
+/// Attempts to create a directory. A collector may remove each in the instant before it is locked.
 const ATTEMPTS: usize = 100;
-/// Names among the temporary files that are looked at when a process begins.
+/// Entries among the temporary files that a collection inspects.
 const LOOKED_AT: usize = 20_000;
-/// Time for what is collected when a process begins; the rest is the next one's.
+/// Time for one collection. The next process continues with the rest.
 const COLLECTING: Duration = Duration::from_secs(1);
 
-/// Removes a directory tree of any depth, with few file descriptors, and follows no link. Use it
-/// for directories that tools have written to, for instance the temporary directory of a worker of
-/// a [`WorkerProcess`](crate::WorkerProcess) that was killed.
+/// Removes a directory tree of any depth with few file descriptors, following no link. Use it for
+/// directories that tools have written to, for instance the temporary directory of a killed worker
+/// of a [`WorkerProcess`](crate::WorkerProcess).
 ///
 /// # Errors
 /// The error of the operating system, for instance if a process still writes to the directory.
@@ -42,12 +42,12 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
-    /// Locked.
+    /// Locked while this value lives.
     dir: File,
 }
 
 impl TemporaryDirectory {
-    /// Creates one in the system's directory for temporary files.
+    /// Creates a directory in the system's directory for temporary files.
     ///
     /// # Errors
     /// The error of the operating system.
@@ -64,7 +64,7 @@ impl TemporaryDirectory {
                 .tempdir_in(parent)?
                 .keep();
             let Ok(dir) = tree::place(CWD, &made) else { continue };
-            // Where the filesystem has no locks there is none, and nothing is ever collected.
+            // On a filesystem without locks there is no lock, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
             if !is_met && is_there(&made, &dir) {
                 return Ok(Self { path: made, dir });
@@ -73,7 +73,7 @@ impl TemporaryDirectory {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Its path.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -94,7 +94,7 @@ impl TemporaryDirectory {
 fn collect_in(parent: &Path) {
     let until = Instant::now() + COLLECTING;
     for path in owned(parent) {
-        // Locked until it is gone.
+        // Locked until it is removed.
         if let Some(_locks) = abandoned(&path)
             && let Err(error) = remove_tree(&path)
         {
@@ -106,7 +106,7 @@ fn collect_in(parent: &Path) {
     }
 }
 
-/// Directories of this user's that have a name of ours.
+/// Returns the directories of this user whose names have the prefix.
 fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(parent).into_iter().flatten().take(LOOKED_AT).flatten();
@@ -118,14 +118,15 @@ fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     named.filter(ours).map(|entry| entry.path())
 }
 
-/// The locks on a directory that no living process has, and on those in it; none where one has.
+/// Returns locks on a directory and on those in it, or `None` if a living process holds one of
+/// them.
 fn abandoned(path: &Path) -> Option<Vec<File>> {
     let lock = |path: &Path| {
         let dir = tree::place(CWD, path).ok()?;
         dir.try_lock().ok().map(|()| dir)
     };
     let mut locks = vec![lock(path)?];
-    // A child that outlives its parent for a moment has one of its own in it.
+    // A child that outlives its parent for a moment has a directory of its own in it.
     for below in owned(path) {
         locks.push(lock(&below)?);
     }
@@ -164,7 +165,7 @@ mod tests {
         assert!(!outer.exists());
     }
 
-    /// Makers and collectors at once: what was made stays until its lock goes.
+    /// Processes that create and collect at the same time: a directory stays until its lock ends.
     #[test]
     fn nothing_of_a_living_process_is_collected() {
         let parent = tempfile::tempdir().unwrap();

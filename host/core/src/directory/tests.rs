@@ -1,4 +1,4 @@
-//! What is counted at the start, and what goes at the end.
+//! Counts at the start, and removal at the end.
 
 #![allow(
     clippy::field_reassign_with_default,
@@ -17,7 +17,7 @@ fn all(grants: &Grants) -> Rights {
     Rights::new(Arc::new(grants.clone()), &Definition::new("t", "").unwrap()).unwrap()
 }
 
-/// Seen to fail with links followed, and with each name of a file counted.
+/// Fails without: links left unfollowed, and a file with several names counted once.
 #[test]
 fn what_is_there_is_counted_without_following_links() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -34,7 +34,7 @@ fn what_is_there_is_counted_without_following_links() {
     assert_eq!(roots[0].area.as_ref().unwrap().used(), (100 + link, 4));
 }
 
-/// Small and large, with links to a canary in it. Seen to fail with the directory kept.
+/// Small and large directories with links to a canary. Fails without: the directory's removal.
 #[test]
 fn a_calls_own_directory_is_removed_without_following_links() {
     let canary = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
             symlink(canary.path(), own.join(format!("link-{file}"))).unwrap();
         }
         drop(scratch);
-        // The one that is large goes on another thread.
+        // The large directory is removed on another thread.
         let patience = Instant::now() + Duration::from_secs(20);
         while fs::read_dir(&parent).unwrap().next().is_some() {
             assert!(Instant::now() < patience, "it is still there");
@@ -69,7 +69,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
     assert!(!parent.exists());
 }
 
-/// Seen to fail with every error taken for a directory that is gone.
+/// Fails without: the distinction between exhausted descriptors and a missing directory.
 #[test]
 fn too_many_files_is_not_a_directory_that_is_gone() {
     let of = |errno: Errno| there(Err(errno.into()), "/data");

@@ -1,7 +1,7 @@
-//! Counts and removes a directory tree that a tool has made: with a few file descriptors and
-//! without recursion, at any depth.
+//! Counts and removes directory trees that a tool has made: with a few file descriptors and without
+//! recursion, at any depth.
 //!
-//! Invariants: no link is followed; no path is longer than a name; the number of open descriptors
+//! Invariants: no link is followed; no path is longer than one name; the number of open descriptors
 //! does not depend on the depth. Source: docs/threat-model.md, rows 26 and 30.
 
 use std::collections::HashSet;
@@ -16,13 +16,13 @@ use rustix::path::Arg;
 
 use super::ledger::{Inode, inode};
 
-/// A directory, to be read; a link is none.
+/// Opens a directory for reading. Fails for a link.
 pub(super) fn place(dir: impl AsFd, path: impl Arg) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(openat(dir, path, flags, Mode::empty())?))
 }
 
-/// The names in a directory, without it and the one above it.
+/// Returns the names in a directory, without `.` and `..`.
 fn names(dir: &File) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
     let names = Dir::read_from(dir)?.map(|entry| Ok(entry?.file_name().to_owned()));
     Ok(names.filter(|name| !name.as_deref().is_ok_and(|name| [c".", c".."].contains(&name))))
@@ -30,7 +30,7 @@ fn names(dir: &File) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
 
 // -- counting
 
-/// Bytes and names in a directory, a file with several names counted once.
+/// Returns the bytes and names in a directory. A file with several names is counted once.
 pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
     let mut count = Count::default();
     let mut here = place(dir, c".")?;
@@ -56,10 +56,10 @@ pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
     Ok((count.bytes, count.names))
 }
 
-/// A directory on the way down.
+/// A directory on the path down from the root.
 struct Level {
     inode: Inode,
-    /// Directories in it that were not gone into yet.
+    /// Subdirectories that were not entered yet.
     waiting: Vec<CString>,
 }
 
@@ -67,12 +67,12 @@ struct Level {
 struct Count {
     bytes: u64,
     names: u64,
-    /// Files of several names: their device and their number there.
+    /// Device and inode number of each file with several names.
     seen: HashSet<(u64, u64)>,
 }
 
 impl Count {
-    /// Counts what is in a directory itself: the directories in it are left to be gone into.
+    /// Counts the entries of one directory. Returns its subdirectories, which the caller enters.
     fn add(&mut self, dir: &File) -> io::Result<Vec<CString>> {
         let mut directories = Vec::new();
         for name in names(dir)? {
@@ -92,8 +92,8 @@ impl Count {
 
 // -- removing
 
-/// Removes all that is in a directory. What stands in a directory below it is moved up, so that
-/// nothing is ever reached through more than one.
+/// Removes the content of a directory. Entries of a subdirectory are moved up to the root, so that
+/// nothing is ever reached through more than one name.
 pub(super) fn clear(dir: &File) -> io::Result<()> {
     let root = place(dir, c".")?;
     let (mut next, mut moved) = (0, 0);
@@ -107,7 +107,8 @@ pub(super) fn clear(dir: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what has this name. Directories in it that are not empty become the root's, by numbers.
+/// Removes one entry of the root. If it is a directory, its non-empty subdirectories are moved to
+/// the root under numbers.
 fn remove(root: &File, name: &CStr, moved: &mut u64) -> io::Result<()> {
     if is_gone(root, name)? {
         return Ok(());
@@ -123,7 +124,7 @@ fn remove(root: &File, name: &CStr, moved: &mut u64) -> io::Result<()> {
             *moved += 1;
             match renameat(&dir, &below, root, &free) {
                 Ok(()) => break,
-                // The tool has used this name itself: it goes when its number comes.
+                // The tool used this name itself: that entry is removed when its number comes.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -136,7 +137,8 @@ fn number(number: u64) -> io::Result<CString> {
     Ok(CString::new(number.to_string())?)
 }
 
-/// Whether it could be removed as it is, or was not there: it is no directory with something in it.
+/// Removes an entry. Returns true if it was removed or did not exist, false for a directory that is
+/// not empty.
 fn is_gone(dir: &File, name: &CStr) -> io::Result<bool> {
     let as_file = match unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(true),
@@ -159,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Directories in each other, the lowest of them.
+    /// Creates nested directories. Returns the lowest.
     fn deepen(dir: &File, name: &CStr, levels: usize) -> File {
         let mut here = place(dir, c".").unwrap();
         for _ in 0..levels {
@@ -174,7 +176,7 @@ mod tests {
         File::from(openat(dir, name, flags, Mode::RUSR).unwrap()).set_len(bytes).unwrap();
     }
 
-    /// Deeper than the longest path is long, broad as well, with links to a canary, and with names
+    /// A tree deeper than the longest path, broad as well, with links to a canary, and with names
     /// that are numbers.
     #[test]
     fn a_tree_is_counted_and_removed_however_deep_it_is() {

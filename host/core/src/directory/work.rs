@@ -1,8 +1,8 @@
-//! What a tool does in a directory: on a thread that may block, never out of the directory, never
-//! over its room.
+//! A tool's operations in a directory. They run on a thread that may block, never leave the
+//! directory and never exceed its quota.
 //!
-//! Invariants: what does not fit changes nothing; nothing but regular files and directories is
-//! opened, and nothing waits for the other end of a pipe; no link is made that leads upwards.
+//! Invariants: an operation that does not fit changes nothing; only regular files and directories
+//! are opened, and no open waits for the other end of a pipe; no link is made that leads upwards.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use super::ledger::{Area, Hold, Named};
 
 use crate::defence::{Defence, stands};
 
-/// How a file or directory is to be opened. As the flags of WASI.
+/// Flags with which a file or directory is opened, as in WASI.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Opening {
     pub(crate) read: bool,
@@ -30,23 +30,23 @@ pub(crate) struct Opening {
     pub(crate) follow: bool,
 }
 
-/// What was opened.
+/// The result of an open.
 pub(crate) enum Opened {
     Directory(File),
-    /// A regular file, and in a directory that can be written to, its account.
+    /// A regular file. In a writable directory also its entry in the ledger.
     File(File, Option<Hold>),
 }
 
-/// Where something is written.
+/// The position of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum At {
-    /// So many bytes from the file's start.
+    /// This many bytes from the file's start.
     Offset(u64),
-    /// At the file's end.
+    /// The file's end.
     End,
 }
 
-/// Opens what is at a path. Without an area it is for reading.
+/// Opens the file or directory at a path. Without an area it can only be read.
 pub(crate) fn open(
     area: Option<&Arc<Area>>,
     dir: &File,
@@ -58,7 +58,7 @@ pub(crate) fn open(
         return Err(Errno::PERM.into());
     }
     let dir = capability(dir)?;
-    // Under the turn also for reading, so that a file does not lose its name before it is held.
+    // Reading needs the turn as well, so that a file does not lose its name before it is held.
     let turn = area.map(|area| area.turn()).transpose()?;
     let file = match (options(opening), area.filter(|_| opening.create)) {
         (options, None) => dir.open_with(path, &options)?,
@@ -66,8 +66,8 @@ pub(crate) fn open(
             dir.open_with(path, &options)?
         }
         (mut options, Some(area)) => {
-            // Never through a link to what is not there: where that would be is not the path that
-            // was checked.
+            // Never creates through a dangling link: the target would be another path than the one
+            // that was checked.
             area.has_room(0, 1)?;
             let file = dir.open_with(path, options.create_new(true))?;
             area.named(0);
@@ -94,8 +94,8 @@ pub(crate) fn open(
     Ok(Opened::File(file, hold))
 }
 
-/// Options that never wait, for a pipe's other end above all, and never truncate: what it is must
-/// be known before.
+/// Returns options that never block, for instance on a pipe's other end, and never truncate: the
+/// kind of the file must be known first.
 fn options(opening: Opening) -> OpenOptions {
     let follow = if opening.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | follow).bits();
@@ -135,8 +135,7 @@ impl Area {
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
         let _turn = self.turn()?;
-        // A slash at the end is of a directory's name: the resolver of paths would take it for
-        // `/.`.
+        // Drops a trailing slash of a directory's name: the path resolver would read it as `/.`.
         let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
         let was = named(&dir, path)?;
         dir.remove_dir(path)?;
@@ -153,8 +152,8 @@ impl Area {
         Ok(())
     }
 
-    /// Makes a link that leads downwards: wherever it is moved to, and whatever process follows it,
-    /// it never leads out of the directory.
+    /// Creates a link that leads downwards, so that it never leads out of the directory, wherever
+    /// it is moved and whichever process follows it.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if stands(Defence::LinkTargets)
@@ -170,7 +169,7 @@ impl Area {
         Ok(())
     }
 
-    /// Gives a file one more name.
+    /// Creates a hard link.
     pub(crate) fn name_again(
         &self,
         dir: &File,
@@ -197,7 +196,7 @@ impl Area {
         let _turn = self.turn()?;
         let moved = dir.symlink_metadata(path)?;
         if !moved.is_dir() && new_path.ends_with('/') {
-            // The name of a directory: the resolver of paths drops the slash.
+            // A trailing slash names a directory, but the path resolver drops the slash.
             return Err(Errno::NOTDIR.into());
         }
         let replaced = named(&new_dir, new_path)
@@ -212,7 +211,7 @@ impl Area {
 }
 
 impl Hold {
-    /// Writes all of it, or nothing where it does not fit.
+    /// Writes all of the bytes, or nothing if they do not fit.
     pub(crate) fn write(&self, file: &File, bytes: &[u8], at: At) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -231,7 +230,7 @@ impl Hold {
         self.resize(file, |_| Ok((size, move || file.set_len(size))))
     }
 
-    /// From a file's size to the one it would have and what makes it so.
+    /// Resizes a file: `plan` takes its size and returns the size after the change, and the change.
     fn resize<F: FnOnce() -> io::Result<()>>(
         &self,
         file: &File,
@@ -242,7 +241,7 @@ impl Hold {
         let (after, change) = plan(before)?;
         self.area.has_room(after.saturating_sub(before), 0)?;
         let changed = change();
-        // What the disk made of it, also where it failed half-way.
+        // The real size on the disk, also if the change failed half-way.
         let found = file.metadata()?;
         self.area.resized(before, found.len(), found.nlink() > 0);
         changed

@@ -11,7 +11,7 @@ use super::SendError;
 use super::connect::Stream;
 use crate::grants::{Method, Target};
 
-/// Bytes between the two ends.
+/// Bytes. The buffer between the two ends of a connection.
 const BUFFER: usize = 64 << 10;
 
 /// The response to a request.
@@ -25,11 +25,11 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Finds the response to a request, `None` if there is none: the tool is told then that the server
-/// cannot be reached.
+/// Returns the response to a request. `None`: the tool gets the error for a server that cannot be
+/// reached.
 pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<Answer> + Send + Sync>;
 
-/// A connection that answers one request.
+/// Returns a connection that answers one request.
 pub(super) fn connection(
     answers: &Answers,
     method: Method,
@@ -47,12 +47,12 @@ pub(super) fn connection(
     tokio::spawn(async move {
         let (mut reader, mut writer) = split(far);
         let mut bytes = [0; 4096];
-        // A client refuses a response that comes before it has sent its request.
+        // A client rejects a response that arrives before it has sent its request.
         if !matches!(reader.read(&mut bytes).await, Ok(1..)) {
             return;
         }
         let written = async {
-            // A write fails if the request was dropped, and then no response is missed.
+            // A write fails only if the request was dropped, and then the response is not needed.
             if writer.write_all(head.as_bytes()).await.is_ok() {
                 let _ = writer.write_all(&body).await;
             }

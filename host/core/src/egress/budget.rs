@@ -1,6 +1,6 @@
-//! How much one call may send and receive, over all of its requests.
+//! The limits on the traffic of one call, over all of its requests.
 //!
-//! Invariants: what was taken is never given back; clones share one budget.
+//! Invariants: a charge is never refunded; clones share one budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,15 +16,15 @@ use crate::defence::{Defence, stands};
 pub(crate) const DEFAULT_REQUESTS: u64 = 32;
 /// Bytes that one call may send, over all of its requests: paths, headers and bodies.
 pub(crate) const DEFAULT_SENT: u64 = 8 << 20;
-/// Bytes that one call may receive, likewise. A guest could not hold much more.
+/// Bytes that one call may receive, over all of its requests. A guest could not hold much more.
 pub(crate) const DEFAULT_RECEIVED: u64 = 8 << 20;
 
-/// Connections of one call that are open at once: a browser has as many to a host or two.
+/// Open connections of one call. A browser has as many to one or two hosts.
 const CONNECTIONS: usize = 8;
-/// Names that are being resolved at once for one call, those among them that it has given up on.
+/// Concurrent name lookups of one call, including those that the call no longer waits for.
 const RESOLVING: usize = 4;
 
-/// How much one call may send and receive. Cheap to clone.
+/// The traffic that one call may still cause. Cheap to clone.
 ///
 /// # Defaults
 /// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`]; no tenant.
@@ -44,13 +44,14 @@ struct Left {
 }
 
 impl Budget {
-    /// This many requests, bytes out and bytes in.
+    /// Creates a budget of this many requests, bytes out and bytes in.
     #[cfg(test)]
     pub(crate) fn new(requests: u64, sent: u64, received: u64) -> Self {
         Self::with(requests, sent, received, None)
     }
 
-    /// The default of a call on behalf of a tenant, whose calls share connections.
+    /// Creates the default budget of a call on behalf of a tenant. The tenant's calls share
+    /// connections.
     pub(crate) fn of(tenant: Option<&str>) -> Self {
         Self::with(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED, tenant.map(str::to_owned))
     }
@@ -68,12 +69,12 @@ impl Budget {
         }))
     }
 
-    /// Leaves nothing for further requests.
+    /// Refuses all further requests of the call.
     pub(super) fn close(&self) {
         self.0.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Refuses what comes after [`close`](Self::close).
+    /// Fails after [`close`](Self::close).
     fn is_open(&self) -> Result<(), SendError> {
         if self.0.is_closed.load(Ordering::Relaxed) {
             let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
@@ -83,29 +84,29 @@ impl Budget {
         Ok(())
     }
 
-    /// The turn of one request of the call to be searched for secrets.
+    /// Waits for the exclusive right to scan one request of the call for secrets.
     pub(super) async fn screening(&self) -> Result<MutexGuard<'_, ()>, SendError> {
         let turn = self.0.screening.lock().await;
         self.is_open()?;
         Ok(turn)
     }
 
-    /// On whose behalf.
+    /// Returns the tenant of the call.
     pub(super) fn tenant(&self) -> Option<&str> {
         self.0.tenant.as_deref()
     }
 
-    /// The call's share of connections.
+    /// Returns the call's permits for connections.
     pub(super) fn connections(&self) -> &Arc<Semaphore> {
         &self.0.connections
     }
 
-    /// The call's share of names that are being resolved.
+    /// Returns the call's permits for name lookups.
     pub(super) fn resolving(&self) -> &Arc<Semaphore> {
         &self.0.resolving
     }
 
-    /// One request, whatever becomes of it.
+    /// Charges one request, whatever its result.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         self.is_open()?;
         let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
@@ -124,7 +125,7 @@ impl Budget {
         take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 
-    /// Bytes that may still come in.
+    /// Returns the bytes that the call may still receive.
     pub(super) fn receivable(&self) -> u64 {
         self.0.received.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! From checked addresses to a connection.
+//! Connects to one of the checked addresses.
 //!
-//! In: the addresses that may be connected to. Out: bytes to and from the first that answers,
-//! through TLS where the target says so.
-//! Invariants: only these addresses are connected to, by this process or by the operator's proxy;
-//! the certificate is of the host that was checked.
+//! In: the addresses that may be connected to. Out: a byte stream to the first that answers,
+//! through TLS for `https`.
+//! Invariants: this process and the operator's proxy connect only to these addresses; the
+//! certificate is that of the checked host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,10 +20,10 @@ use tokio_rustls::TlsConnector;
 use super::{Proxy, SendError, Stage};
 use crate::grants::{Host, Target};
 
-/// Addresses that are tried: enough for both families and a few hosts that are down.
+/// Addresses that are tried: enough for both address families and a few hosts that are down.
 const MAX_TRIED: usize = 8;
 
-/// Bytes in both directions.
+/// A byte stream in both directions.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -39,7 +39,8 @@ pub(super) async fn connect(
     let mut problem = SendError::Timeout(Stage::Connect);
     for (index, address) in tried.iter().enumerate() {
         let address = SocketAddr::new(address.to_canonical(), target.port());
-        // One that swallows what is sent to it leaves the others their share of the time.
+        // Each address gets a share of the time, so that an address that never answers leaves time
+        // for the others.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = Instant::now() + left / u32::try_from(tried.len() - index).unwrap_or(u32::MAX);
         match timeout_at(share.into(), reached(target, address, proxy)).await {
@@ -51,7 +52,7 @@ pub(super) async fn connect(
     Err(problem)
 }
 
-/// A connection to this address, through the proxy where there is one.
+/// Connects to this address, through the proxy if there is one.
 async fn reached(
     target: &Target,
     address: SocketAddr,
@@ -96,7 +97,7 @@ async fn secured(
     }
 }
 
-/// What went wrong, in words of ours.
+/// Describes a TLS error in fixed words.
 fn refusal(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault),

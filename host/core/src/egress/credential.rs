@@ -1,9 +1,9 @@
-//! A secret that the host puts into a request.
+//! A secret that the host adds to a request.
 //!
-//! In: how a grant says that it is placed, and its value. Out: a header or a parameter for requests
+//! In: a secret grant and the secret's value. Out: a header or a query parameter for the requests
 //! that the secret is bound to.
-//! Invariants: the value stands in no `Debug`; it is sent to no request that its rule does not
-//! cover.
+//! Invariants: `Debug` never shows the value; the secret is sent only in requests that its rule
+//! covers.
 
 use std::fmt;
 
@@ -17,20 +17,20 @@ use super::outgoing::invalid;
 use crate::grants::{HttpRule, Method, Placed, SecretUse, Target};
 use crate::secret::Secret;
 
-/// Longest secret in bytes: more fits into no header that servers read.
+/// Bytes. The longest secret: servers read no header with a longer value.
 const MAX_SECRET: usize = 4 << 10;
 
-/// A secret on its way into a request.
+/// A secret to be added to requests.
 #[derive(Clone)]
 pub(crate) struct Credential {
     name: String,
     bound_to: HttpRule,
     placing: Placing,
-    /// What a response must not show.
+    /// The value that a response must not show.
     secret: Secret,
 }
 
-/// Where it goes.
+/// The place in the request.
 #[derive(Clone)]
 pub(super) enum Placing {
     Header(HeaderName, HeaderValue),
@@ -38,10 +38,10 @@ pub(super) enum Placing {
 }
 
 impl Credential {
-    /// A secret, used like this.
+    /// Creates a credential from a secret and its grant.
     ///
     /// # Errors
-    /// [`SendError::Invalid`] for a value that is too long or cannot stand where it should.
+    /// [`SendError::Invalid`] for a value that is too long or that its place cannot hold.
     pub(crate) fn new(name: &str, used: &SecretUse, secret: Secret) -> Result<Self, SendError> {
         let value = secret.expose();
         if value.len() > MAX_SECRET {

@@ -1,7 +1,7 @@
-//! Counts what a peer sends, whatever it is: also what no response shows, like interim responses
-//! and the frames of chunks.
+//! Counts all bytes that a peer sends, including those that no response shows, such as interim
+//! responses and chunk frames.
 //!
-//! Invariants: past its limit nothing is read any more.
+//! Invariants: after its limit, a connection is not read any more.
 
 use std::io;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ use super::connect::Stream;
 
 use crate::defence::{Defence, stands};
 
-/// Bytes that may stand around those of a body: chunks of five hundred bytes stay far below it, and
-/// so do two hundred thousand smaller ones. A body that comes byte by byte costs more to read than
+/// Bytes of framing around a body. Chunks of five hundred bytes stay far below it, and so do two
+/// hundred thousand smaller ones. A body sent byte by byte exceeds it and costs more to read than
 /// it is worth.
 const FRAMING: u64 = 1 << 20;
 
-/// How much may be read from one connection.
+/// The bytes that may still be read from one connection.
 #[derive(Debug, Clone)]
 pub(super) struct Meter(Arc<Counts>);
 
@@ -32,20 +32,21 @@ struct Counts {
 }
 
 impl Meter {
-    /// Enough for a head, with interim ones before it and as much of a body as is read ahead.
+    /// Creates a meter that allows a head, interim heads before it, and as much of a body as is
+    /// read ahead.
     pub(super) fn for_head() -> Self {
         let left = AtomicU64::new(3 * MAX_HEAD as u64);
         Self(Arc::new(Counts { left, is_exceeded: AtomicBool::new(false) }))
     }
 
-    /// Enough for a body of this many bytes, and what stands around it.
+    /// Allows a body of this many bytes, and its framing.
     pub(super) fn extend_for_body(&self, bytes: u64) {
         let more = bytes.saturating_add(FRAMING);
         let add = |left: u64| Some(left.saturating_add(more));
         let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Whether the connection ended because there was too much.
+    /// Returns true if the connection ended because the peer sent too much.
     pub(super) fn is_exceeded(&self) -> bool {
         self.0.is_exceeded.load(Ordering::Acquire)
     }
@@ -63,7 +64,7 @@ impl Meter {
     }
 }
 
-/// A connection with a meter on what is read.
+/// A connection whose incoming bytes are metered.
 pub(super) struct Metered {
     pub(super) stream: Box<dyn Stream>,
     pub(super) meter: Meter,

@@ -1,10 +1,10 @@
-//! A request as a tool asks for it, and as it is written.
+//! A request as a tool asks for it, and its conversion to a request of HTTP/1.1.
 //!
 //! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in
 //! origin-form.
-//! Invariants: one `host` header, that of the checked target; length, connection and the way that a
-//! message went are the host's to say; nothing that one reader of HTTP takes for the end of a
-//! header and another does not.
+//! Invariants: there is one `host` header, that of the checked target; only the host sets headers
+//! about length, connection and forwarding; no byte is written that some parsers of HTTP read as
+//! the end of a header and others do not.
 //! Source: RFC 9112; docs/contract.md, section 7.
 
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ use super::{MAX_HEAD, MAX_HEADERS, SendError};
 use crate::defence::{Defence, stands};
 use crate::grants::{Method, Target};
 
-/// Headers that only the host sets, because they say where a message ends, who it is for, or which
-/// way it went.
+/// Headers that only the host sets, because they define where a message ends, its recipient, or the
+/// path that it took.
 const FORBIDDEN: [&str; 18] = [
     "connection",
     "content-length",
@@ -36,17 +36,16 @@ const FORBIDDEN: [&str; 18] = [
     "upgrade",
     "via",
     "x-real-ip",
-    // Some servers read the method and the path from these: they would be others than the checked
-    // ones.
+    // Some servers take the method, path or host from these headers, which would bypass the check.
     "x-http-method",
     "x-method-override",
     "x-http-method-override",
     "x-host",
     "x-http-host-override",
 ];
-/// The same for every header that begins like this.
+/// Prefixes of further headers that only the host sets.
 const FORBIDDEN_BEGINNINGS: [&str; 4] = ["proxy-", "x-forwarded-", "x-original-", "x-rewrite-"];
-/// Shortest time that a request has: none at all means as little as there is, not for ever.
+/// Shortest timeout of a request: a timeout of zero means this, not unlimited time.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// A request as a tool asks for it.
@@ -54,32 +53,32 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 pub(crate) struct Outgoing {
     /// Its method.
     pub(crate) method: Method,
-    /// Where it goes.
+    /// The URL of the request.
     pub(crate) target: Target,
     /// Names and values, in the order in which they are sent.
     pub(crate) headers: Vec<(String, Vec<u8>)>,
-    /// The body; none where it is empty.
+    /// The body. An empty body is not sent.
     pub(crate) body: Bytes,
-    /// How long it may take. Never longer than the call.
+    /// Time limit of the request. It cannot exceed the call's deadline.
     pub(crate) timeout: Option<Duration>,
-    /// How long parts of it may take.
+    /// Time limits of the request's parts.
     pub(crate) times: Times,
 }
 
-/// How long parts of a request may take, each counted by itself. Source: `wasi:http`,
+/// Time limits of the parts of a request, each counted by itself. Source: `wasi:http`,
 /// `request-options`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
-    /// From the request to a connection: the wait for a free one, the name, the address and TLS.
+    /// From the request to a connection: the wait for a free one, name lookup, connecting and TLS.
     pub(crate) connect: Option<Duration>,
-    /// From the connection to the head of the response, the way of the request's body included.
+    /// From the connection to the head of the response, including the upload of the request's body.
     pub(crate) first_byte: Option<Duration>,
     /// Each wait for the next piece of the response's body.
     pub(crate) between_bytes: Option<Duration>,
 }
 
 impl Times {
-    /// The least that each may be: none at all means as little as there is, not for ever.
+    /// Raises each limit to the minimum: zero means the shortest time, not unlimited time.
     pub(super) fn at_least(self) -> Self {
         let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
         let Self { connect, first_byte, between_bytes } = self;
@@ -92,14 +91,15 @@ impl Times {
 }
 
 impl Outgoing {
-    /// When it ends at the latest.
+    /// Returns the request's deadline, at most the call's.
     pub(super) fn deadline(&self, call: Instant) -> Instant {
         let own =
             self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
         own.map_or(call, |own| own.min(call))
     }
 
-    /// The request as it is written. Credentials come last, after all that a tool said was checked.
+    /// Returns the request as it is written. Credentials are added last, after the tool's own
+    /// headers were checked.
     pub(super) fn into_request(
         self,
         credentials: &[Credential],
@@ -111,7 +111,8 @@ impl Outgoing {
         all.extend(given);
         for credential in credentials {
             if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
-                // Without the rule: a tool does not learn which hosts accept the secret.
+                // The error does not quote the rule, so that a tool does not learn which hosts
+                // accept the secret.
                 let name = credential.name();
                 return Err(invalid(format!(
                     "the secret `{name}` is not for this request: see `for` in its grant"
@@ -156,7 +157,7 @@ impl Outgoing {
                 }
             }
         }
-        // A connection is used once.
+        // Each connection is used once.
         all.insert(CONNECTION, HeaderValue::from_static("close"));
         if !body.is_empty() || matches!(method, Method::Post | Method::Put | Method::Patch) {
             all.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
@@ -169,13 +170,13 @@ impl Outgoing {
     }
 }
 
-/// Bytes of a request, as far as they are the tool's choice.
+/// Returns the bytes of a request, as far as the tool chose them.
 pub(super) fn size(request: &http::Request<Full<Bytes>>, body: usize) -> u64 {
     let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
     (path + head_size(request.headers()) + body) as u64
 }
 
-/// Bytes of headers.
+/// Returns the bytes of all headers.
 pub(super) fn head_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
@@ -204,14 +205,14 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
     Ok(all)
 }
 
-/// Some servers read `_` as `-`.
+/// Returns true if only the host may set this header. Reads `_` as `-`, as some servers do.
 fn is_forbidden(name: &str) -> bool {
     let name = name.replace('_', "-");
     FORBIDDEN.contains(&name.as_str())
         || FORBIDDEN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Without control characters, line ends among them.
+/// Refuses values with control characters, such as line breaks.
 fn value(name: &str, bytes: &[u8]) -> Result<HeaderValue, SendError> {
     HeaderValue::from_bytes(bytes).map_err(|_| {
         invalid(format!("the header `{}` has a value with a control character", quoted(name)))
@@ -247,13 +248,13 @@ fn http_method(method: Method) -> http::Method {
     }
 }
 
-/// A request that cannot be sent. The problem alone: the guest SDKs say in front that the request
-/// cannot be sent.
+/// Returns the error for a request that cannot be sent. The text is only the problem: the guest
+/// SDKs add that the request cannot be sent.
 pub(super) fn invalid(problem: impl Into<String>) -> SendError {
     SendError::Invalid(problem.into())
 }
 
-/// As much of a stranger's word as a text shows, without what a terminal acts on.
+/// Shortens untrusted text and replaces its control characters.
 fn quoted(word: &str) -> String {
     word.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

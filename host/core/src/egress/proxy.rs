@@ -1,8 +1,8 @@
-//! A proxy of the operator's, through which the requests of tools leave.
+//! The operator's proxy, through which the requests of tools leave.
 //!
-//! In: an address that was checked. Out: a connection to it, which the proxy makes (`CONNECT`).
+//! In: an address that was checked. Out: a connection to it, made by the proxy (`CONNECT`).
 //! Invariants: the proxy is asked for an address and never for a name, so that it cannot resolve
-//! the name to another one; its password is in no `Debug` and no error; of its answer no word
+//! the name to another address; `Debug` and errors never show its password; no text of its answer
 //! reaches a tool.
 
 use std::fmt;
@@ -18,9 +18,9 @@ use url::Url;
 
 use crate::grants::BadRule;
 
-/// Bytes of the proxy's answer.
+/// Bytes. The head of the proxy's answer.
 const MAX_HEAD: usize = 8 << 10;
-/// The port, where the URL has none.
+/// Port of a URL without a port.
 const PORT: u16 = 80;
 
 /// An HTTP proxy that connects to other hosts.
@@ -44,13 +44,14 @@ pub(super) enum ProxyFault {
 }
 
 impl Proxy {
-    /// The proxy at this URL.
+    /// Parses a proxy's URL.
     ///
     /// # Shape
-    /// `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`; the port is 80 unless it is given.
+    /// `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`; the port defaults to 80.
     ///
     /// # Errors
-    /// [`BadRule`] for another text. It does not have the text, which may contain a password.
+    /// [`BadRule`] for any other text. The error does not quote the text, which may contain a
+    /// password.
     pub fn new(url: &str) -> Result<Self, BadRule> {
         let fault = |problem: &str| {
             BadRule::new("proxy", problem, "write for instance `http://proxy.example.com:3128`")
@@ -73,7 +74,7 @@ impl Proxy {
         Ok(Self { host, port: url.port().unwrap_or(PORT), authorization })
     }
 
-    /// A connection to this address.
+    /// Connects to this address through the proxy.
     pub(super) async fn connect(&self, address: SocketAddr) -> Result<TcpStream, ProxyFault> {
         let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         let mut request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n");
@@ -84,7 +85,7 @@ impl Proxy {
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            // Byte by byte: what comes after the head is the other host's.
+            // Reads byte by byte, because the bytes after the head belong to the other host.
             if head.len() >= MAX_HEAD {
                 return Err(ProxyFault::NotHttp);
             }
@@ -98,7 +99,7 @@ impl Proxy {
     }
 }
 
-/// The status of an answer.
+/// Returns the status of an answer.
 fn status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
     let digits = rest.get(2..5)?;

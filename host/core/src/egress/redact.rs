@@ -1,19 +1,23 @@
-//! Takes the values of secrets out of what is read or written, in every form that one echoes them
-//! in.
+//! Redacts the values of secrets in bytes that are read or written, in every form in which an echo
+//! may show them.
 //!
 //! In: values, and bytes in one piece or in many. Out: the bytes with [`MARK`] in place of each
-//! value. Forms: plain; base64 and base64url wherever the value begins in the encoded text, also of
-//! base64 and of hex; base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or
-//! twice, as much or as little as an encoder may; as a string of JSON or HTML, also by the numbers
-//! of its characters; backwards. Letters of both cases. Plain, backwards and the encodings of
-//! letters and digits also with white space, punctuation or characters without width in between:
-//! what is words or a number by itself counts where punctuation stands after every fourth character
-//! at the latest, so that a sentence is none. Of a value that is broken in two, each piece of at
-//! least half of it and 8 bytes (12 without both a letter and a digit, which words of a language
-//! have too). What is compressed is searched by [`Inflation`].
-//! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives;
-//! memory is bounded, by looking for fewer forms where there are very many values.
-//! Not here: values that a tool changes on purpose. `docs/security.md` lists what is not found.
+//! value.
+//! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
+//! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
+//! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
+//! Letters match in both cases. The plain and reversed forms and the encodings of letters and
+//! digits also match with white space, punctuation or zero-width characters in between. A form that
+//! consists of words or of a number alone then counts only if the groups between its separators
+//! have at most four characters on average, so that a sentence does not match. Of a value that is
+//! split in two, each part of at least half of it and 8 bytes matches (12 bytes for a part without
+//! both a letter and a digit, because words of a language look like that). Compressed bytes are
+//! searched by [`Inflation`].
+//! Invariants: pure; linear in the bytes, whatever they are; a stream gives the same result in
+//! pieces as in one; memory is bounded, because a very large number of values is searched for in
+//! fewer forms.
+//! Not here: values that a tool changes on purpose. `docs/security.md` lists the forms that are not
+//! found.
 
 mod forms;
 mod inflation;
@@ -33,19 +37,19 @@ use forms::{Dropped, Forms, Patterns, Pieces, SEPARATORS, in_skeleton, without};
 pub(crate) use inflation::{Inflated, Inflation};
 pub(crate) use kept::Redactors;
 
-/// What stands in place of a secret.
+/// Text that replaces a secret.
 pub(crate) const MARK: &[u8] = b"[redacted]";
-/// How many times longer than a form it may be with what stands in between.
+/// Factor by which separators may lengthen a form.
 const SPREAD: usize = 8;
-/// Characters that stand together at most, on average, where words are spelled out.
+/// Characters between two separators of a form that is spelled out: at most this many on average.
 const GROUP: usize = 4;
-/// Bytes of all patterns together up to which they are searched for with a table of every state and
-/// byte: three to five times as fast as without, and some 450 times the patterns in memory.
+/// Bytes of all patterns up to which a DFA is used. It is three to five times as fast as the NFA,
+/// and takes some 450 times the patterns' size in memory.
 const MAX_TABLE: usize = 40 << 10;
-/// Bytes that are searched at once: what a search keeps beside them is a few times as much.
+/// Bytes searched at once. A search keeps a few times as many beside them.
 const CHUNK: usize = 64 << 10;
 
-/// Knows the forms of some secrets. Cheap to clone.
+/// Finds the forms of a set of secrets. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Redactor(Arc<Search>);
 
@@ -54,15 +58,15 @@ struct Search {
     written: Automaton,
     bare: Automaton,
     skeleton: Automaton,
-    /// No form is longer than this, separators included.
+    /// Bytes. The longest form, separators included.
     reach: usize,
 }
 
 struct Automaton {
     patterns: AhoCorasick,
-    /// Whose form each pattern may be.
+    /// For each pattern, the indices of the values that it may be a form of.
     owners: Vec<Vec<usize>>,
-    /// Whether it counts only where it is spelled out.
+    /// For each pattern, true if it counts only where it is spelled out.
     spelled: Vec<bool>,
 }
 
@@ -74,8 +78,8 @@ impl Automaton {
         let kind =
             if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         let mut builder = AhoCorasick::builder();
-        // Without a filter in front, text that looks like a form, as base64 does, takes as long as
-        // any other.
+        // A prefilter would make text that resembles a form, such as base64, slower than other
+        // text.
         builder
             .kind(Some(kind))
             .prefilter(false)
@@ -89,7 +93,7 @@ impl Automaton {
     }
 }
 
-/// A form of a value in some bytes.
+/// A match: a form of a value in some bytes.
 struct Found<'a> {
     start: usize,
     end: usize,
@@ -97,12 +101,12 @@ struct Found<'a> {
 }
 
 impl Redactor {
-    /// For these values, or nothing where there are too many and too long ones to look for at once.
+    /// Creates a redactor for these values. Returns `None` if they are too many and too long.
     pub(crate) fn new(values: Vec<Secret>) -> Option<Self> {
         Self::made(values, Pieces::Sought)
     }
 
-    /// The same, of whole values only.
+    /// Creates a redactor that finds whole values only.
     #[cfg(test)]
     pub(super) fn of_whole(values: Vec<Secret>) -> Option<Self> {
         Self::made(values, Pieces::Left)
@@ -121,7 +125,7 @@ impl Redactor {
         Some(Self(Arc::new(Search { values, written, bare, skeleton, reach })))
     }
 
-    /// Bytes that it takes, about.
+    /// Returns the approximate size in memory, in bytes.
     fn size(&self) -> usize {
         let Search { written, bare, skeleton, .. } = &*self.0;
         [written, bare, skeleton]
@@ -130,23 +134,23 @@ impl Redactor {
             .sum()
     }
 
-    /// Whether it looks for this value.
+    /// Returns true if the redactor looks for this value.
     pub(crate) fn knows(&self, value: &Secret) -> bool {
         self.0.values.binary_search_by(|known| known.expose().cmp(value.expose())).is_ok()
     }
 
-    /// The values that it looks for.
+    /// Returns the values that the redactor looks for.
     pub(crate) fn values(&self) -> &[Secret] {
         &self.0.values
     }
 
-    /// Whether one of the values stands in these bytes.
+    /// Returns true if these bytes contain one of the values.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
         (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
     }
 
-    /// Whether one of the values that are sought stands in these bytes; others have their turn in
-    /// between. A form that two values have in common is one of a sought value only if both are.
+    /// Returns true if these bytes contain one of the sought values. Yields to other tasks between
+    /// chunks. A form that several values share counts only if all of them are sought.
     pub(super) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
         let sought = |owners: &[usize]| are_sought(owners, is_sought);
         for from in (0..bytes.len()).step_by(CHUNK) {
@@ -158,21 +162,21 @@ impl Redactor {
         false
     }
 
-    /// The same, at once.
+    /// Works as [`finds_any`](Self::finds_any), without yielding.
     fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
         (0..bytes.len())
             .step_by(CHUNK)
             .any(|from| self.finds_at(bytes, from, |owners| are_sought(owners, is_sought)))
     }
 
-    /// From where to where each form stands in these bytes.
+    /// Returns the range of each match in these bytes.
     pub(super) fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         self.0.each(bytes, |found| places.push(found.start..found.end));
         places
     }
 
-    /// Whether a form begins in the piece of the bytes that begins here.
+    /// Returns true if a match begins in the chunk that starts at `from`.
     fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
         let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
         let mut is_found = false;
@@ -180,7 +184,7 @@ impl Redactor {
         is_found
     }
 
-    /// The bytes without them.
+    /// Returns the bytes with each match replaced by [`MARK`].
     pub(crate) fn redact(&self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = self.in_pieces();
         let mut all = pieces.feed(bytes);
@@ -188,14 +192,14 @@ impl Redactor {
         all
     }
 
-    /// For bytes that come in pieces.
+    /// Starts the redaction of a stream.
     pub(crate) fn in_pieces(&self) -> Redaction {
         Redaction { redactor: self.clone(), held: Vec::new(), covered: 0 }
     }
 }
 
 impl Search {
-    /// Every form in these bytes, in no order.
+    /// Calls `tell` for every match in these bytes, in no particular order.
     fn each<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Found<'a>)) {
         if self.written.owners.is_empty() {
             return;
@@ -208,7 +212,7 @@ impl Search {
         self.each_without(&self.skeleton, in_skeleton(), bytes, &mut tell);
     }
 
-    /// Every form in what is left of the bytes.
+    /// Calls `tell` for every match in the bytes that remain after dropping some.
     fn each_without<'a>(
         &'a self,
         automaton: &'a Automaton,
@@ -234,17 +238,17 @@ impl Search {
     }
 }
 
-/// Whether all of these are.
+/// Returns true if all of these values are sought.
 fn are_sought(owners: &[usize], is_sought: &[bool]) -> bool {
     owners.iter().all(|owner| is_sought.get(*owner) == Some(&true))
 }
 
-/// Where each byte that is left stood.
+/// Returns the original position of each byte that is kept.
 fn places(bytes: &[u8], dropped: &Dropped) -> Vec<usize> {
     (0..bytes.len()).filter(|at| !dropped[usize::from(bytes[*at])]).collect()
 }
 
-/// Up to each byte that is left, how many stood apart from the one before.
+/// Returns, for each byte that is kept, the number of gaps up to it.
 fn gaps(places: &[usize]) -> Vec<usize> {
     let apart = places.iter().scan((None, 0), |(before, gaps), place| {
         *gaps += usize::from(before.is_some_and(|before: usize| before + 1 < *place));
@@ -254,33 +258,33 @@ fn gaps(places: &[usize]) -> Vec<usize> {
     apart.collect()
 }
 
-/// Redacts bytes that come in pieces.
+/// Redacts a stream of bytes.
 pub(crate) struct Redaction {
     redactor: Redactor,
-    /// What may be the beginning of a value.
+    /// Bytes that may begin a value.
     held: Vec<u8>,
-    /// Bytes at the beginning of these for which a mark was written already.
+    /// Number of leading bytes of `held` that an earlier mark already replaced.
     covered: usize,
 }
 
 impl Redaction {
-    /// One more piece. Returns what can be said already.
+    /// Takes a piece of the stream. Returns the bytes that are final.
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(piece.len());
         let reach = self.redactor.0.reach;
         for piece in piece.chunks(CHUNK) {
             self.held.extend_from_slice(piece);
-            // Each search lets go of half of what it searches: the smallest pieces cost no more
-            // than the largest.
+            // Each search releases at least half of the bytes that it searches, so that small
+            // pieces cost no more than large ones.
             if self.held.len() >= 2 * reach {
-                // A form that begins before this is here in full.
+                // A form that begins before this position is complete here.
                 self.release(self.held.len() + 1 - reach, &mut out);
             }
         }
         out
     }
 
-    /// The rest.
+    /// Returns the remaining bytes.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.held.len());
         self.release(self.held.len(), &mut out);
@@ -293,7 +297,7 @@ impl Redaction {
         spans.sort_unstable();
         let mut at = self.covered;
         for (start, end) in spans.into_iter().take_while(|(start, _)| *start < settled) {
-            // Forms that overlap are one.
+            // Overlapping matches get one mark.
             if start >= at {
                 out.extend_from_slice(&self.held[at..start]);
                 out.extend_from_slice(MARK);

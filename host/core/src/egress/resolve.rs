@@ -17,27 +17,27 @@ use crate::fence::resumed;
 use crate::grants::{Host, Method, Target, is_let_through};
 use ipnet::IpNet;
 
-/// Addresses of one answer that are looked at. No honest name has more, and each is a connection
-/// that may be tried.
+/// Addresses of one answer that are used. Legitimate names have fewer, and each may cost a
+/// connection attempt.
 const MAX_ADDRESSES: usize = 64;
 
-/// How long a name is being resolved at most: what the system's resolver takes for three servers
-/// that are silent, asked twice for five seconds each.
+/// Longest lookup. The system's resolver takes as long for three servers that do not answer, each
+/// asked twice for five seconds.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The future that [`Resolver::resolve`] returns.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a host name. It is called once for each request, and every address in the
-/// answer is checked: a resolver need not be trusted.
+/// Finds the addresses of a host name. It is called once for each request. Every address in the
+/// answer is checked, so a resolver need not be trusted.
 pub trait Resolver: Send + Sync {
-    /// The addresses of this host, in the order in which they are to be tried. It runs on threads
-    /// of this library, which have tokio's I/O and timers.
+    /// Returns the addresses of this host, in the order in which they are to be tried. It runs on
+    /// threads of this library, which have tokio's I/O and timers.
     ///
     /// # Cancel safety
-    /// It is not dropped when the request's time is over: it runs until it ends, for at most half a
-    /// minute. A lookup of the operating system cannot be interrupted, and until it ends it counts
-    /// for the tenant that asked.
+    /// The future is not dropped when the request's time is over: it runs until it ends, for at
+    /// most half a minute, because a lookup of the operating system cannot be interrupted. Until it
+    /// ends, it counts against the tenant's quota.
     fn resolve(&self, host: &str, port: u16) -> Resolved;
 }
 
@@ -55,7 +55,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The addresses that this request may be sent to: found once, and every one of them checked.
+/// Returns the addresses that this request may be sent to. The name is resolved once, and every
+/// address is checked.
 pub(super) async fn addresses(
     names: &Names,
     (method, target): (Method, &Target),
@@ -66,7 +67,7 @@ pub(super) async fn addresses(
     if found.is_empty() { Err(SendError::private(method, target)) } else { Ok(found) }
 }
 
-/// The addresses of a host; one at least.
+/// Returns the addresses of a host; at least one.
 pub(super) async fn found(
     names: &Names,
     target: &Target,
@@ -83,13 +84,13 @@ pub(super) async fn found(
     Ok(found)
 }
 
-/// Those of them that may be connected to.
+/// Returns the addresses that may be connected to.
 pub(super) fn let_through(mut found: Vec<IpAddr>, private: &[IpNet]) -> Vec<IpAddr> {
     found.retain(|address| is_let_through(*address, private) || !stands(Defence::PublicAddresses));
     found
 }
 
-/// A resolver, and how many names it is asked for at once.
+/// A resolver with a limit of concurrent lookups.
 #[derive(Clone)]
 pub(super) struct Names {
     resolver: Arc<dyn Resolver>,
@@ -101,8 +102,8 @@ impl Names {
         Self { resolver: Arc::new(resolver), slots: Arc::new(Slots::new(RESOLVING)) }
     }
 
-    /// Asks once. A call that does not wait for the answer any more keeps the place of the question
-    /// until it comes.
+    /// Resolves a name once. The lookup keeps its permit until it ends, even if the call no longer
+    /// waits for it.
     async fn resolve(
         &self,
         name: String,
@@ -119,7 +120,7 @@ impl Names {
             let _slot = stands(Defence::UnansweredNames).then_some(slot);
             timeout(LONGEST, resolver.resolve(&name, port)).await
         });
-        // A resolver of the embedder's own may panic.
+        // An embedder's resolver may panic.
         match resumed(asked.await) {
             Some(Ok(Ok(found))) => Ok(found),
             Some(Ok(Err(_)) | Err(_)) => {

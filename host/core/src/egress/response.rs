@@ -1,9 +1,9 @@
-//! A response as a tool sees it.
+//! Converts a response to the form that a tool sees.
 //!
-//! In: what hyper read. Out: a head and a body within their bounds, without the secrets that went
-//! into the request.
-//! Invariants: a message that two readers could end at different places is refused; nothing is
-//! decompressed; a body that stopped early is an error, never a short body.
+//! In: a response read by hyper. Out: a head and a body within their limits, with the secrets of
+//! the request redacted.
+//! Invariants: a message with an ambiguous end is refused; nothing is decompressed; a truncated
+//! body is an error, never a short body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::{Budget, SendError, Share, Stage};
 use crate::clock::{self, Sleep};
 use crate::defence::{Defence, stands};
 
-/// Headers about the connection, which is not the tool's.
+/// Headers about the connection, which tools do not see.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -36,43 +36,43 @@ const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub(crate) struct Incoming {
-    /// Its status. A redirect is the tool's to follow, by a request of its own.
+    /// Its status. A tool follows a redirect by a request of its own.
     pub(crate) status: u16,
     /// Names in lower case, and values.
     pub(crate) headers: Vec<(String, Vec<u8>)>,
-    /// The body, as it was sent.
+    /// The body as it was sent.
     pub(crate) body: Bytes,
 }
 
-/// What bounds a response, and what must not stand in it.
+/// The limits of a response, and the redactor of its secrets.
 pub(super) struct Terms {
     pub(super) budget: Budget,
     pub(super) meter: Meter,
     pub(super) deadline: Instant,
-    /// The longest wait for a piece of the body.
+    /// Longest wait for a piece of the body.
     pub(super) between_bytes: Option<Duration>,
-    /// The request asked for a part.
+    /// True if the request has a `Range` header.
     pub(super) asks_for_part: bool,
     pub(super) redactor: Option<Redactor>,
 }
 
-/// A body that is still coming. Dropping it ends the connection.
+/// A body that is still being received. Dropping it closes the connection.
 pub(crate) struct Body {
     received: Received,
     terms: Terms,
     redaction: Option<Redaction>,
     inflation: Option<Inflation>,
-    /// Ends when the wait for the next piece has been too long.
+    /// Completes when the wait for the next piece has been too long.
     silence: Option<Sleep>,
     is_over: bool,
     _connection: AbortOnDropHandle<()>,
     _threads: Arc<Threads>,
 }
 
-/// Checks a head and takes out what is not for the tool.
+/// Checks a head and removes the headers that are not for the tool.
 pub(super) fn accept(
     response: Response<Received>,
     terms: Terms,
@@ -93,7 +93,7 @@ pub(super) fn accept(
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();
     if received.size_hint().lower() > receivable {
-        // Said by one who knows: nothing of it needs to come.
+        // The declared length exceeds the budget: fails before the body is read.
         terms.budget.take_received(received.size_hint().lower())?;
     }
     terms.meter.extend_for_body(receivable);
@@ -138,7 +138,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
     Ok(())
 }
 
-/// Headers without secrets. The length goes too: it may be another one afterwards.
+/// Redacts the headers. Removes the length, which may differ after redaction.
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if stands(Defence::Searchable)
@@ -160,14 +160,15 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
     Ok(kept)
 }
 
-/// Of each header, whether its value has a part in a secret that is spread over several.
+/// Returns, for each header, true if its value contains part of a secret that spans several
+/// headers.
 fn spread(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
     let (mut all, mut ranges) = (Vec::new(), Vec::new());
     for value in headers.values() {
         let start = all.len();
         all.extend_from_slice(value.as_bytes());
         ranges.push(start..all.len());
-        // No value has one.
+        // No secret contains a line break.
         all.push(b'\n');
     }
     let mut spread = vec![false; ranges.len()];
@@ -182,7 +183,7 @@ fn spread(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
 }
 
 impl Body {
-    /// All of it.
+    /// Reads the whole body.
     pub(crate) async fn whole(self) -> Result<Bytes, SendError> {
         Ok(self.collect().await?.to_bytes())
     }
@@ -206,14 +207,14 @@ impl Body {
         })
     }
 
-    /// Ends when the wait for the next piece has been too long.
+    /// Completes when the wait for the next piece has been too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = self.terms.between_bytes else { return Poll::Pending };
         let begun = || Box::pin(clock::reached(Instant::now().checked_add(time))) as Sleep;
         self.silence.get_or_insert_with(begun).as_mut().poll(cx)
     }
 
-    /// What is left when hyper has no more.
+    /// Returns the bytes that remain after hyper's last frame.
     fn end(&mut self) -> Result<Bytes, SendError> {
         let missing = self.received.size_hint().lower() > 0;
         if Instant::now() >= self.terms.deadline {
@@ -247,8 +248,8 @@ impl hyper::body::Body for Body {
                 }
             };
             let piece = match frame {
-                // Trailers are dropped: few clients read them, and what they say would have to be
-                // checked like a head.
+                // Trailers are dropped: few clients read them, and they would have to be checked
+                // like a head.
                 Some(Ok(frame)) => {
                     frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
                 }
@@ -283,7 +284,7 @@ impl hyper::body::Body for Body {
 }
 
 impl Terms {
-    /// What an error of hyper's is, in words of ours.
+    /// Classifies an error of hyper and describes it in fixed words.
     pub(super) fn fault(&self, error: &hyper::Error) -> SendError {
         if Instant::now() >= self.deadline {
             SendError::Timeout(Stage::Whole)

@@ -1,4 +1,4 @@
-//! Certificate authorities that are trusted.
+//! The trusted certificate authorities.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::grants::BadRule;
 
-/// The certificate authorities that are trusted.
+/// The trusted certificate authorities.
 ///
 /// # Defaults
 /// Those of the public internet, from Mozilla's list.
@@ -18,7 +18,7 @@ use crate::grants::BadRule;
 pub struct Roots(RootCertStore);
 
 impl Roots {
-    /// No certificate authority. Add some with [`with_pem`](Self::with_pem).
+    /// Creates an empty set. Add authorities with [`with_pem`](Self::with_pem).
     #[must_use]
     pub fn none() -> Self {
         Self(RootCertStore::empty())
@@ -49,8 +49,8 @@ impl Roots {
         Ok(self)
     }
 
-    /// How TLS is spoken: no session is resumed, so that two tenants look like two clients;
-    /// HTTP/1.1 only.
+    /// Returns the TLS configuration. No session is resumed, so that two tenants look like two
+    /// clients; HTTP/1.1 only.
     pub(super) fn config(self) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)

@@ -1,7 +1,7 @@
 //! Decides whether a request would be sent, without sending it.
 //!
-//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the functions that decide when
-//! a request is sent decide here too.
+//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the decision is made by the
+//! functions that decide when a request is sent.
 
 use ipnet::IpNet;
 
@@ -10,7 +10,7 @@ use super::{Budget, Egress, SendError, allowed};
 use crate::grants::{Method, Target, networks_of};
 use crate::rights::{Denial, Rights};
 
-/// Whether a request would be sent.
+/// The result of [`Egress::route`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
@@ -18,19 +18,19 @@ pub enum Route {
     Open,
     /// The tool's rights do not allow it.
     Denied(Denial),
-    /// It is granted, but its host has only private addresses. The rule that grants it would have
-    /// to name these networks, which are the smallest that suffice.
+    /// The request is granted, but its host has only private addresses. The granting rule would
+    /// have to name these networks, which are the smallest that suffice.
     Private(Vec<IpNet>),
-    /// It is granted, but the name of its host has no address now.
+    /// The request is granted, but its host's name has no address now.
     Unresolved(String),
 }
 
 impl Egress {
-    /// Decides whether a tool's request would be sent. The host's name is looked up; nothing is
-    /// sent to the host.
+    /// Decides whether a tool's request would be sent. Looks the host's name up; sends nothing to
+    /// the host.
     ///
     /// # Cancel safety
-    /// May be dropped: a lookup that has begun goes on in the background.
+    /// May be dropped: a lookup that has begun continues in the background.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -1,12 +1,12 @@
-//! What a tool's own words in a request are held against before they leave.
+//! The outbound scan: searches a request for secret values before it is sent.
 //!
-//! In: a request as the tool wrote it, before the host adds anything, and the values that are no
-//! business of its destination.
-//! Out: a denial, or leave to go; and a word to observers where something looks like a secret that
+//! In: a request as the tool wrote it, before the host adds anything, and the values that must not
+//! reach its destination.
+//! Out: a denial or success; and a notification to observers if something looks like a secret that
 //! the host does not know.
-//! Invariants: nothing is sent before all of it was looked at; no text says which secret it was, or
-//! shows it.
-//! Not here: what a tool can do to a value so that it cannot be recognised.
+//! Invariants: a request is sent only after all of it was searched; no text names or shows the
+//! secret that was found.
+//! Not here: values that a tool changed so that they cannot be recognised.
 
 use std::fmt;
 
@@ -23,27 +23,28 @@ use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;
 
-/// Bytes of a body that are inflated before others have their turn: they may come to a thousand
-/// times as many.
+/// Bytes of a body that are inflated before the task yields: they may inflate to a thousand times
+/// as many.
 const PIECE: usize = 4 << 10;
 
-/// Who is told what kind of secret a request seems to carry.
+/// Called with the kind of secret that a request seems to contain.
 pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
 
-/// What a request is held against.
+/// The values that an outbound scan searches for.
 pub(crate) struct Screen {
-    /// Values that are not the tool's: they leave with no request. Whole ones only, for every
-    /// answer tells the tool something.
+    /// Values that the tool was not granted: no request may contain them. Only whole values match,
+    /// because each answer reveals something to the tool.
     pub(crate) others: Redactor,
-    /// The tool's own, which leave with no request but those they are bound to.
+    /// The tool's own values: only requests that they are bound to may contain them.
     pub(crate) own: Option<Redactor>,
-    /// Those that are the tool's to use, and where.
+    /// The tool's own values and the requests that they are bound to.
     pub(crate) bound: Vec<(HttpRule, Secret)>,
-    /// Hears of what looks like a secret. It is the tool's, or its user's: it goes.
+    /// Called for text that looks like a secret. The value is the tool's or its user's, so the
+    /// request is sent.
     pub(crate) tell: Tell,
 }
 
-/// A request's words, about to be looked at.
+/// The text of one request, before its scan.
 pub(super) struct Screening {
     screen: Screen,
     method: Method,
@@ -56,8 +57,8 @@ impl Screen {
     pub(super) fn of(self, outgoing: &Outgoing) -> Screening {
         let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
-        // In one text, since a value may be spread over them; and once more without the names, for
-        // one character in each.
+        // All headers are searched as one text, since a value may be split over them, and once more
+        // without the names, since each header may hold one character.
         let values: Vec<_> = headers.iter().map(|(_, value)| value.as_slice()).collect();
         let values = values.join(&b'\n');
         let headers = headers
@@ -67,7 +68,7 @@ impl Screen {
             vec![Bytes::from(url.to_owned()), headers.collect(), values.into(), body.clone()];
         let decoded: Vec<u8> = percent_decode_str(url).collect();
         if decoded != url.as_bytes() {
-            // An encoder of the tool's own may escape what it likes.
+            // The tool may have escaped any character itself.
             texts.push(decoded.into());
         }
         Screening {
@@ -81,11 +82,11 @@ impl Screen {
 }
 
 impl Screening {
-    /// Looks at all of it, in turns with other requests.
+    /// Searches all of the request, yielding to other requests in between.
     ///
     /// # Errors
-    /// [`SendError::Denied`]; [`SendError::Invalid`] for a body that is compressed and too large to
-    /// be searched.
+    /// [`SendError::Denied`]; [`SendError::Invalid`] for a compressed body that is too large to be
+    /// searched.
     pub(super) async fn pass(self) -> Result<(), SendError> {
         let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } =
             self;
@@ -144,7 +145,7 @@ impl Screening {
     }
 }
 
-/// Says where to, as far as that is no secret itself.
+/// Returns a denial that names the destination, with secrets in it redacted.
 fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> Denial {
     let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
     let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));

@@ -1,7 +1,7 @@
-//! Why a request has no response.
+//! Errors of requests without a response.
 //!
-//! Invariants: a text names a host at most, in part where it is long: no header, query, body, and
-//! no address that a name led to; nothing of it is the peer's own words.
+//! Invariants: a text contains at most a host's name, shortened if it is long, and never a header,
+//! a query, a body or an address that a name resolved to; it never quotes the peer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,31 +9,33 @@ use std::fmt;
 use crate::grants::{Host, HttpRule, Method, Target, is_metadata_service};
 use crate::rights::{Denial, Request, Suggestion};
 
-/// Characters of a host's name in a text.
+/// Longest host name in a text, in characters.
 const NAMED: usize = 100;
 
-/// Why a request has no response.
+/// The reason why a request has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SendError {
-    /// It is not within the tool's rights.
+    /// The tool's rights do not allow the request.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// It cannot be written as one request of HTTP, or says what only the host may say.
+    /// The request cannot be written as one HTTP request, or sets a header that only the host may
+    /// set.
     #[error("{0}")]
     Invalid(String),
-    /// Its host has no address on the public internet, and its rule names no network that has one.
+    /// The host has no address on the public internet, and the rule names no network that contains
+    /// its address.
     #[error("`{0}` is not on the public internet")]
     Private(Box<PrivateHost>),
-    /// Its host has no address, or no server answers there.
+    /// The host has no address, or no server answers there.
     #[error("{0}")]
     Unreachable(String),
-    /// The time was up.
+    /// A time limit was exceeded.
     #[error("{}", .0.problem())]
     Timeout(Stage),
-    /// Too much of something that is counted.
+    /// A limit of the call or of the connection was exceeded.
     #[error("{1}")]
     OverBudget(Share, String),
-    /// The response is not one of HTTP, or ended too soon.
+    /// The response is not HTTP, or ended too soon.
     #[error("{0}")]
     Broken(String),
 }
@@ -42,10 +44,10 @@ pub(crate) enum SendError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrivateHost {
     name: String,
-    /// The line of configuration that allows it, where no name has to be resolved for that.
+    /// The line of configuration that would allow it, if it is known without a lookup.
     grant: Option<String>,
     is_metadata: bool,
-    /// For observers of the call: the tool is told no more than the above.
+    /// The denial that observers of the call get. The tool gets only the fields above.
     denial: Denial,
 }
 
@@ -75,16 +77,16 @@ impl fmt::Display for PrivateHost {
     }
 }
 
-/// What of a request was over its time.
+/// The part of a request that exceeded its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The connection: a free one, the name, the address, TLS.
+    /// Connecting: the wait for a free connection, name lookup, connecting, TLS.
     Connect,
     /// The head of the response.
     FirstByte,
     /// The next piece of the response's body.
     BetweenBytes,
-    /// All of it.
+    /// The whole request.
     Whole,
 }
 
@@ -99,7 +101,7 @@ impl Stage {
     }
 }
 
-/// What there was too much of.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// Requests of the call.
@@ -108,14 +110,14 @@ pub(crate) enum Share {
     Sent,
     /// Bytes that the call receives.
     Received,
-    /// What a server sends around a response.
+    /// Bytes that a server sends around a response.
     Framing,
-    /// Any request: one of this call carried a secret.
+    /// All requests, because an earlier one of this call contained a secret.
     Closed,
 }
 
 impl SendError {
-    /// What to do about it, in one line.
+    /// Returns a hint for the caller, in one line.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Denied(denial) => denial.hint(),
@@ -136,8 +138,8 @@ impl SendError {
         Self::Unreachable(format!("`{}` cannot be reached: {problem}", named(target)))
     }
 
-    /// The line names the whole host: a path could be a peer's text. The address that a name has is
-    /// not for the tool to see.
+    /// Returns the error for a private host. The grant in its hint covers the whole host, because a
+    /// path could be text of a peer. The tool does not see the address that a name resolves to.
     pub(super) fn private(method: Method, target: &Target) -> Self {
         let host = target.host();
         let is_known = matches!(&host, Host::Address(_))
@@ -149,7 +151,7 @@ impl SendError {
         Self::Private(Box::new(PrivateHost { name: named(target), grant, is_metadata, denial }))
     }
 
-    /// What observers of the call are told was denied, if anything was.
+    /// Returns the denial that observers of the call get, if something was denied.
     pub(crate) fn denial(&self) -> Option<&Denial> {
         match self {
             Self::Denied(denial) => Some(denial),

@@ -1,14 +1,14 @@
-//! What secrets of well-known services look like, whatever owner they have.
+//! Recognises tokens of well-known services by their patterns.
 //!
-//! In: bytes that are about to leave. Out: the kinds of secrets that seem to stand in them.
-//! Invariants: pure; linear in the bytes; never says what it saw.
-//! Source: what the services publish of the form of their tokens.
+//! In: bytes that are about to be sent. Out: the kinds of secrets that they seem to contain.
+//! Invariants: pure; linear in the bytes; the result never contains the token.
+//! Source: the services' documentation of their token formats.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// How one kind begins, which characters go on, and how many of them there are at least.
+/// A token pattern: its prefix, the characters that follow it, and their minimum number.
 struct Shape {
     kind: &'static str,
     beginning: &'static str,
@@ -60,7 +60,8 @@ fn is_dashed(byte: &u8) -> bool {
     is_word(byte) || *byte == b'-'
 }
 
-/// The kinds of secrets that seem to stand in these bytes, each once, in the order of the table.
+/// Returns the kinds of secrets that these bytes seem to contain, each once, in the order of the
+/// table.
 pub(super) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
     static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::new(SHAPES.iter().map(|shape| shape.beginning)).ok());
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_secret_of_a_service_is_named() {
-        // In two pieces, so that no scanner takes this file for a leak.
+        // Written in two pieces, so that secret scanners do not flag this file.
         let token = |beginning: &str, rest: &str| format!("a={beginning}{rest}&b");
         for (text, expected) in [
             (token("AKIA", "0123456789ABCDEF"), &["an AWS access key"][..]),

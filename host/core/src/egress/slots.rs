@@ -1,7 +1,7 @@
-//! Something there is a limited number of, shared by tenants and calls.
+//! Permits of a limited resource, with a cap for each tenant and each call.
 //!
 //! Invariants: no call and no tenant holds more than its share; a call that waits for its own share
-//! keeps nothing from others.
+//! holds no permit that others need.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::defence::{Defence, stands};
 
-/// Names of tenants before those are forgotten that hold nothing.
+/// Number of tenants above which those without a permit are removed.
 const NAMES: usize = 64;
 
-/// A limited number of something. One tenant has a quarter of it at most; a call without a tenant
-/// is the embedder's own, and held back by its own share alone.
+/// The permits of one resource. A tenant can hold at most a quarter of them. A call without a
+/// tenant is the embedder's own and limited only by its own share.
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) all: Arc<Semaphore>,
-    /// How many there are, free or not.
+    /// Number of permits, free or held.
     count: usize,
-    /// How many were ever taken.
+    /// Number of permits ever acquired.
     taken: AtomicU64,
     of_tenant: usize,
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// One of them, until it is dropped.
+/// A permit, released on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
     _all: OwnedSemaphorePermit,
@@ -37,7 +37,7 @@ pub(super) struct Slot {
 }
 
 impl Slots {
-    /// This many, one at least.
+    /// Creates this many permits, at least one.
     pub(super) fn new(count: usize) -> Self {
         let count = count.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -49,11 +49,11 @@ impl Slots {
         }
     }
 
-    /// Waits for one, on behalf of a tenant and within the share of a call. From the smallest
-    /// circle to the largest.
+    /// Acquires the call's, the tenant's, then the global permit, so that a waiter never holds what
+    /// others need.
     ///
     /// # Cancel safety
-    /// Dropped, it gives up its place.
+    /// Dropping the future gives up its place in the queue.
     pub(super) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
         let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
         let counted = |defence, of: &Arc<Semaphore>| {
@@ -71,7 +71,7 @@ impl Slots {
         Some(Slot { _all: all, _tenant: tenant, _call: call })
     }
 
-    /// How many there are, how many of them are held, and how many were ever taken.
+    /// Returns the number of permits, the number that are held, and the number ever acquired.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
         let held = self.count.saturating_sub(self.all.available_permits());
         (self.count, held, self.taken.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! Requests against servers of this machine.
+//! Requests to servers on this machine.
 
 mod credentials;
 mod misbehaving;
@@ -22,11 +22,11 @@ use crate::definition::Definition;
 use crate::grants::{Grants, HttpRule};
 use server::Server;
 
-/// Far longer than anything here takes.
+/// Much longer than any request here takes.
 const AMPLE: Duration = Duration::from_secs(60);
-/// Longer than anything takes that ends by its deadline or its bound.
+/// Longer than any request takes that ends by its deadline or its limit.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Soon enough for a test that waits for it.
+/// Short enough for a test to wait for it.
 const SHORT: Duration = Duration::from_millis(60);
 
 fn rights(rules: impl IntoIterator<Item = HttpRule>) -> Rights {
@@ -35,7 +35,7 @@ fn rights(rules: impl IntoIterator<Item = HttpRule>) -> Rights {
     Rights::new(Arc::new(grants), &Definition::new("tool", "A tool.").unwrap()).unwrap()
 }
 
-/// Rights to a server of this machine.
+/// Rights to a server on this machine.
 fn local(server: &Server) -> Rights {
     let rule: HttpRule = format!("GET,HEAD,POST,PUT,DELETE {}", server.url("/")).parse().unwrap();
     rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])])
@@ -78,12 +78,12 @@ async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<In
         .await
 }
 
-/// What comes of it soon enough: nothing here is waited for without an end.
+/// Awaits a result with a time limit.
 async fn in_time<T>(sent: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, sent).await.expect("an end")
 }
 
-/// The kind of error, and that its text shows nothing of what it must not.
+/// Returns the kind of error, after a check that its text shows nothing confidential.
 fn kind(result: &Result<Incoming, SendError>) -> &'static str {
     let Err(error) = result else { return "response" };
     let text = format!("{error} {}", error.hint());

@@ -1,6 +1,6 @@
-//! The threads that requests leave from: made with the first of them.
+//! The egress threads, which send the requests. They start with the first request.
 //!
-//! Invariants: dropping them, even inside of a task, never blocks.
+//! Invariants: dropping them never blocks, even inside of a task.
 
 use std::io;
 
@@ -9,15 +9,15 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads for I/O and TLS.
 const THREADS: usize = 2;
-/// Threads that ask the system's resolver, which cannot be interrupted: each ends by the system's
-/// own limit.
+/// Threads for lookups by the system's resolver, which cannot be interrupted and end by the
+/// system's own time limit.
 pub(super) const RESOLVING: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Threads(Mutex<Option<Runtime>>);
 
 impl Threads {
-    /// The way to them.
+    /// Returns the runtime's handle. Starts the threads at the first call.
     pub(super) fn handle(&self) -> io::Result<Handle> {
         let mut runtime = self.0.lock();
         if let Some(runtime) = runtime.as_ref() {

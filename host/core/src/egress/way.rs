@@ -1,7 +1,8 @@
-//! How servers are reached and trusted, and what is told when one is not reached.
+//! The proxy and TLS settings of requests, and the notification about requests without a
+//! connection.
 //!
-//! Invariants: a request uses one way from its beginning to its end, also where another one
-//! replaces it meanwhile.
+//! Invariants: a request uses one version of the settings from its beginning to its end, even if
+//! they are replaced in the meantime.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,10 +10,10 @@ use rustls::ClientConfig;
 
 use super::{Proxy, Roots, SendError};
 
-/// The TLS settings, made with the first request: most hosts never send one.
+/// The TLS settings, created with the first request, because most hosts never send one.
 type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
 
-/// How servers are reached and trusted.
+/// The proxy and the trusted certificate authorities.
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) proxy: Option<Proxy>,
@@ -24,7 +25,7 @@ impl Way {
         Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots.config()))) }
     }
 
-    /// The TLS settings.
+    /// Returns the TLS settings.
     pub(super) fn tls(&self) -> Arc<ClientConfig> {
         Arc::clone(&**self.tls)
     }
@@ -36,12 +37,12 @@ impl Default for Way {
     }
 }
 
-/// Tells, when it is dropped, that a request has no connection: also of a request that is given up
-/// because its time is over.
+/// Reports on drop that a request got no connection. A request that is dropped because its time is
+/// over is reported too.
 pub(super) struct Unconnected(pub(super) Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Unconnected {
-    /// Tells nothing of a request that was refused.
+    /// Cancels the report for a request that was refused.
     pub(super) fn judge(&mut self, error: &SendError) {
         if !matches!(error, SendError::Unreachable(_) | SendError::Timeout(_)) {
             self.0 = None;

@@ -1,5 +1,4 @@
-//! A way to get memory for cells: an engine of the runtime, and what components are linked with on
-//! it.
+//! An engine of wasmtime with one way to allocate memory for cells, and its linker.
 
 use std::sync::OnceLock;
 
@@ -10,7 +9,6 @@ use super::config::{self, Allocation};
 use super::imports;
 use crate::error::Error;
 
-/// An engine with one way to get memory, and its linker.
 pub(super) struct Allocator {
     pub(super) engine: wasmtime::Engine,
     linker: OnceLock<Linker<Cell>>,
@@ -21,9 +19,9 @@ impl Allocator {
         Ok(Self { engine: config::engine(allocation)?, linker: OnceLock::new() })
     }
 
-    /// One with a pool for so many cells. Where the machine has no room for that, the pool takes at
-    /// most half of the room, so that the rest of the process has the other half. Returns how many
-    /// cells there are. `None` where there is no room for one.
+    /// Builds a pool for this many cells, and returns it with its number of cells. Where the
+    /// machine has no room for so many, the pool takes at most half of the room, so that the rest
+    /// of the process has the other half. Returns `None` where there is no room for one cell.
     pub(super) fn pooled(cells: u32) -> Option<(Self, u32)> {
         let made = |cells| Self::new(Allocation::Pooled { cells });
         if let Ok(pool) = made(cells) {
@@ -51,8 +49,7 @@ impl Allocator {
         }
     }
 
-    /// What components are linked with. It is made at the first use: few programs use both
-    /// allocators.
+    /// Returns the linker. It is built at the first use, since few programs use both allocators.
     pub(super) fn linker(&self) -> Result<&Linker<Cell>, Error> {
         match self.linker.get() {
             Some(linker) => Ok(linker),

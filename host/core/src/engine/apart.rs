@@ -1,8 +1,8 @@
-//! Code linked apart from the pool, for calls that tools make of other tools.
+//! Links a component for calls that tools make of other tools, outside of the pool.
 //!
-//! A tool that waits for another one keeps its slot of the pool. If the other one needed a slot,
-//! too, tools that wait could take them all and wait for ever. So the other one gets memory on
-//! demand: as much at most as the first one has left.
+//! A tool that waits for another tool keeps its slot of the pool. If the other tool needed a slot,
+//! too, waiting tools could take all slots and wait for ever. So the other tool gets memory on
+//! demand: at most as much as the calling tool has left.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::invoke::Ready;
 use super::loaded::on_a_thread;
 use crate::error::Error;
 
-/// The same code, in cells that take no slot. It is linked at the first use.
+/// Returns the same code, linked for cells that take no slot. It is linked at the first use.
 ///
 /// # Cancel safety
 /// May be dropped: the linking goes on, and its result is kept.

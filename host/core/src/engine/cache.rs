@@ -1,15 +1,20 @@
-//! Compiled components on disk.
+//! A cache of compiled components on disk.
 //!
-//! A compiled component is native code: loading one is running it. So an entry is used only when a
-//! keyed MAC over all of it fits, in a directory that no other user can write. It takes so many
-//! bytes of disk and no more (`room`). Layout: `KEY.lock` (while a process makes the entry),
-//! `KEY.code` (the artifact, mapped as it is), `KEY.tools` (the component's definitions as JSON)
-//! and `KEY.mac` (a keyed hash of the code, and a MAC over it, the name and the definitions), whose
-//! time tells when the entry was last of use. `KEY` is the component's SHA-256 and the engine's own
-//! fingerprint: no author finds a component whose entry has the name of another's, or many that
-//! share a place.
-//! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let
-//! be; nothing here ever fails a load, whatever other processes do in the directory.
+//! A compiled component is native code: to load it is to run it. So an entry is used only if a
+//! keyed MAC over all of it fits, in a directory that no other user can write to. The directory has
+//! a bound in bytes (`room`). Files of an entry:
+//! - `KEY.lock`: exists while a process makes the entry.
+//! - `KEY.code`: the artifact, mapped as it is.
+//! - `KEY.tools`: the component's definitions as JSON.
+//! - `KEY.mac`: a keyed hash of the code, and a MAC over that hash, the name and the definitions.
+//!   Its modification time is the time of the last use.
+//!
+//! `KEY` is the component's SHA-256 and the engine's fingerprint, so an author cannot make a
+//! component whose entry has the name of another component's entry, or many components that share a
+//! name.
+//!
+//! Invariants: an entry that does not fit is removed and made again. An entry that cannot be read
+//! is left alone. Nothing here fails a load, whatever other processes do in the directory.
 
 mod alone;
 mod hash;
@@ -27,23 +32,24 @@ use crate::defence::{Defence, stands};
 use crate::error::Error;
 pub(super) use alone::{Alone, wait};
 
-/// What the MAC's key is derived for: an entry of another layout never fits.
+/// The context from which the MAC's key is derived. An entry of another layout never fits.
 const PURPOSE: &str = "toolcell artefact cache, layout 2";
-/// What the key for the hash of the code is derived for.
+/// The context from which the key for the hash of the code is derived.
 const CODE_PURPOSE: &str = "toolcell artefact cache, code";
 const KEY_BYTES: usize = 32;
-/// Bytes of a file with a MAC that are read: one more than it has.
+/// Bytes read of a MAC file: one more than a valid one has, so that a longer one does not fit.
 const MAX_MAC: u64 = 2 * blake3::OUT_LEN as u64 + 1;
-/// Bytes of a component's definitions that are kept: far more than a component may have.
+/// Bytes of a component's definitions. A larger entry is not written; it is far more than a
+/// component may have.
 const MAX_TOOLS: u64 = 64 << 20;
-/// Bytes of disk for one directory of artifacts: about a hundred language runtimes, or thousands of
+/// Bytes of disk for one cache directory: about a hundred language runtimes, or thousands of
 /// ordinary tools.
 pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
-/// How long an entry's time may lag behind its last use: so that it costs a write an hour and not
-/// one a load.
+/// The longest time by which an entry's recorded use may lag behind its last use, so that uses cost
+/// one write an hour instead of one a load.
 const LAG: Duration = Duration::from_hours(1);
 
-/// A directory of artifacts.
+/// A directory of artifacts, with its keys and its bound.
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
@@ -55,15 +61,15 @@ pub(super) struct Cache {
 /// One usable entry.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The artifact's file, whose content was checked.
+    /// The path of the artifact, whose content was checked.
     pub(super) code: PathBuf,
     /// The component's definitions as JSON.
     pub(super) tools: Vec<u8>,
-    /// While it is held, no process removes the entry to make room.
+    /// The locked MAC file. While it is held, no process removes the entry to make room.
     pub(super) reading: File,
 }
 
-/// What is read of an entry before its code.
+/// The part of an entry that is read before its code.
 struct WithoutCode {
     mac: Vec<u8>,
     tools: Vec<u8>,
@@ -71,10 +77,10 @@ struct WithoutCode {
 }
 
 impl Cache {
-    /// Opens or makes the directory, for so many bytes of all who share it.
+    /// Opens or creates the directory, with this bound in bytes for all processes that share it.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when it cannot be made private to this user.
+    /// [`Error::is_environment`] if it cannot be made private to this user.
     pub(super) fn open(dir: &Path, most_bytes: u64) -> Result<Self, Error> {
         let failed = |what: &str, error: io::Error| {
             Error::cache(format!("{}: {what}", dir.display())).with_source(error)
@@ -85,7 +91,7 @@ impl Cache {
                 dir.display()
             )));
         }
-        // One that was there keeps its permissions: it may be more than a cache to others.
+        // An existing directory keeps its permissions: it may hold more than a cache.
         crate::private::directory(dir)
             .map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
         let secret =
@@ -95,15 +101,15 @@ impl Cache {
         Ok(Self { dir: dir.to_owned(), key, code_key, most_bytes })
     }
 
-    /// The entry of this name, if it is whole and was written with this directory's key.
+    /// Returns the entry of this name, if it is whole and was written with this directory's key.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
         self.read(name)
             .inspect_err(|error| tracing::debug!(entry = name, %error, "no artifact"))
             .ok()?
     }
 
-    /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get)
-    /// may find later that the code is gone or does not fit.
+    /// Returns the definitions of the entry of this name, without reading its code:
+    /// [`get`](Self::get) may find later that the code is gone or does not fit.
     pub(super) fn tools(&self, name: &str) -> Option<Vec<u8>> {
         let read = || {
             let written = self.without_code(name)?;
@@ -113,8 +119,8 @@ impl Cache {
         read().ok()?
     }
 
-    /// None where it does not fit. What cannot be read may be whole, or another process's that is
-    /// being written.
+    /// Returns `None` if the entry does not fit, and removes it. An entry that cannot be read is
+    /// left alone: it may be whole, or another process may be writing it.
     fn read(&self, name: &str) -> io::Result<Option<Entry>> {
         let (written, path) = (self.without_code(name)?, self.path(name, "code"));
         let file = open(&path)?;
@@ -128,7 +134,7 @@ impl Cache {
         if fits || !stands(Defence::ArtifactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
-        // Shorter MACs are of an earlier version, which made its entries in another way.
+        // A MAC of another length is of an earlier version with another layout: no warning.
         if written.mac.len() != blake3::OUT_LEN {
             tracing::warn!(entry = name, "an artifact does not fit its MAC and is made again");
         }
@@ -136,23 +142,23 @@ impl Cache {
         Ok(None)
     }
 
-    /// Everything of an entry but its code, which is noted as used.
+    /// Reads all of an entry but its code, and records the use.
     fn without_code(&self, name: &str) -> io::Result<WithoutCode> {
         let mut reading = open(&self.path(name, "mac"))?;
-        // Not had where a file system has no locks, or where a process removes the entry, which
-        // then is not found below.
+        // Fails on a file system without locks, or if a process is removing the entry; in that case
+        // the reads below fail.
         let _ = reading.try_lock_shared();
         let (mut mac, mut tools) = (Vec::new(), Vec::new());
         (&mut reading).take(MAX_MAC).read_to_end(&mut mac)?;
-        // A byte more than there can be does not fit.
+        // Reads one byte beyond the bound, so that larger definitions do not fit.
         open(&self.path(name, "tools"))?.take(MAX_TOOLS + 1).read_to_end(&mut tools)?;
         touch(&reading);
         Ok(WithoutCode { mac, tools, reading })
     }
 
-    /// Writes an entry, in place of those that were not used for longest where there is no more
-    /// room. The MAC gets its name last: a half-written entry never fits. What cannot be written
-    /// replaces nothing.
+    /// Writes an entry. If there is no room, removes the entries that were not used for the longest
+    /// time. The MAC gets its name last, so that a half-written entry never fits. If the new files
+    /// cannot be written, the old entry of this name stays.
     pub(super) fn put(&self, name: &str, code: &[u8], tools: &[u8]) -> io::Result<()> {
         let hash = hash::keyed(&self.code_key, code, code.len() as u64)?;
         let mac = [*hash.as_bytes(), *self.mac(name, tools, &hash).as_bytes()].concat();
@@ -170,17 +176,16 @@ impl Cache {
         Ok(())
     }
 
-    /// Whether there is an entry of this name, whole or not.
+    /// Returns true if there is an entry of this name, whole or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.path(name, "mac").exists()
     }
 
-    /// What a process locks while it makes this entry.
+    /// Returns the path of the file that a process locks while it makes this entry.
     pub(super) fn lock(&self, name: &str) -> PathBuf {
         self.path(name, "lock")
     }
 
-    /// Removes an entry.
     pub(super) fn remove(&self, name: &str) {
         for part in room::PARTS {
             let _ = fs::remove_file(self.path(name, part));
@@ -191,7 +196,7 @@ impl Cache {
         self.dir.join(format!("{name}.{part}"))
     }
 
-    /// A file with this content and no name that anybody looks for.
+    /// Writes a file with this content under a temporary name.
     fn written(&self, content: &[u8]) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         builder
@@ -222,7 +227,7 @@ impl WithoutCode {
         self.part(0..blake3::OUT_LEN)
     }
 
-    /// Whether name and definitions are what was written. `blake3::Hash` compares in constant time.
+    /// Returns true if name and definitions fit the MAC. `blake3::Hash` compares in constant time.
     fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
         let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
         let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
@@ -230,11 +235,11 @@ impl WithoutCode {
     }
 }
 
-/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every
-/// entry with it; one that cannot be read now is not.
+/// Reads or creates the directory's key. A key file that other users can read or write, or that is
+/// incomplete, is replaced, which invalidates every entry. One that cannot be read now is kept.
 fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
-    // Looked at first: a key that appears meanwhile is another process's, and good.
+    // Checked first: a key file that appears after this check is another process's, and good.
     let was_there = fs::symlink_metadata(&path).is_ok();
     if let Some(secret) = secret_in(open(&path), &path)? {
         return Ok(secret);
@@ -247,35 +252,35 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let mut file =
         tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
     file.write_all(&fresh)?;
-    // The first process to give the file its name wins; each process reads that one's.
+    // The first process to give the file its name wins; each process then reads that file.
     let _ = file.persist_noclobber(&path);
     let unfit =
         || io::Error::other("the key file still has the wrong owner, permissions or length");
     secret_in(open(&path), &path)?.ok_or_else(unfit)
 }
 
-/// Opens a plain file of the directory: never through a link, never waiting for the other end of a
-/// pipe.
+/// Opens a plain file of the directory. It follows no link, and does not block on a pipe.
 fn open(path: &Path) -> io::Result<File> {
     crate::private::open(path, crate::grants::Access::Read).map_err(io::Error::from)
 }
 
-/// Notes that an entry was of use, unless that was noted lately. A time in the future is the
-/// mistake of a clock.
+/// Records that an entry was used, unless that was recorded within [`LAG`]. A time in the future
+/// comes from a wrong clock, and is replaced.
 fn touch(mac: &File) {
     let Ok(used) = mac.metadata().and_then(|found| found.modified()) else { return };
     if used.elapsed().ok().is_none_or(|since| since >= LAG) {
-        // Where it cannot be noted, the entry goes earlier than it should.
+        // If it cannot be recorded, the entry is removed earlier than it should be.
         let _ = mac.set_modified(SystemTime::now());
     }
 }
 
-/// The key in what was opened at this path, if no other user could have written or read it.
+/// Reads the key from the file opened at this path. Returns `None` if another user could have
+/// written or read it.
 fn secret_in(opened: io::Result<File>, path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
     let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut file = match opened {
         Ok(file) => file,
-        // There may be nothing wrong with it.
+        // A plain file that cannot be opened now may be good.
         Err(error) if error.kind() != io::ErrorKind::NotFound && is_file() => return Err(error),
         Err(_) => return Ok(None),
     };

@@ -1,7 +1,7 @@
-//! The state of one cell: what host functions see.
+//! The state of one cell, on which the host functions work.
 //!
-//! Made for one call and dropped with its store. What most calls never touch (standard output, the
-//! WASI context) is made when it is first touched.
+//! It is built for one call and dropped with its store. Parts that most calls do not use (standard
+//! output, the WASI context) are built at their first use.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -30,22 +30,22 @@ use crate::handler::Invocation;
 use crate::rights::{Decision, Denial, Layer, Request, Rights};
 use crate::tool_error::{Awaited, LimitHit, LimitKind};
 
-/// Handles of the component model in one cell; the engine's own limit is 100,000.
+/// Handles of the component model in one cell; wasmtime's own limit is 100,000.
 const HANDLES: usize = 4096;
-/// Host objects (streams, pollables, files, requests) in one cell; the engine's own limit is
-/// 1,000,000. Each may hold a descriptor, and a megabyte of the host's memory, that no limit of the
-/// guest's counts.
+/// Host objects (streams, pollables, files, requests) in one cell; wasmtime's own limit is
+/// 1,000,000. Each may hold a descriptor and a megabyte of the host's memory, which the guest's
+/// memory limit does not count.
 const HOST_OBJECTS: usize = 256;
 /// Bytes that one call across the boundary may copy beyond the result's limit: its own structures
 /// and a log line.
 pub(super) const COPY_SLACK: usize = 1 << 20;
 
-/// Fuel after which a guest writes down what it used, and yields: about half a millisecond. Between
-/// two calls a guest counts in a register, so without this the receipt of a loop that is killed by
-/// its deadline would show next to nothing.
+/// Fuel after which a guest stores its count of fuel and yields: about half a millisecond. Between
+/// these points a guest counts in a register, so without this the receipt of a loop that is killed
+/// by its deadline would show next to no fuel.
 const FUEL_INTERVAL: u64 = 1_000_000;
 
-/// A host function refuses to go on: the call ends with this limit.
+/// The error by which a host function ends the call with this limit.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a limit of the cell")]
 pub(super) struct Stop(pub(super) LimitHit);
@@ -65,24 +65,24 @@ pub(super) struct Cell {
     clock: Option<Clock>,
 }
 
-/// What a cell may reach, and what that leads to.
+/// The capabilities of a cell: its rights, and the resources that they give access to.
 pub(super) struct Reach {
     pub(super) world: Arc<World>,
     pub(super) mounts: Option<Arc<Mounts>>,
     pub(super) rights: Option<Arc<Rights>>,
     pub(super) veil: Option<Arc<Veil>>,
-    /// What a command sees of its call.
+    /// The command line and the streams of a command.
     pub(super) streams: Option<Box<Streams>>,
 }
 
-/// The part that a call makes when it first needs it.
+/// The WASI context and its log lines, built at their first use.
 struct Wasi {
     context: WasiCtx,
     lines: Lines,
 }
 
 impl Cell {
-    /// A store with every bound set, before anything of the guest runs in it.
+    /// Builds a store with every bound set, before any code of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
         reach: Reach,
@@ -91,8 +91,7 @@ impl Cell {
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
-        // An attempt before this one may have used some of the call's budget: the cell gets what is
-        // left.
+        // An earlier attempt may have used some of the call's budget: the cell gets the rest.
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
@@ -133,8 +132,8 @@ impl Cell {
         Ok(store)
     }
 
-    /// Counts a call into the host by its name, which a trace shows as it shows those of the
-    /// engine's own, and never with what the guest said in it.
+    /// Counts a call into the host, and writes its module and function to the trace, as for
+    /// wasmtime's own host functions. The trace never has the guest's arguments.
     pub(super) fn called(
         &mut self,
         module: &'static str,
@@ -145,26 +144,26 @@ impl Cell {
         self.count_host_call()
     }
 
-    /// Writes a call into the host to the trace, as the engine's own functions do.
+    /// Writes a call into the host to the trace, as wasmtime's own functions do.
     pub(super) fn traced(module: &'static str, function: &'static str) {
         tracing::trace!(module, function, "call");
     }
 
-    /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where
-    /// here cannot say so.
+    /// Counts a call into the host. Over the limit it returns an error; a caller that cannot return
+    /// one leaves the end of the cell to the next tick.
     pub(super) fn count_host_call(&mut self) -> Result<(), Stop> {
         self.pulse.runs();
         self.host_calls += 1;
         self.host_calls_left()
     }
 
-    /// The guest is about to wait for this, unless the host has it at hand.
+    /// Sets what the guest is going to wait for, if the host does not have it at hand.
     pub(super) fn awaits(&self, awaited: impl Into<Option<Awaited>>) {
         self.pulse.awaits(awaited.into());
     }
 
-    /// The host works for the guest until this is dropped: what asks to be polled again meanwhile
-    /// is not the guest.
+    /// Marks the time until the result is dropped as the host's work for the guest: a wake-up in it
+    /// does not count as the guest's.
     pub(super) fn served(&self) -> Served {
         self.pulse.served()
     }
@@ -177,18 +176,18 @@ impl Cell {
         Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
     }
 
-    /// Calls into the host that are left.
+    /// Returns the number of calls into the host that are left.
     pub(super) fn host_calls_unused(&self) -> u64 {
         self.invocation.limits.host_calls.saturating_sub(self.host_calls)
     }
 
-    /// Counts calls into the host of another call, which this one made.
+    /// Adds the calls into the host of a sub-call to this call's count.
     pub(super) fn charge_host_calls(&mut self, calls: u64) {
         self.host_calls = self.host_calls.saturating_add(calls);
     }
 
-    /// Checks what the host keeps for this cell. Objects of the engine's own do not say how they
-    /// grow: the next tick does.
+    /// Checks the host memory that is charged to this cell. wasmtime's own objects do not report
+    /// their growth, so the check is repeated at each tick.
     fn host_bytes_left(&mut self) -> Result<(), Stop> {
         let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written());
@@ -202,46 +201,46 @@ impl Cell {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// What grants lead to.
+    /// The embedder's resources that grants give access to.
     pub(super) fn world(&self) -> &Arc<World> {
         &self.reach.world
     }
 
-    /// The directories that were granted, and what this call may do with them.
+    /// The granted directories, and the rights that limit their use; `None` if none is granted.
     pub(super) fn mounts(&self) -> Option<(Arc<Mounts>, Arc<Rights>)> {
         self.reach.mounts.clone().zip(self.reach.rights.clone())
     }
 
-    /// What its clocks tell, and every time that it sees besides.
+    /// The clock of the cell; all times that it sees are derived from it.
     pub(super) fn clock(&mut self) -> Clock {
         *self.clock.get_or_insert_with(|| Clock::new(self.reach.world.time))
     }
 
-    /// What it has open.
+    /// The open files of the cell.
     pub(super) fn files(&mut self) -> &mut Files {
-        // It runs before anything is changed.
+        // The clock starts before the first file operation can change a time.
         self.clock();
         let (world, tenant) = (&self.reach.world, self.invocation.context.tenant.as_deref());
         self.files.get_or_insert_with(|| Box::new(Files::new(world.for_files.way(tenant))))
     }
 
-    /// What the tool may reach.
+    /// The rights of the tool in this call.
     pub(super) fn rights(&self) -> &Rights {
         static NONE: LazyLock<Rights> = LazyLock::new(Rights::default);
         self.reach.rights.as_deref().unwrap_or(&NONE)
     }
 
-    /// The same, to be taken along.
+    /// Returns the rights as a shared pointer.
     pub(super) fn shared_rights(&self) -> Arc<Rights> {
         self.reach.rights.clone().unwrap_or_default()
     }
 
-    /// What hides the call's secrets; none where the tool was granted none.
+    /// The call redactor; `None` if the tool was granted no secret.
     pub(super) fn veil(&self) -> Option<Arc<Veil>> {
         self.reach.veil.clone()
     }
 
-    /// What its requests are held against.
+    /// The outbound scan that checks the call's requests.
     pub(super) fn screening(&self) -> Screening {
         Screening {
             world: Arc::clone(&self.reach.world),
@@ -251,13 +250,13 @@ impl Cell {
         }
     }
 
-    /// Whether the tool may. A denial is told to observers. In a dry run nothing is refused for
-    /// want of a grant: the caller answers with a stand-in.
+    /// Decides whether the tool may make this request. A denial is reported as an event. In a dry
+    /// run a missing grant is not a denial: the caller then answers with a stand-in.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
         authorized(self.world(), self.rights(), &self.invocation, request)
     }
 
-    /// In a dry run: what notes what the tool asks for.
+    /// The recorder of a dry run.
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.world().recorder.as_ref()
     }
@@ -268,21 +267,21 @@ impl Cell {
         lines::emit(&self.invocation, LogSource::Log, level, message, cost);
     }
 
-    /// What the guest wrote last to standard error, for people.
+    /// Returns the end of what the guest wrote to standard error.
     pub(super) fn last_words(&self) -> Option<String> {
         self.wasi.as_ref().and_then(|wasi| wasi.lines.last_words())
     }
 
-    /// What a command wrote to standard output.
+    /// The captured standard output of a command.
     pub(super) fn captured(&self) -> Option<Captured> {
         self.reach.streams.as_ref().map(|streams| streams.stdout.clone())
     }
 
-    /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts
-    /// included.
+    /// Ends unfinished lines and writes the receipt, with the fuel of the whole call, earlier
+    /// attempts included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
-            // A command that has no answer keeps what it printed.
+            // The output of a command without an answer goes to the log.
             self.captured()
                 .iter()
                 .filter(|captured| !captured.is_answered())
@@ -297,7 +296,7 @@ impl Cell {
     }
 }
 
-/// Whether the tool may: see [`Cell::authorize`].
+/// Decides whether a request is allowed: see [`Cell::authorize`].
 pub(super) fn authorized(
     world: &World,
     rights: &Rights,
@@ -318,7 +317,8 @@ pub(super) fn authorized(
 
 impl WasiView for Cell {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        // Every WASI host function comes through here. It cannot refuse; the next tick does.
+        // Every WASI host function calls this. It cannot return an error; the next tick ends the
+        // cell.
         let _ = self.count_host_call();
         let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
@@ -333,7 +333,8 @@ impl WasiView for Cell {
     }
 }
 
-/// Once a tick while the guest runs: the receipt so far, then on or out.
+/// Runs once a tick while the guest runs: checks limits, updates the receipt, then lets the guest
+/// continue, yield or end.
 fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
     let left = store.get_fuel()?;
     let cell = store.data_mut();

@@ -1,8 +1,8 @@
-//! How an engine's error becomes a [`ToolError`].
+//! Converts wasmtime's errors to a [`ToolError`].
 //!
-//! By type alone: a trap's code, a host function's own error, the limiter's record, and whether
-//! guest frames were on the stack. Of one type, which the engine keeps private, the name is
-//! compared. No text that a guest could write is looked at.
+//! It decides by type alone: a trap's code, a host function's own error, the limiter's record, and
+//! whether guest frames were on the stack. One error type is private to wasmtime, so its name is
+//! compared. Text that a guest could write is never looked at.
 
 use std::borrow::Cow;
 
@@ -14,17 +14,17 @@ use super::frames;
 use crate::defence::{Defence, stands};
 use crate::tool_error::{Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError};
 
-/// Characters of the engine's words that are kept.
+/// Characters of wasmtime's message that are kept.
 const DETAIL_CHARS: usize = 300;
 
-/// How a line of a stack begins that a guest writes.
+/// Prefix of a line of a stack trace that a guest prints.
 const AT: &str = "    at ";
 
-/// The engine's own error where a copy across the boundary is larger than [`COPY_SLACK`] and the
+/// wasmtime's own error for a copy across the boundary that is larger than [`COPY_SLACK`] plus the
 /// result's limit.
 const TOO_MUCH_COPIED: &str = "HostcallFuelExhausted";
 
-/// What the guest was doing.
+/// The phase in which a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The cell was being set up: memories, start functions.
@@ -33,7 +33,7 @@ pub(super) enum Phase {
     Call,
 }
 
-/// Why the cell ended.
+/// Returns the error with which the cell ended.
 pub(super) fn classify(
     error: &wasmtime::Error,
     phase: Phase,
@@ -82,8 +82,7 @@ pub(super) fn classify(
         let got = limit.saturating_add(COPY_SLACK as u64);
         return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
     }
-    // The guest has returned, and what it returned (a value, or memory for its arguments) is not
-    // what it declared.
+    // The guest has returned. Its value, or the memory for its arguments, is not what it declared.
     ToolError::InvalidReturn(ReturnRule::Unreadable {
         detail: plain(&format!("{error:#}"), DETAIL_CHARS),
     })
@@ -101,12 +100,12 @@ fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError 
     ToolError::HandlerRaised(raised)
 }
 
-/// Returns the text that a command has printed, if it has.
+/// Returns the text that a command has printed, if there is any.
 fn printed(cell: &Cell) -> Option<String> {
     cell.captured()?.text()
 }
 
-/// How a trap ends a call.
+/// The end of a call by a trap.
 enum End {
     OutOfFuel,
     Deadline,
@@ -142,8 +141,9 @@ fn kind_of(trap: Trap) -> End {
     })
 }
 
-/// Of the last lines on standard error, those of a Rust panic: from `panicked at` to the advice to
-/// set `RUST_BACKTRACE`, which a cell's user cannot follow. Other lines are kept as they are.
+/// Returns the part of the last lines of standard error that a Rust panic wrote: from `panicked at`
+/// to the advice to set `RUST_BACKTRACE`, which a cell's user cannot follow. Without a panic,
+/// returns all lines.
 fn panic_text(words: &str) -> &str {
     const PANICKED: &str = " panicked at ";
     const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
@@ -158,7 +158,8 @@ fn panic_text(words: &str) -> &str {
     text.find(PANICKED).and_then(|at| text.get(at + 1..)).unwrap_or(words)
 }
 
-/// The text with each run of equal lines of a stack told once: a recursion has hundreds of them.
+/// Shortens each run of equal lines of a stack trace to one line and a count: a recursion has
+/// hundreds of them.
 fn folded(words: &str) -> String {
     let mut lines: Vec<Cow<'_, str>> = Vec::new();
     for equal in words.lines().collect::<Vec<_>>().chunk_by(|one, other| one == other) {
@@ -172,7 +173,8 @@ fn folded(words: &str) -> String {
     lines.join("\n")
 }
 
-/// Text of a stranger on one line or several, without control characters.
+/// Trims untrusted text, cuts it to `most` characters, and replaces its control characters except
+/// line ends.
 fn plain(text: &str, most: usize) -> String {
     text.trim()
         .chars()
@@ -221,8 +223,8 @@ mod tests {
         }
     }
 
-    /// Every trap that the engine knows, by how it ends here. Those in the last list are of
-    /// proposals that are off.
+    /// Lists the end of every trap that wasmtime has. Those in the last list are of proposals that
+    /// are off.
     #[test]
     fn every_trap_has_an_end() {
         let mut ends = std::collections::BTreeMap::<String, Vec<String>>::new();

@@ -1,9 +1,9 @@
-//! A program with `wasi:cli/run` as one tool: its command line, its streams, its status.
+//! Runs a program with `wasi:cli/run` as one tool: its command line, its streams, its status.
 //!
-//! In: the arguments of a call. Out: what it wrote to standard output, or a failure with its status
-//! and the end of what it wrote to standard error.
-//! Invariants: standard input is bounded as arguments are, standard output as a result is, standard
-//! error as a log is; none of them is the host's.
+//! In: the arguments of a call.
+//! Out: its standard output, or a failure with its status and the end of its standard error.
+//! Invariants: standard input has the bound of arguments, standard output that of a result,
+//! standard error that of a log. None of them is a stream of the host.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,22 +29,22 @@ use crate::json::Json;
 use crate::outcome::{HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent};
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// The interface that makes a component a command. A later patch version is as good.
+/// The interface that makes a component a command. A later patch version also fits.
 const RUN: &str = "wasi:cli/run@0.2.";
-/// What a component lacks that is used as
+/// The reason in the error for a component without that interface that is used as
 /// [`ComponentKind::Command`](crate::ComponentKind::Command).
 pub(super) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
 /// Bytes of an answer beside a text that was cut: more than the quotes and the note.
 const BESIDE_TEXT: u64 = 256;
-/// How much one write may carry.
+/// Bytes that one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 
-/// Whether an export makes a component a command.
+/// Returns true if this export makes a component a command.
 pub(super) fn is_run(export: &str) -> bool {
     export.starts_with(RUN)
 }
 
-/// The function that runs the command.
+/// Finds the function that runs the command.
 ///
 /// # Errors
 /// [`Error::is_component`] if there is none.
@@ -56,7 +56,7 @@ pub(super) fn entry(engine: &Engine, component: &Component) -> Result<ComponentE
     entry.ok_or_else(|| Error::no_tools(NONE, None))
 }
 
-/// What a command sees of its call.
+/// The command line and the streams of one call of a command.
 pub(super) struct Streams {
     pub(super) words: Vec<String>,
     pub(super) stdin: Bytes,
@@ -64,7 +64,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Those of one call.
+    /// Builds those of one call.
     pub(super) fn new(command: &Command, invocation: &Invocation) -> Self {
         let words = command.words(invocation.arguments());
         let stdin = match command.stdin {
@@ -80,7 +80,7 @@ impl Streams {
     }
 }
 
-/// Runs the command to its end.
+/// Runs the command to its end, and returns its result.
 pub(super) async fn run(
     entry: ComponentExportIndex,
     command: &Command,
@@ -115,8 +115,8 @@ pub(super) async fn run(
     })
 }
 
-/// Returns bytes as text. Where they are not UTF-8, U+FFFD replaces each sequence that is not, the
-/// text ends before it is larger than the limit as JSON, and a note says so.
+/// Returns bytes as text. If they are not UTF-8, U+FFFD replaces each invalid sequence, the text is
+/// cut before it exceeds the limit as JSON, and a note says so.
 fn readable(bytes: &[u8], limit: u64) -> (Cow<'_, str>, Option<String>) {
     let offset = match std::str::from_utf8(bytes) {
         Ok(text) => return (text.into(), None),
@@ -147,7 +147,7 @@ fn size_in_json(c: char) -> u64 {
     }
 }
 
-/// The result of a command whose output is bytes.
+/// Builds the result of a command whose output is bytes.
 fn part(data: Vec<u8>, command: &Command) -> Output {
     let mime_type =
         command.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned());
@@ -164,7 +164,7 @@ fn part(data: Vec<u8>, command: &Command) -> Output {
     Output::from_message(message).with_part(part)
 }
 
-/// The result of a command that succeeded.
+/// Builds the result of a command that succeeded.
 fn result(text: &str, output: CommandOutput) -> Json {
     let plain = |text: &str| {
         let line = text.strip_suffix('\n').unwrap_or(text);
@@ -179,7 +179,7 @@ fn result(text: &str, output: CommandOutput) -> Json {
     }
 }
 
-/// The failure of a command with another status than 0.
+/// Builds the failure of a command whose status is not 0.
 fn failure(status: i32, stdout: &[u8], limit: u64, stderr: Option<String>) -> HandlerError {
     let message = match &stderr {
         Some(words) => format!("{words} (exit status {status})"),
@@ -198,7 +198,7 @@ fn failure(status: i32, stdout: &[u8], limit: u64, stderr: Option<String>) -> Ha
     HandlerError::new(message).with_data(data)
 }
 
-/// What a command wrote to standard output, up to a bound; the rest is counted.
+/// The standard output of a command, up to a bound; further bytes are only counted.
 #[derive(Clone, Default)]
 pub(super) struct Captured(Arc<Mutex<Kept>>);
 
@@ -207,10 +207,10 @@ struct Kept {
     bytes: Vec<u8>,
     limit: u64,
     written: u64,
-    /// The command's answer has it.
+    /// True if the output was taken for the command's answer.
     is_answered: bool,
     is_logged: bool,
-    /// Hides the secrets in it.
+    /// The call redactor for the output.
     veil: Option<Arc<Veil>>,
 }
 
@@ -229,18 +229,19 @@ impl Captured {
         Ok(kept.bytes.clone())
     }
 
-    /// Returns true if the command's answer has it.
+    /// Returns true if the output was taken for the command's answer.
     pub(super) fn is_answered(&self) -> bool {
         self.0.lock().is_answered
     }
 
-    /// Hides these secrets in it from now on.
+    /// Sets the call redactor for the output.
     pub(super) fn veil(&self, veil: Arc<Veil>) {
         self.0.lock().veil = Some(veil);
     }
 
-    /// Returns the text for an error that replaces the answer, without secrets. The text says where
-    /// it was cut, and from where on it is not UTF-8. None if nothing was written.
+    /// Returns the output as text, without secrets, for an error that replaces the answer. A note
+    /// says how many bytes were cut, and from where on it is not UTF-8. Returns `None` if nothing
+    /// was written.
     pub(super) fn text(&self) -> Option<String> {
         let (bytes, limit, left_out) = {
             let kept = self.0.lock();
@@ -256,7 +257,7 @@ impl Captured {
         }
     }
 
-    /// Writes it to the log, without secrets. The second time it writes nothing.
+    /// Writes the output to the log, without secrets. A second call writes nothing.
     pub(super) fn log(&self, lines: &Lines) {
         let bytes = {
             let mut kept = self.0.lock();
@@ -283,7 +284,7 @@ impl IsTerminal for Captured {
 
 impl StdoutStream for Captured {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Not reached: the engine's preview-2 host asks for `p2_stream`.
+        // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
         Box::new(tokio::io::sink())
     }
 

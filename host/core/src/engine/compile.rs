@@ -1,12 +1,13 @@
-//! From a component to native code.
+//! Compiles components to native code, in this process or in a worker process.
 //!
-//! Compiling a stranger's bytes can take hours on purpose (a few hundred kilobytes of nested blocks
-//! are enough) and is the largest parser in the house. So a program may lend itself as a worker: a
-//! child process with a bound on its processor time and memory, which can run away, or crash,
-//! alone.
-//! Invariants: what is the component's own doing is told from what ended its compiler from outside.
-//! Not here: which bytes are let through to the compiler (`scan`), where the code is kept
-//! (`cache`), when it is optimised (`tier`).
+//! Compiling untrusted bytes can take hours on purpose (a few hundred kilobytes of nested blocks
+//! are enough), and the compiler contains the largest parser of the project. So a program may lend
+//! itself as a worker: a child process with bounds on its CPU time and memory, which can hang or
+//! crash alone.
+//! Invariants: failures that the component causes are distinguished from those with an outside
+//! cause.
+//! Not here: which bytes reach the compiler (`scan`), where the code is kept (`cache`), when it is
+//! optimised (`tier`).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -31,47 +32,46 @@ use crate::spawn;
 /// component that is made to stall the compiler is ended within 30 s if the machine has a core for
 /// it. Source: docs/threat-model.md, row 8.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
-/// One that no call waits for may take this many times as long: if it is ended, only faster code is
+/// Multiplier of the CPU time of a background compilation. If it is ended, only faster code is
 /// lost.
 const BACKGROUND_FACTOR: u32 = 2;
-/// Address space of a worker in bytes.
+/// Bytes of address space of a worker.
 const WORKER_MEMORY: u64 = 4 << 30;
-/// Bytes of native code that are taken from a worker: ten times what a language runtime compiles
-/// to.
+/// Bytes of native code that are read from a worker: ten times the compiled size of a language
+/// runtime.
 const MAX_CODE: u64 = 512 << 20;
-/// A worker that waits instead of working is killed after this many times its processor time, and a
-/// moment: beside others of ordinary urgency on every core it gets a tenth of the machine, and is
-/// not to die of having given way.
+/// A worker is killed after this many times its CPU time, plus [`WALL_SLACK`], of wall time. Beside
+/// processes of ordinary priority on every core it gets a tenth of the machine, and must not be
+/// killed because it gave way.
 const WALL_FACTOR: u32 = 10;
 const WALL_SLACK: Duration = Duration::from_secs(5);
-/// One that no call waits for, after this long: it is less urgent than all the rest of a machine
+/// Wall time of a background compilation. It has a lower priority than everything else on a machine
 /// that may be busy for long.
 const BACKGROUND_WALL: Duration = Duration::from_hours(1);
-/// Seconds that a worker has left to die of its processor time: at the last one it would be killed
-/// like by anybody.
+/// Gap in seconds between the soft and the hard CPU limit of a worker, so that SIGXCPU (ours)
+/// differs from SIGKILL.
 const LAST_SECOND: u64 = 1;
-/// How much less urgent a compiler is than calls, in steps of `nice`: a component made to stall it
+/// The `nice` value that a worker adds to its own, so that a component made to stall the compiler
 /// slows no calls.
 const NICENESS: i32 = 10;
-/// How a process dies that is over its processor time, and that finds no memory.
+/// Signals that end a worker that is over its CPU time, and one that gets no more memory.
 const SIGXCPU: i32 = Signal::XCPU.as_raw();
 const SIGABRT: i32 = Signal::ABORT.as_raw();
-/// How a process dies that is over its wall time, or that the machine had no memory for.
+/// The signal that ends a worker over its wall time, or one that the machine had no memory for.
 const SIGKILL: i32 = Signal::KILL.as_raw();
-/// How a process dies that was asked to end, with its parent or before it.
+/// Signals by which a process is asked to end, with its parent or before it.
 const ASKED: [i32; 4] =
     [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
-/// A worker's exit code for a component that the compiler refuses, with the reason on standard
-/// error.
+/// A worker's exit code for a component that the compiler refuses; standard error has the reason.
 const REFUSED: i32 = 3;
-/// A worker's exit code for a component that needs proposals which are off, with their names on
-/// standard error.
+/// A worker's exit code for a component that needs proposals which are off; standard error has
+/// their names.
 const UNSUPPORTED: i32 = 5;
-/// A worker's exit code when it could not do its work at all, likewise.
+/// A worker's exit code if it could not do its work at all; standard error has the reason.
 const FAILED: i32 = 4;
-/// What code begins with: it lies in a file of this format.
+/// The first bytes of compiled code, which is an ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
-/// Bytes of a worker's complaint that are kept.
+/// Bytes of a worker's standard error that are kept.
 const COMPLAINT: u64 = 2048;
 
 /// A program that compiles in a process of its own.
@@ -82,12 +82,12 @@ pub(super) struct Worker {
     pub(super) limit: Duration,
 }
 
-/// Why there is no code.
+/// The reason for which there is no code.
 #[derive(Debug)]
 pub(super) enum NoCode {
-    /// The component's own doing: another attempt would end the same.
+    /// The component's fault: another attempt would end the same way.
     Refused(Error),
-    /// Something else's.
+    /// An outside cause: another attempt may succeed.
     Interrupted(Error),
 }
 
@@ -99,10 +99,10 @@ impl From<NoCode> for Error {
     }
 }
 
-/// Compiles, in the worker if there is one. In this process nothing ends it early.
+/// Compiles a component, in the worker if there is one. In this process nothing ends it early.
 ///
 /// # Errors
-/// [`Error::is_component`] when the component is refused or costs too much.
+/// [`Error::is_component`] if the component is refused or costs too much.
 pub(super) fn compile(
     worker: Option<&Worker>,
     tier: Tier,
@@ -112,7 +112,7 @@ pub(super) fn compile(
 ) -> Result<Vec<u8>, NoCode> {
     match worker {
         Some(worker) => worker.compile(tier, haste, component, watch),
-        // The compiler is the validator too.
+        // The compiler also validates.
         None => config::compiler(tier, haste)
             .map_err(NoCode::Interrupted)?
             .precompile_component(component)
@@ -125,44 +125,44 @@ pub(super) fn compile(
     }
 }
 
-/// What ends a wait for a worker.
+/// A message that ends the wait for a worker: it has ended, or its result is not needed any more.
 enum News {
     Ended,
     Unwanted,
 }
 
-/// Ends the worker that is watched on its other end when it is dropped.
+/// Kills the worker when dropped.
 pub(super) struct Leash(Sender<News>);
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // There is no receiver when the worker has ended.
+        // The receiver is gone if the worker has ended.
         let _ = self.0.send(News::Unwanted);
     }
 }
 
-/// Waits for one worker, on behalf of the holder of the leash.
+/// Waits for one worker: receives the message of its [`Leash`].
 pub(super) struct Watch {
     news: Receiver<News>,
     end: Sender<News>,
 }
 
 impl Watch {
-    /// For a compilation that goes on to its end.
+    /// One without a leash, for a compilation that goes on to its end.
     pub(super) fn unattended() -> Self {
         let (end, news) = mpsc::channel();
         Self { news, end }
     }
 }
 
-/// A leash and its other end.
+/// Returns a leash and the watch that it ends.
 pub(super) fn leash() -> (Leash, Watch) {
     let watch = Watch::unattended();
     (Leash(watch.end.clone()), watch)
 }
 
 impl Worker {
-    /// Whole seconds of processor time.
+    /// Returns the CPU time in whole seconds.
     pub(super) fn seconds(&self, haste: Haste) -> u64 {
         let seconds = self.limit.as_secs().max(1);
         match haste {
@@ -198,9 +198,9 @@ impl Worker {
                 let problem = format!("the compiler process failed: {}", ended.complaint);
                 Err(NoCode::Interrupted(Error::engine(problem)))
             }
-            // Its bounds on processor time and memory.
+            // The bounds on CPU time and memory.
             (None, Some(SIGXCPU | SIGABRT)) => Err(NoCode::Refused(too_costly())),
-            // Its bound on wall time, which a busy machine can make short.
+            // The bound on wall time, which can be short on a busy machine.
             (None, Some(SIGKILL)) => Err(NoCode::Interrupted(too_costly())),
             (None, Some(signal)) if ASKED.contains(&signal) => Err(NoCode::Interrupted(
                 Error::engine(format!("the compiler process was ended ({})", ended.status)),
@@ -212,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// Runs the program to its end, or to the end of its wall time, or for as long as it is wanted.
+    /// Runs the program until it ends, its wall time is over, or its leash is dropped.
     fn run(
         &self,
         order: &Order,
@@ -242,7 +242,7 @@ impl Worker {
                 }
                 child.wait()
             });
-            // A worker that died early has closed its end; its status says why.
+            // A worker that died early has closed its end; its status has the reason.
             scope.spawn(move || input.write_all(component));
             let complaint = scope.spawn(move || bounded(complaints, COMPLAINT));
             let code = bounded(output, MAX_CODE);
@@ -260,15 +260,14 @@ impl Worker {
     }
 }
 
-/// How a worker ended.
+/// The end of a worker: its status and its output.
 struct Ended {
     status: ExitStatus,
     code: Vec<u8>,
     complaint: String,
 }
 
-/// Everything from a pipe, up to a bound. Behind it the pipe is closed, and a process that writes
-/// on ends by that.
+/// Reads a pipe up to a bound, then closes it; a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX })
@@ -276,10 +275,10 @@ fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a worker is told to do, as its last argument.
+/// The order to a worker, which is its last argument.
 struct Order {
     tier: Tier,
-    /// Processor time.
+    /// CPU time in seconds.
     seconds: u64,
 }
 
@@ -314,7 +313,7 @@ pub fn compile_worker(
     match done {
         Ok(()) => 0,
         Err((code, problem)) => {
-            // If this cannot be written either, the code has to do.
+            // If this write fails, only the exit code remains.
             let _ = writeln!(complaints, "{problem}");
             code as u8
         }
@@ -341,7 +340,7 @@ fn bounded_compile(
         if !is_up {
             continue;
         }
-        // A machine may have set a lower one, which cannot be raised and need not be.
+        // A machine may have set a lower limit, which cannot be raised and need not be.
         let within =
             |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
         let limit = Rlimit { current: within(soft), maximum: within(hard) };
@@ -349,8 +348,8 @@ fn bounded_compile(
     }
     let mut component = Vec::new();
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
-    // A parent that died before this process was tied to it does not read: so it hears the
-    // beginning before the work.
+    // If the parent died before the death signal was set, this write fails. So the magic bytes are
+    // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
     let compiler = config::compiler(order.tier, Haste::Awaited)
         .map_err(|error| (FAILED, error.to_string()))?;

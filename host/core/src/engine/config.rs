@@ -1,10 +1,10 @@
-//! The engine configurations.
+//! The configurations of wasmtime.
 //!
 //! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each
-//! cell from scratch, for components that are bigger than a slot, and for strict isolation, where
-//! stacks are cleared by order too. They differ in the allocator alone, so one artifact fits all;
-//! compilers differ in how much they optimise, so what each makes fits too. Source of the values:
-//! measurements on wasmtime 48, each beside its line.
+//! cell from scratch, for components that are larger than a slot, and for strict isolation, which
+//! also clears stacks. The engines differ in the allocator alone, so one artifact fits all. The
+//! compilers differ in their optimisation alone, so the code of each fits all engines.
+//! Source: measurements on wasmtime 48, each beside its value.
 
 use std::num::NonZeroUsize;
 
@@ -18,16 +18,16 @@ use super::tier::Tier;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Guest stack in bytes. Host functions get what is left of the fiber.
+/// Bytes of guest stack. Host functions get the rest of the fiber.
 const GUEST_STACK: usize = 512 << 10;
-/// Fiber stack in bytes, guest and host frames together.
+/// Bytes of a fiber's stack, guest and host frames together.
 const FIBER_STACK: usize = 2 << 20;
 /// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first
 /// twelve of a Rust panic are those of the standard library.
 const BACKTRACE_FRAMES: usize = 24;
-/// Bytes of initial memory that become an image however empty they are; more only where they are
-/// full. Without an image a call begins with a copy of the memory, which costs it as much fuel as
-/// it has bytes.
+/// Bytes of initial memory that become an image even if most of them are zero; a larger memory
+/// becomes an image only if it is dense. Without an image a call begins with a copy of the memory,
+/// which costs as much fuel as it has bytes.
 const DENSE_IMAGE: u64 = 4 << 20;
 /// Memories of one component. A tool has one; a composed tool a few.
 const MEMORIES: u32 = 4;
@@ -42,36 +42,37 @@ const INSTANCE_BYTES: usize = 4 << 20;
 /// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were
 /// written.
 const KEEP_MEMORY: usize = 1 << 20;
-/// The same without the kernel's help: every kept byte is cleared by hand, so little is kept.
+/// [`KEEP_MEMORY`] without the kernel's help: each kept byte is cleared by a write, so little is
+/// kept.
 const KEEP_MEMORY_BLIND: usize = 64 << 10;
 /// Bytes of a table that stay resident in a free slot.
 const KEEP_TABLE: usize = 64 << 10;
 
-/// Which allocator a cell's memory comes from.
+/// The allocator of a cell's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allocation {
-    /// From `cells` slots that are made once.
+    /// From `cells` slots that are allocated once.
     Pooled {
-        /// How many.
+        /// The number of slots.
         cells: u32,
     },
-    /// From the operating system, per cell.
+    /// From the operating system, for each cell.
     OnDemand,
-    /// Likewise, with a stack that is cleared wherever it comes from.
+    /// As `OnDemand`, and stacks are cleared.
     Cleared,
 }
 
-/// Whether a caller waits for a compiler.
+/// Tells a compiler whether a caller waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
-    /// A caller waits: it takes every core.
+    /// A caller waits: the compiler uses every core.
     Awaited,
-    /// No caller waits: in this process it takes the thread that it is called on, with that one's
-    /// urgency.
+    /// No caller waits: in this process the compiler uses only the thread that calls it, with the
+    /// priority of that thread.
     Background,
 }
 
-/// Makes a compiler. What it makes runs on every [`engine`].
+/// Builds a compiler. Its code runs on every [`engine`].
 ///
 /// # Errors
 /// As [`engine`].
@@ -84,10 +85,10 @@ pub(super) fn compiler(tier: Tier, haste: Haste) -> Result<Engine, Error> {
     Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
 }
 
-/// Makes an engine.
+/// Builds an engine.
 ///
 /// # Errors
-/// [`Error::is_environment`] when the machine cannot host it.
+/// [`Error::is_environment`] if the machine cannot run it.
 pub(super) fn engine(allocation: Allocation) -> Result<Engine, Error> {
     let mut config = base();
     match allocation {
@@ -106,21 +107,22 @@ fn base() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
-        // Both meters, always: fuel is exact and part of the contract, the epoch bounds wall time.
+        // Both meters, always: fuel is exact and part of the contract; the epoch bounds wall time.
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK)
         .async_stack_size(FIBER_STACK)
-        // The component model's own concurrency costs 0.4 times a call, and nothing here uses it.
+        // The component model's own concurrency adds 0.4 times the cost of a call, and nothing here
+        // uses it.
         .concurrency_support(false)
-        // Nothing of the host's and little of the guest's in an error.
+        // Errors contain nothing of the host and little of the guest.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES))
         .debug_info(false)
-        // The same input gives the same output on every machine.
+        // NaNs are canonical, so that the same input gives the same output on every machine.
         .cranelift_nan_canonicalization(true)
-        // Two bytes far apart must not become an image of everything between them, sixty times
-        // over.
+        // Two bytes that are far apart must not make an image of everything between them, sixty
+        // times over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
     if stands(Defence::Proposals) {
@@ -163,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// What tail calls cost a component that has none.
+    /// Tail calls cost nothing in a component that has none.
     #[test]
     fn code_without_tail_calls_is_the_same_whether_they_are_on() {
         let component = toolcell_test_guests::bytes("hello");

@@ -1,8 +1,7 @@
-//! What a component is made of: who made it, its modules, and how many bytes each kind of section
-//! has.
+//! The parts of a component: its producers, its modules, and the bytes of each kind of section.
 //!
-//! Invariants: nothing is compiled or run; every name is shortened and free of control characters;
-//! the sizes add up to the component's bytes.
+//! Invariants: nothing is compiled or run. Each name is shortened and has no control characters.
+//! The sizes add up to the component's bytes.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +11,13 @@ use wasmparser::{KnownCustom, Name, NameSectionReader, Parser, Payload, Producer
 use super::{preview1, scan};
 use crate::error::Error;
 
-/// The most modules and producers that are told, each.
+/// The most modules, and the most producers, that are listed.
 const MOST: usize = 100;
 
-/// The name of a language.
+/// The name of the language in the producers.
 const PYTHON: &str = "Python";
 
-/// What a component is made of.
+/// The parts of a component.
 ///
 /// # Shape
 /// As JSON: an object of its fields.
@@ -30,11 +29,11 @@ pub struct Contents {
     pub producers: Vec<Producer>,
     /// Its core modules, in the component's order.
     pub modules: Vec<Module>,
-    /// Bytes by kind of section: largest first, none that is empty.
+    /// Bytes by kind of section: the largest first, without empty ones.
     pub sections: Vec<Section>,
 }
 
-/// A program that took part in making a component.
+/// A program that took part in the build of a component.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Producer {
@@ -50,7 +49,7 @@ pub struct Producer {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Module {
-    /// The name that the module has for itself; can be empty.
+    /// The module's own name; can be empty.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
@@ -64,12 +63,12 @@ pub struct Module {
 pub struct Section {
     /// `code`, `data`, `debug_information`, `names`, `other_custom` or `structure`.
     pub kind: &'static str,
-    /// How many bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 impl Contents {
-    /// Reads them.
+    /// Reads the parts from a component's bytes.
     ///
     /// # Errors
     /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
@@ -79,7 +78,7 @@ impl Contents {
         let mut contents = Self::default();
         let mut producers = BTreeSet::new();
         let mut sizes = Sizes::default();
-        // Where the parts begin whose end was not seen yet, and of a module which it is.
+        // A stack of the modules (by index) and components (`None`) whose end was not reached yet.
         let mut open = Vec::new();
         for payload in Parser::new(0).parse_all(&component) {
             #[expect(
@@ -134,7 +133,7 @@ impl Contents {
                 _ => {}
             }
         }
-        // componentize-py names itself and Rust alone.
+        // The producers of componentize-py's components name only componentize-py and Rust.
         producers.extend(contents.modules.iter().filter_map(|module| python(&module.name)));
         contents.modules.truncate(MOST);
         contents.producers = producers.into_iter().take(MOST).collect();
@@ -142,20 +141,21 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Whether an interpreter of Python runs in it. This is a claim, as the producers are.
+    /// Returns true if the component contains a Python interpreter. This is a claim, as the
+    /// producers are.
     #[must_use]
     pub fn is_python(&self) -> bool {
         self.producers.iter().any(|producer| producer.role == "language" && producer.name == PYTHON)
     }
 
-    /// The bytes of a kind of section; 0 for one that it does not have.
+    /// Returns the bytes of a kind of section; 0 if the component has none.
     #[must_use]
     pub fn size(&self, kind: &str) -> u64 {
         self.sections.iter().find(|section| section.kind == kind).map_or(0, |section| section.size)
     }
 
-    /// The modules that have an import of the component, by their place in `modules`. A module can
-    /// name an older patch version.
+    /// Returns the modules that have an import of the component, as indices into `modules`. A
+    /// module may name an older patch version of the import.
     pub fn callers<'a>(&'a self, import: &'a str) -> impl Iterator<Item = usize> + 'a {
         let wanted = without_patch(import);
         let has =
@@ -164,7 +164,7 @@ impl Contents {
     }
 }
 
-/// `wasi:cli/stdin@0.2` of `wasi:cli/stdin@0.2.6`.
+/// Returns `wasi:cli/stdin@0.2` for `wasi:cli/stdin@0.2.6`.
 fn without_patch(name: &str) -> &str {
     let version = name.find('@').unwrap_or(name.len());
     match name.rfind('.') {
@@ -204,7 +204,8 @@ impl Sizes {
     }
 }
 
-/// A malformed section is of no consequence: it only tells who made the component.
+/// Adds the producers of a section. A malformed section is skipped: it only claims who made the
+/// component.
 fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionReader<'_>) {
     for field in reader.into_iter().flatten().take(MOST) {
         for value in field.values.into_iter().flatten().take(MOST) {
@@ -214,7 +215,7 @@ fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionRea
     }
 }
 
-/// The language of a component that has CPython's library, from the name of this module.
+/// Returns Python as the language if this module is CPython's library.
 fn python(module: &str) -> Option<Producer> {
     let version = module.strip_prefix("libpython")?.strip_suffix(".so")?;
     Some(Producer {

@@ -1,7 +1,8 @@
-//! The tools of a component that was linked: asked for, or known without it.
+//! Gets the definitions of a linked component's tools, from `describe` or from its types.
 //!
-//! In: linked code. Out: definitions that can be served.
-//! Invariants: `describe` runs in a cell that is granted nothing, under limits of its own.
+//! In: linked code.
+//! Out: definitions that can be served.
+//! Invariants: `describe` runs in a cell without grants, under limits of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +20,19 @@ use crate::limits::Limits;
 
 /// Tools of one component.
 pub(super) const MAX_TOOLS: usize = 256;
-/// Bytes of a description: it goes to the model with every request. Four times what the threat
-/// model has (row 65), since tools that people use take more than a KiB to say what they do; the
-/// person who approves one is shown all of it.
+/// Bytes of a description, which goes to the model with every request. Four times the bound of the
+/// threat model (row 65), since descriptions of tools in use take more than a KiB. The person who
+/// approves a tool is shown all of it.
 const MAX_DESCRIPTION: usize = 4 << 10;
 /// Time for `describe`.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Fuel for `describe`: schemas are generated, nothing is computed.
+/// Fuel for `describe`: it generates schemas and computes nothing.
 const DESCRIBE_FUEL: u64 = 100_000_000;
-/// Bytes of everything that `describe` answers.
+/// Bytes of the whole result of `describe`.
 const DESCRIBE_RESULT: u64 = 4 << 20;
 
-/// Asks for the tools, unless they are known without it, and refuses what could not be served.
+/// Returns the definitions, from `describe` unless they are known without it. Refuses those that
+/// could not be served.
 pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, Error> {
     let limits = Limits::default()
         .with_timeout(DESCRIBE_TIMEOUT)

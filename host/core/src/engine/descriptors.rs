@@ -1,8 +1,10 @@
-//! How many files and directories of the host cells have open, all together.
+//! Counts the files and directories of the host that cells have open, against a bound for all and
+//! one for each tenant.
 //!
-//! In: that a cell is about to open one. Out: a [`Slot`], which is given back when it is dropped.
-//! Invariants: what cells have open leaves half of the process's descriptors to everything else;
-//! one tenant never has more than half of what cells may have.
+//! In: a request for a cell that is about to open a file.
+//! Out: a [`Slot`], which is given back when it is dropped.
+//! Invariants: cells leave half of the process's descriptors to everything else. A tenant never has
+//! more than half of the cells' descriptors.
 //! Source: docs/threat-model.md, row 31.
 
 use std::collections::HashMap;
@@ -15,10 +17,10 @@ use super::cell::Stop;
 use crate::defence::{Defence, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
-/// What is taken for the process's limit where it has none.
+/// Descriptors that are assumed for a process without a limit.
 const UNLIMITED: u64 = 1 << 20;
 
-/// The bound, and what is taken of it.
+/// The bound, and the count of open files.
 pub(super) struct Descriptors {
     most: usize,
     open: Mutex<Open>,
@@ -30,7 +32,7 @@ struct Open {
     tenants: HashMap<String, usize>,
 }
 
-/// Room for one that is open.
+/// A permit for one open file.
 pub(super) struct Slot {
     descriptors: Arc<Descriptors>,
     tenant: Option<String>,
@@ -41,7 +43,7 @@ impl Descriptors {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// Those of this process: every engine without a bound of its own shares them.
+    /// The descriptors of this process, which all engines without a bound of their own share.
     pub(super) fn of_process() -> Arc<Self> {
         static OF_PROCESS: LazyLock<Arc<Descriptors>> = LazyLock::new(|| {
             let most = getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED).min(UNLIMITED) / 2;
@@ -50,7 +52,10 @@ impl Descriptors {
         Arc::clone(&OF_PROCESS)
     }
 
-    /// Room for one more, if there is any for this tenant.
+    /// Takes a permit for one more file.
+    ///
+    /// # Errors
+    /// A [`Stop`] if all descriptors, or the tenant's half of them, are taken.
     pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, Stop> {
         let mut open = self.open.lock();
         let full = |limit: usize| {
@@ -96,7 +101,7 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    /// Seen to fail without the bound, and without a tenant's half of it.
+    /// Fails without: the bound; a tenant's half of it.
     #[test]
     fn open_files_have_a_bound_and_each_tenant_half_of_it() {
         let descriptors = Descriptors::new(5);

@@ -1,4 +1,4 @@
-//! What can be seen of a component without compiling or running it.
+//! Inspects a component without compiling or running it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use crate::error::Error;
 use crate::grants::{GrantKind, Grants};
 use crate::rights::grants_declared;
 
-/// The interface that makes a component a carrier of tools. A later patch version is as good.
+/// The interface that makes a component a provider of tools. A later patch version also fits.
 const TOOL: &str = "toolcell:tool/tool@0.1.";
-/// What to do about an import that this host grants to no component.
+/// The advice for imports that this host grants to no component.
 const NO_GRANT: &str =
     "no operator can grant these imports: the author has to build the component without them";
 
-/// What can be seen of a component without running it.
+/// The properties of a component that are known without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Examination {
@@ -31,17 +31,17 @@ pub struct Examination {
     pub size: u64,
     /// The names of its imports, and what each needs, in the component's order.
     pub imports: Vec<(String, Standing)>,
-    /// Whether it exports tools.
+    /// True if it exports tools.
     pub has_tools: bool,
-    /// Whether it exports something that [`ComponentKind::Functions`] can make tools of: functions,
+    /// True if it exports something that [`ComponentKind::Functions`] can make tools of: functions,
     /// or interfaces that may have some.
     pub has_functions: bool,
-    /// Whether [`ComponentKind::Command`] can make it a tool.
+    /// True if [`ComponentKind::Command`] can make it a tool.
     pub is_command: bool,
 }
 
 impl Examination {
-    /// Examines bytes without compiling or running them. A command for WASI preview 1 is examined
+    /// Inspects bytes without compiling or running them. A command for WASI preview 1 is inspected
     /// as the component that is made of it; digest and size are those of the bytes.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Examination {
         Self::with(bytes, &preview1::component(bytes)?)
     }
 
-    /// The same, and the bytes to compile, for a component that is to be used as this kind.
+    /// Inspects a component that is to be used as this kind, and returns also the bytes to compile.
     ///
     /// # Errors
     /// As [`of`](Self::of); [`Error::is_not_granted`] if no grant could make it usable.
@@ -79,9 +79,9 @@ impl Examination {
         })
     }
 
-    /// What a component can be used as that does not describe its tools itself: `command` or
-    /// `functions`, the word of a [`ComponentKind`]. `None` if it has tools, or if it exports
-    /// nothing that can be one.
+    /// Returns the kind that a component can be used as if it does not describe its tools itself:
+    /// `command` or `functions`, the word of a [`ComponentKind`]. `None` if it has tools, or if it
+    /// exports nothing that can be one.
     #[must_use]
     pub fn proposal(&self) -> Option<&'static str> {
         match self {
@@ -92,7 +92,7 @@ impl Examination {
         }
     }
 
-    /// The imports that these grants do not allow.
+    /// Returns the imports that these grants do not allow.
     pub fn ungranted(&self, grants: &Grants) -> impl Iterator<Item = &(String, Standing)> {
         self.ungranted_with(grants.kinds())
     }
@@ -108,7 +108,7 @@ impl Examination {
         })
     }
 
-    /// The imports that keep a component with these tools from being loaded:
+    /// Returns the imports that keep a component with these tools from being loaded:
     /// [`ungranted`](Self::ungranted), without those of a kind that no tool declares, where tools
     /// declare their needs or cannot do so because the component was not made for this host.
     /// Language runtimes bring such imports; each use is denied.
@@ -120,7 +120,7 @@ impl Examination {
         self.missing_with(tools, grants.kinds())
     }
 
-    /// The same where something of these kinds is granted: of what kind it is decides alone.
+    /// As [`missing`](Self::missing), for grants of these kinds: only the kind of a grant matters.
     pub fn missing_with<'a>(
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
@@ -136,7 +136,7 @@ impl Examination {
         self.ungranted_with(granted).filter(move |(name, _)| !is_declared || is_needed(name))
     }
 
-    /// Refuses, before anything is compiled, what no grant could make usable.
+    /// Refuses, before anything is compiled, a component that no grant could make usable.
     fn admit(&self, kind: &ComponentKind) -> Result<(), Error> {
         let nothing = BTreeSet::new();
         let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
@@ -157,7 +157,7 @@ impl Examination {
             ComponentKind::Tools => {
                 Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.usable_as()))
             }
-            // Whether an interface has functions is known when it is linked.
+            // The interface's functions are known only when the component is linked.
             ComponentKind::Functions if self.has_functions => Ok(()),
             ComponentKind::Functions => Err(Error::no_tools(functions::NONE, self.usable_as())),
             ComponentKind::Command(_) if self.is_command => Ok(()),
@@ -165,14 +165,15 @@ impl Examination {
         }
     }
 
-    /// The word of the [`ComponentKind`] that it can be used as. `None` if it exports nothing that
-    /// can be a tool.
+    /// Returns the word of the [`ComponentKind`] that it can be used as. `None` if it exports
+    /// nothing that can be a tool.
     fn usable_as(&self) -> Option<&'static str> {
         if self.has_tools { Some(ComponentKind::Tools.word()) } else { self.proposal() }
     }
 }
 
-/// Who has to do what about imports that are not granted.
+/// Tells how to grant the denied imports: what the operator can grant, and what the author should
+/// declare.
 pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> String {
     let lines: Vec<_> =
         definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
@@ -188,7 +189,7 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
     )
 }
 
-/// The digest of bytes: `sha256:` and hex digits.
+/// Returns the digest of bytes: `sha256:` and hex digits.
 pub(super) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }

@@ -1,7 +1,7 @@
-//! What of a component is called: its tools, its functions, or its one command.
+//! The exports of a component that calls use: its tools, its functions, or its one command.
 //!
-//! In: linked code and the kind that it is used as. Out: where its exports are, and the definitions
-//! that are known without running it.
+//! In: linked code and the kind that it is used as.
+//! Out: the indices of its exports, and the definitions that are known without running it.
 
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 use wasmtime::{Engine, Store};
@@ -23,7 +23,7 @@ pub(super) enum Exports {
 }
 
 impl Exports {
-    /// Finds them.
+    /// Finds the exports.
     ///
     /// # Errors
     /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that
@@ -47,7 +47,7 @@ impl Exports {
         })
     }
 
-    /// The definitions, where the component need not be asked.
+    /// Returns the definitions; `None` if only the component's `describe` has them.
     pub(super) fn definitions(&self) -> Option<Result<Vec<Definition>, Error>> {
         match self {
             Self::Tools(_) => None,
@@ -60,13 +60,13 @@ impl Exports {
         }
     }
 
-    /// What a command sees of a call; nothing for the others.
+    /// Returns the command line and the streams of a call of a command; `None` for other kinds.
     pub(super) fn streams(&self, invocation: &Invocation) -> Option<Box<Streams>> {
         let Self::Command { command, .. } = self else { return None };
         Some(Box::new(Streams::new(command, invocation)))
     }
 
-    /// The tools of an instance that describes them itself.
+    /// Returns the exports of an instance that describes its tools itself.
     pub(super) fn toolbox(
         &self,
         store: &mut Store<Cell>,
@@ -74,7 +74,7 @@ impl Exports {
     ) -> wasmtime::Result<ToolboxWithGrants> {
         match self {
             Self::Tools(indices) => indices.load(store, instance),
-            // Its definitions have no checks, and it is not asked for them.
+            // Definitions of other kinds have no checks, and `describe` is not called.
             Self::Functions(_) | Self::Command { .. } => {
                 Err(wasmtime::Error::msg("the component has no toolbox"))
             }

@@ -1,8 +1,8 @@
-//! A queue in which each owner has a turn after the others.
+//! A fair queue: each flow gets one turn in each round.
 //!
-//! Invariants: an owner of many items waits for the second turn until all others that wait have had
-//! one; an owner that had none for a while does not get those that it missed; what takes no turn
-//! costs its owner none.
+//! Invariants: a flow with many items waits for its second turn until every other waiting flow has
+//! had one. A flow that was idle does not get the turns that it missed. An item that takes no turn
+//! costs its flow none.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,33 +11,33 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::defence::{Defence, stands};
 
-/// The queue.
+/// A queue of items by flow.
 pub(super) struct FairQueue<T> {
     lines: BTreeMap<Key, Line<T>>,
     items: usize,
     /// The turn that is being served.
     now: u64,
-    /// How many have been given: within a turn it is first come, first served.
+    /// The tickets given so far: within a turn, flows are served in the order of their tickets.
     tickets: u64,
 }
 
 /// A turn, and a ticket within it.
 type Key = (u64, u64);
 
-/// One owner's turns in one queue: where its line is, or was last. Changed in the queue's own lock
-/// only.
+/// The state of one flow in one queue: the current or the last key of its line. It changes only
+/// under the lock of that queue.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     turn: AtomicU64,
     ticket: AtomicU64,
 }
 
-/// What one owner has in the queue.
+/// The items of one flow in the queue.
 struct Line<T> {
     whose: Arc<Turns>,
     new: VecDeque<T>,
     old: VecDeque<T>,
-    /// Its last turn was for something new.
+    /// True if its last turn went to a new item.
     was_new: bool,
 }
 
@@ -46,7 +46,7 @@ impl<T> Line<T> {
         self.new.is_empty() && self.old.is_empty()
     }
 
-    /// New and old by turns: neither may keep the other waiting for ever.
+    /// Takes a new and an old item by turns, so that neither kind starves the other.
     fn pop(&mut self) -> Option<(T, bool)> {
         let is_new = self.old.is_empty() || !self.was_new && !self.new.is_empty();
         let item = if is_new { self.new.pop_front() } else { self.old.pop_front() };
@@ -66,17 +66,17 @@ impl Turns {
 }
 
 impl<T> FairQueue<T> {
-    /// Puts in what has never had a turn.
+    /// Adds an item that has never had a turn.
     pub(super) fn push_new(&mut self, whose: &Arc<Turns>, item: T) {
         self.line(whose).new.push_back(item);
     }
 
-    /// Puts in what has had one.
+    /// Adds an item that has had a turn.
     pub(super) fn push(&mut self, whose: &Arc<Turns>, item: T) {
         self.line(whose).old.push_back(item);
     }
 
-    /// The next one. What does not take its turn leaves it to the next of the same owner's.
+    /// Takes the next item. If it does not take its turn, the turn stays with the flow's next item.
     pub(super) fn pop(&mut self, takes_its_turn: impl Fn(&T) -> bool) -> Option<T> {
         let mut entry = self.lines.first_entry()?;
         let (turn, (item, is_new)) = (entry.key().0, entry.get_mut().pop()?);
@@ -89,7 +89,7 @@ impl<T> FairQueue<T> {
         if takes_it {
             (self.now, line.was_new) = (turn, is_new);
         } else {
-            // As if it had never lined up: no ticket is 0.
+            // As if the flow had never queued: no ticket is 0.
             line.whose.set((turn.saturating_sub(1), 0));
         }
         if !line.is_empty() {
@@ -140,8 +140,8 @@ impl<T> Default for FairQueue<T> {
 mod tests {
     use super::*;
 
-    /// Letters go in, each for its owner, in capitals what is new; `-` takes one out, and at the
-    /// end all are taken out. Those that take no turn are not told.
+    /// Runs a script: a letter adds an item for its flow, a capital one a new item; `-` takes an
+    /// item out. At the end all items are taken. Returns the items that took a turn, in order.
     fn served(steps: &str, takes_its_turn: impl Fn(&char) -> bool + Copy) -> String {
         let (mut queue, mut served) = (FairQueue::default(), String::new());
         let owners: Vec<Arc<Turns>> = (0..3).map(|_| Arc::default()).collect();
@@ -159,7 +159,7 @@ mod tests {
         served
     }
 
-    /// Seen to fail with first come, first served.
+    /// Fails without: turns (first come, first served).
     #[test]
     fn each_owner_has_a_turn_after_the_others() {
         for (steps, expected) in [
@@ -167,13 +167,13 @@ mod tests {
             ("aaab", "abaa"),
             ("aaaabbc", "abcabaa"),
             ("cbacba", "cbacba"),
-            // Who comes later is next, however many are there already, ...
+            // A flow that comes later is next, however many items others have.
             ("aaaa-b-c-", "abcaaa"),
             ("aaaa--bb", "aababa"),
-            // ... and who paused, or was never there, has no more turns than others.
+            // A flow that paused, or comes late, gets no more turns than others.
             ("b-aaaaaa----bbbb", "baaaabababb"),
             ("aaaa----ab", "aaaaba"),
-            // What is new and what is not are served by turns, of one owner's.
+            // New and old items of one flow are served by turns.
             ("aaaAbA", "AbaAaa"),
             ("aabAbB", "ABabab"),
         ] {

@@ -1,18 +1,17 @@
-//! One at a time for each name: what two want at once is made by one of them, and found by the
-//! other.
+//! Single-flight by name: one thread at a time works on a name, and the next one finds its result.
 
 use std::collections::HashSet;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Names that a thread is at work on.
+/// The names that a thread works on.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     names: Mutex<HashSet<String>>,
     ended: Condvar,
 }
 
-/// Keeps others from the name.
+/// The exclusive right to work on a name, until dropped.
 #[derive(Debug)]
 pub(super) struct Flight<'a> {
     flights: &'a Flights,
@@ -20,7 +19,7 @@ pub(super) struct Flight<'a> {
 }
 
 impl Flights {
-    /// Blocks until no other thread is at work on the name.
+    /// Blocks until no other thread works on the name.
     pub(super) fn alone(&self, name: &str) -> Flight<'_> {
         let is_taken = |names: &mut HashSet<String>| !names.insert(name.to_owned());
         self.ended.wait_while(&mut self.names.lock(), is_taken);

@@ -1,10 +1,9 @@
-//! The guest functions on a trap's backtrace: their names as an author reads them, and their
-//! positions.
+//! The guest functions on a trap's backtrace: their readable names and their positions.
 //!
-//! In: the engine's backtrace. Out, innermost first: names, demangled, without the functions of the
-//! Rust standard library and of the guest SDK; the positions of all functions in their core
-//! modules.
-//! Invariants: a name is text of a stranger, so it is bounded, and reduced to plain characters.
+//! In: wasmtime's backtrace.
+//! Out, innermost first: names, demangled, without the functions of the Rust standard library and
+//! of the guest SDK; the positions of all functions in their core modules.
+//! Invariants: a name is untrusted text, so it is bounded and reduced to plain characters.
 
 use std::fmt::{self, Write};
 
@@ -15,10 +14,10 @@ use crate::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
 const NAME_CHARS: usize = 120;
-/// Bytes of a name that is demangled. A longer one is kept as it is: its demangling is work that a
-/// stranger asks for.
+/// Bytes of a name that is demangled. A longer one is not demangled, since an untrusted component
+/// could make that costly.
 const MANGLED_BYTES: usize = 4096;
-/// Crates between a tool and its trap that are not the author's.
+/// Crates whose functions are not the author's.
 const LIBRARIES: [&str; 11] = [
     "__rustc",
     "alloc",
@@ -32,15 +31,16 @@ const LIBRARIES: [&str; 11] = [
     "wasip2",
     "wit_bindgen",
 ];
-/// The module of a runtime whose functions have no names: none of them is the author's.
+/// The module of a runtime without function names: none of its functions is the author's.
 const NAMELESS: &str = "toolcell_guest";
-/// How the names of modules begin that adapt a core module to the component model.
+/// Prefix of the names of modules that adapt a core module to the component model.
 const ADAPTERS: &str = "wit-component:";
-/// Functions without a crate that are not the author's either.
+/// Functions without a crate that are not the author's.
 const RUNTIME: [&str; 7] =
     ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
 
-/// The author's functions of this backtrace. None if the compiler has inlined them all.
+/// Returns the names of the author's functions on this backtrace, innermost first. Empty if the
+/// compiler has inlined them all.
 pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
     let name = |frame: &FrameInfo| match (frame.func_name(), frame.module().name()) {
         (None, Some(NAMELESS)) => None,
@@ -50,8 +50,8 @@ pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
     trace.frames().iter().filter_map(name).collect()
 }
 
-/// The positions of the functions of this backtrace, without those of adapters: their indices count
-/// in other modules.
+/// Returns the positions of the functions on this backtrace, without those of adapters, whose
+/// indices count in other modules.
 pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
     let is_adapter =
         |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
@@ -61,8 +61,8 @@ pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
     trace.frames().iter().filter(|frame| !is_adapter(frame)).filter_map(position).collect()
 }
 
-/// Whether a function is of the standard library, of the guest SDK or of what `#[tool]` and
-/// `tools!` write.
+/// Returns true if a function is of the standard library, of the guest SDK or of the code that
+/// `#[tool]` and `tools!` generate.
 fn is_library(name: &str) -> bool {
     // `<alloc::vec::Vec<u8> as core::ops::Drop>::drop` belongs to the crate of its type.
     let mut of_type = name;
@@ -79,7 +79,7 @@ fn is_library(name: &str) -> bool {
         || name.contains(" as toolcell_guest::")
 }
 
-/// A name as its author wrote it, without the hash that the compiler adds.
+/// Returns a name as its author wrote it, without the hash that the compiler adds.
 fn readable(name: &str) -> String {
     if name.len() > MANGLED_BYTES {
         return plain(name);
@@ -90,8 +90,7 @@ fn readable(name: &str) -> String {
     plain(&text.0)
 }
 
-/// A text that takes no more than a name may have: a short mangled name can stand for a very long
-/// one.
+/// A text with a bound on its length: a short mangled name can stand for a very long one.
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -101,7 +100,8 @@ impl Write for Bounded {
     }
 }
 
-/// A name without characters that a terminal or a log could take for more than a name.
+/// Replaces each character that is not plain by `?`, so that a name cannot control a terminal or a
+/// log.
 fn plain(name: &str) -> String {
     let allowed = |c: char| {
         !stands(Defence::PlainSymbols)
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Each level of these names doubles what they stand for.
+    /// Each level of these names doubles the length of the demangled name.
     #[test]
     fn a_name_that_stands_for_a_very_long_one_is_cut() {
         let mangled =

@@ -1,10 +1,10 @@
 //! Exported functions as tools.
 //!
-//! In: the type of a component. Out: a [`Function`] for each that it exports, with a definition;
-//! then calls of them.
-//! Invariants: what a function takes and returns can be JSON as a whole, or the component is
-//! refused; a name stands for one function.
-//! Not here: in what a function runs (`invoke`).
+//! In: the type of a component.
+//! Out: a [`Function`] with a definition for each exported function; then calls of them.
+//! Invariants: a function's parameters and results can be JSON as a whole, or the component is
+//! refused. A name stands for one function.
+//! Not here: the cell that a function runs in (`invoke`).
 
 mod schema;
 mod shape;
@@ -31,24 +31,23 @@ use shape::{Parts, Shape};
 /// Packages whose exports a runtime calls, not a model.
 const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
 
-/// The interface, without a package, and its only function through which the runtime of
-/// componentize-py is started when a component is made. It stays an export of the component, and
-/// nothing calls it after that.
+/// The interface (without a package) and the function that start the runtime of componentize-py
+/// when a component is made. It stays an export of the component, and is not called after that.
 const RUNTIME: (&str, &str) = ("exports", "init");
 
 /// An exported function.
 pub(super) struct Function {
     tool: String,
-    /// The tool's full name, where that is too long.
+    /// The tool's full name, if that is too long for a name.
     title: Option<String>,
-    /// As WIT says it: `docs:adder/add@0.1.0#add`.
+    /// In the notation of WIT: `docs:adder/add@0.1.0#add`.
     place: String,
     index: ComponentExportIndex,
     params: Vec<(String, Shape)>,
     result: Option<Shape>,
 }
 
-/// Where a function is: in an interface, or in the world itself.
+/// An exported function: in an interface, or in the world itself.
 struct Found {
     interface: Option<String>,
     name: String,
@@ -56,16 +55,16 @@ struct Found {
     ty: ComponentFunc,
 }
 
-/// What a component lacks that is used as
+/// The reason in the error for a component without functions that is used as
 /// [`ComponentKind::Functions`](crate::ComponentKind::Functions).
 pub(super) const NONE: &str = "it exports no function";
 
-/// Whether an export may be a function, or have functions, that become tools.
+/// Returns true if an export may be a function, or have functions, that become tools.
 pub(super) fn may_be_tools(export: &str) -> bool {
     !NOT_TOOLS.iter().any(|package| export.starts_with(package))
 }
 
-/// The functions of a component, in the order of its exports.
+/// Returns the functions of a component, in the order of its exports.
 ///
 /// # Errors
 /// [`Error::is_definition`] for a function that cannot be a tool, with its name;
@@ -120,7 +119,7 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
     functions
 }
 
-/// Whether an exported interface is the runtime's own.
+/// Returns true if an exported interface is the one that starts componentize-py's runtime.
 fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bool {
     let is_function = |item: &ComponentItem| matches!(item, ComponentItem::ComponentFunc(_));
     let mut functions =
@@ -128,7 +127,7 @@ fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bo
     export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
 }
 
-/// How much of an interface is in the name of a tool.
+/// The part of an interface's name that becomes part of a tool's name.
 #[derive(Clone, Copy)]
 enum Detail {
     /// `add`.
@@ -139,9 +138,9 @@ enum Detail {
     Version,
 }
 
-/// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions
-/// whose names would be the same have the namespace and package too, and those of two versions of a
-/// package also its version. [`Function::new`] shortens one that is too long.
+/// Returns the names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself.
+/// Functions whose names would be the same get the namespace and package too, and those of two
+/// versions of a package also its version. [`Function::new`] shortens one that is too long.
 fn names(found: &[Found]) -> Vec<String> {
     let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
     for detail in [Detail::Package, Detail::Version] {
@@ -159,7 +158,7 @@ fn names(found: &[Found]) -> Vec<String> {
 }
 
 impl Found {
-    /// The name of its tool.
+    /// Returns the name of its tool.
     fn tool(&self, detail: Detail) -> String {
         // `docs:adder/add@0.1.0`, or a plain name.
         let Some(interface) = &self.interface else { return self.name.clone() };
@@ -206,7 +205,7 @@ impl Function {
         Ok(Self { tool, title, place, index, params, result })
     }
 
-    /// What the tool is, as far as its types tell.
+    /// Builds the tool's definition from the function's types.
     pub(super) fn definition(&self) -> Result<Definition, Error> {
         let params: Vec<_> =
             self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
@@ -229,7 +228,7 @@ impl Function {
         })
     }
 
-    /// The values of its parameters.
+    /// Returns the values of its parameters.
     fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Box<Fault>> {
         let members = arguments
             .as_object()
@@ -237,7 +236,8 @@ impl Function {
         self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
     }
 
-    /// What it returned, as the outcome of a call. The error of a `result` is the handler's own.
+    /// Converts the returned values to the outcome of a call. The error of a `result` is the
+    /// handler's own error. Returns `None` if the values are not of the function's type.
     fn outcome(&self, returned: &[Val]) -> Option<Outcome> {
         let json = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
             (Some(shape), Some(value)) => value::to_json(shape, value),

@@ -1,8 +1,8 @@
-//! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
+//! Runs a guest's future: polls it where timers work, moves it from lane to lane, and kills it.
 //!
-//! Invariants: a kill drops what a guest holds at once, unless it is being polled at that very
-//! moment: then it sees the flag at its next tick. A killed guest's task ends, also one that stands
-//! in line.
+//! Invariants: a kill drops the guest's future at once, unless it is being polled at that moment:
+//! then it sees the flag at its next tick. The task of a killed guest ends, even while it waits in
+//! a queue.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -21,15 +21,15 @@ use super::runtimes::Lanes;
 use super::slow::Slow;
 use crate::defence::{Defence, stands};
 
-/// A guest's future in a place that several can reach. Its output is none when it was killed.
+/// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.
 pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
     timers: &'static Handle,
     pulse: Arc<Pulse>,
     habit: Arc<Habit>,
-    /// It was never polled.
+    /// True until the first poll.
     is_new: bool,
-    /// Nor has its habit been noted.
+    /// True until its latency class was noted.
     is_unnoted: bool,
 }
 
@@ -65,9 +65,9 @@ impl<F> Guest<F> {
 
     fn kill(&self) {
         self.pulse.cancel();
-        // Dropped when the lock is not held any more: there is others' code in a cell.
+        // Dropped after the lock is released, since dropping a cell runs other code.
         drop(self.future.try_lock().and_then(|mut future| future.take()));
-        // The task that would poll it next learns that there is nothing left to poll.
+        // Wakes the task that would poll it next, so that it ends.
         self.pulse.wake();
     }
 }
@@ -87,8 +87,8 @@ impl<F: Future> Future for Guest<F> {
             self.habit.note(poll.is_pending() || self.pulse.was_stopped());
         }
         if poll.is_pending() && self.pulse.is_cancelled() {
-            // Killed while it was being polled. It may wait for the host now, for ever: no other
-            // code would drop it.
+            // Killed during the poll. It may now wait for the host without end, and nothing else
+            // would drop it.
             future.take();
             return Poll::Ready(None);
         }
@@ -101,11 +101,11 @@ impl<F: Future> Future for Guest<F> {
     }
 }
 
-/// A guest in the lanes that ends when no caller waits for it any more.
+/// A guest in the lanes. Dropping this kills it.
 pub(super) struct Remote<F: Future> {
     guest: Guest<F>,
     answer: oneshot::Receiver<F::Output>,
-    /// Until when the answer is polled for, because a thread was awake to pick the call up.
+    /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
     polled_until: Option<Instant>,
 }
 
@@ -113,7 +113,8 @@ impl<F> Remote<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Starts it: in the quick lane, unless the calls before it were mostly stopped there.
+    /// Starts the guest in the fast lane, or in the slow lane if most earlier calls of its kind
+    /// were interrupted there.
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
@@ -122,7 +123,7 @@ where
             return Self { guest, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
-            // Others of its kind may have run while it stood in line.
+            // Other calls of its kind may have run while it waited.
             if !first.habit.is_quick() {
                 go_on(first, &slow, answered);
                 return;
@@ -143,7 +144,7 @@ where
     }
 }
 
-/// Goes on with a guest to its end, a slice whenever it is its turn.
+/// Runs a guest to its end in the slow lane, one slice at each turn.
 fn go_on<F>(mut guest: Guest<F>, slow: &Slow, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
@@ -162,14 +163,13 @@ where
                 return;
             }
             place = lane.line_up(&turns, &pulse, false);
-            // It may be its turn again at once: the calls that were woken meanwhile are to line up,
-            // too.
+            // Its next turn may come at once, so the calls that were woken meanwhile queue first.
             others_first().await;
         }
     });
 }
 
-/// Lets the other tasks of the lane run. Unlike tokio's own way, whichever thread is free goes on
+/// Lets the other tasks of the lane run. Unlike with tokio's own yield, any free thread continues
 /// then.
 async fn others_first() {
     let mut has_let = false;
@@ -183,7 +183,8 @@ async fn others_first() {
     others.await;
 }
 
-/// Goes on with a guest that waits for the host, until a tick stops it; then the slow lane does.
+/// Runs a guest that waits for the host, until a tick interrupts it; then it continues in the slow
+/// lane.
 async fn resume<F>(mut guest: Guest<F>, slow: Slow, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
@@ -199,7 +200,7 @@ where
     }
 }
 
-/// Tells the caller, if there still is one.
+/// Sends the answer to the caller, unless the caller or the answer is gone.
 fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
     if let Some(answer) = answer {
         let _ = answered.send(answer);
@@ -207,13 +208,13 @@ fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
 }
 
 impl<F: Future> Future for Remote<F> {
-    /// An error when the guest's code panicked.
+    /// An error if the guest's code panicked.
     type Output = Result<F::Output, oneshot::error::RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = Pin::new(&mut self.answer).poll(context);
         if answer.is_pending() && self.polled_until.is_some_and(|until| Instant::now() < until) {
-            // Polled again after the caller's other tasks: they run while the guest does.
+            // Polled again after the caller's other tasks, which run while the guest does.
             context.waker().wake_by_ref();
         }
         answer

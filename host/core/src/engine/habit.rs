@@ -1,10 +1,10 @@
-//! How calls mostly go, and whose they are: where the next one begins, and when it is its turn.
+//! Predicts whether a tenant's next call to a component is short, from how its recent calls ended.
 //!
-//! In: how the first slice of each call ended that did not end in a wait for the host. Out: whether
-//! the next call gains anything by beginning in the quick lane.
-//! Invariants: a habit is a tenant's own: what one tenant has a component do slows no other
-//! tenant's calls to it. It is a guess of how a call will go: a wrong one costs time, never an
-//! answer.
+//! In: for each call, true if its first slice was interrupted. Calls whose first slice ended in a
+//! wait for the host do not count.
+//! Out: true if the next call should begin in the fast lane.
+//! Invariants: a latency class belongs to one tenant, so calls of one tenant slow no other tenant's
+//! calls to the same component. It is a prediction: a wrong one costs time, never an answer.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
 use std::collections::HashMap;
@@ -16,37 +16,38 @@ use parking_lot::Mutex;
 use super::fair::Turns;
 use crate::defence::{Defence, stands};
 
-/// All calls are stopped.
+/// The share that means that all calls were interrupted.
 const ALWAYS: u32 = 1 << 16;
-/// From here on they mostly are. It is less than half: an innocent question before each loop makes
-/// no short calls of them.
+/// The share from which on calls begin in the slow lane. It is less than half, so that a short call
+/// before each loop does not hide the loops.
 const MOSTLY: u32 = ALWAYS / 3;
-/// A call's weight is one of so many: a tenant whose calls begin to loop is known for it after
-/// seven of them.
+/// The weight of one call is one in this many: a tenant whose calls begin to loop moves to the slow
+/// lane after seven of them.
 const WEIGHT: u32 = 16;
-/// Tenants of a component, or of an engine, before those are forgotten that have no call running.
+/// Tenants of a component, and half of those of an engine, above which tenants without a running
+/// call are forgotten.
 const TENANTS: usize = 1024;
 
-/// Who takes turns with others: a tenant, or the calls to a component without one.
+/// A flow, the unit of fair queueing: a tenant, or a component's calls without a tenant.
 #[derive(Debug, Default)]
 pub(super) struct Party {
     pub(super) quick: Arc<Turns>,
     pub(super) slow: Arc<Turns>,
 }
 
-/// The tenants of an engine, as long as anybody remembers them.
+/// The flows of an engine's tenants, as long as they are in use.
 #[derive(Debug, Default)]
 pub(super) struct Parties(Mutex<HashMap<Arc<str>, Weak<Party>>>);
 
-/// The calls of one tenant to one component.
+/// The latency class of one tenant's calls to one component.
 #[derive(Debug, Default)]
 pub(super) struct Habit {
-    /// Which share of them was stopped, of [`ALWAYS`].
+    /// The share of them that was interrupted, of [`ALWAYS`].
     stopped: AtomicU32,
     pub(super) party: Arc<Party>,
 }
 
-/// The calls to one component.
+/// The latency classes of the calls to one component.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
     without_tenant: Arc<Habit>,
@@ -69,11 +70,11 @@ impl Parties {
 }
 
 impl Habit {
-    /// The first slice of a call was stopped, or the call ended with it. Those that end in a wait
-    /// for the host do not say.
+    /// Counts a call whose first slice was interrupted, or ended the call. Not for calls that ended
+    /// the slice in a wait for the host.
     pub(super) fn note(&self, was_stopped: bool) {
         let share = self.stopped.load(Relaxed);
-        // Of two at once one may be lost: it is a guess.
+        // One of two concurrent updates may be lost, which a prediction tolerates.
         if was_stopped {
             self.stopped.store(share + (ALWAYS - share) / WEIGHT, Relaxed);
         } else if share > 0 {
@@ -81,14 +82,14 @@ impl Habit {
         }
     }
 
-    /// Whether calls are mostly over before they are stopped.
+    /// Returns true if most calls end before they are interrupted.
     pub(super) fn is_quick(&self) -> bool {
         self.stopped.load(Relaxed) < MOSTLY || !stands(Defence::Habits)
     }
 }
 
 impl Habits {
-    /// The habit of this tenant's calls.
+    /// Returns the latency class of this tenant's calls.
     pub(super) fn of(&self, tenant: Option<&str>, parties: &Parties) -> Arc<Habit> {
         let Some(tenant) = tenant else { return Arc::clone(&self.without_tenant) };
         let mut tenants = self.tenants.lock();
@@ -109,8 +110,8 @@ impl Habits {
 mod tests {
     use super::*;
 
-    /// Calls in their order, `s` those that were stopped, and whether the next one begins in the
-    /// quick lane. Seen to fail with every call as quick as any other.
+    /// Cases: calls in order (`s`: interrupted), and true if the next one begins in the fast lane.
+    /// Fails without: latency classes.
     #[test]
     fn who_is_mostly_stopped_is_not_quick() {
         for (calls, is_quick) in [
@@ -119,7 +120,7 @@ mod tests {
             ("s".repeat(7), false),
             ("se".repeat(100), false),
             ("esee".repeat(1000), true),
-            // It is never too late to mend.
+            // Short calls bring a tenant back to the fast lane.
             ("s".repeat(1_000_000) + &"e".repeat(15), false),
             ("s".repeat(1_000_000) + &"e".repeat(19), true),
         ] {

@@ -1,7 +1,7 @@
-//! The spans of calls into the host: what an operator's traces show below a tool's call.
+//! The tracing spans of calls into the host, below the span of a tool's call.
 //!
-//! Invariants: a span names the import and its function; of a request also the method, and the host
-//! once the request is granted. Nothing else that a guest said is in it: no path, key, name, header
+//! Invariants: a span names the import and its function; for a request also the method, and the
+//! host once the request is granted. It has nothing else from the guest: no path, key, name, header
 //! or body.
 
 use tracing::Span;
@@ -30,7 +30,8 @@ pub(super) fn host_span(
     )
 }
 
-/// Notes where a request goes. It was granted: what a tool makes up is not told.
+/// Records the target of a request. Only for a granted request, so that a tool cannot put its own
+/// text into a trace.
 pub(super) fn note_request(span: &Span, method: Method, target: &Target) {
     if !span.is_disabled() {
         span.record("method", method.as_str());
@@ -39,7 +40,7 @@ pub(super) fn note_request(span: &Span, method: Method, target: &Target) {
     }
 }
 
-/// Notes how a request ended: the status of its response, or why there is none.
+/// Records the end of a request: the status of its response, or the kind of its error.
 pub(super) fn note_end(span: &Span, ended: Result<u16, &SendError>) {
     match ended {
         Ok(status) => span.record("status", status),
@@ -47,7 +48,7 @@ pub(super) fn note_end(span: &Span, ended: Result<u16, &SendError>) {
     };
 }
 
-/// The kind of an error, without its text.
+/// Returns the kind of an error, without its text.
 fn kind(error: &SendError) -> &'static str {
     match error {
         SendError::Denied(_) => "denied",

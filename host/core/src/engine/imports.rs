@@ -1,8 +1,8 @@
-//! What a component can import, and what each import needs.
+//! The imports that a component can have, and the grant that each needs.
 //!
-//! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs
-//! no grant.
-//! Invariants: deny is the default; what is not in the table below is not linked.
+//! In: a component's import names.
+//! Out: their [`Standing`], and a linker with every import of this host.
+//! Invariants: deny is the default. An import that is not in the tables below is not linked.
 
 mod chance;
 mod errors;
@@ -31,7 +31,7 @@ use super::cell::Cell;
 use crate::error::Error;
 use crate::grants::GrantKind;
 
-/// What an import needs.
+/// The status of an import.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -57,7 +57,7 @@ const OPEN: [(&str, Standing); 32] = [
     ("toolcell:tool/progress", Standing::Offered),
     ("toolcell:tool/abort", Standing::Offered),
     ("toolcell:tool/budget", Standing::Offered),
-    // Types that other interfaces use, and handles of which each is granted by name.
+    // Types that other interfaces use, and handles, each of which is granted by name.
     ("toolcell:tool/secrets", Standing::Offered),
     ("wasi:cli/environment", Standing::Inert),
     ("wasi:cli/exit", Standing::Inert),
@@ -88,7 +88,7 @@ const OPEN: [(&str, Standing); 32] = [
     ("wasi:sockets/udp-create-socket", Standing::Inert),
 ];
 
-/// Packages that reach something outside of the cell.
+/// Prefixes of imports that give access to something outside of the cell.
 const GRANTABLE: [&str; 6] = [
     "wasi:http/",
     "wasi:keyvalue/",
@@ -98,7 +98,7 @@ const GRANTABLE: [&str; 6] = [
     "wasi:filesystem/",
 ];
 
-/// What an import needs. `name` is as it stands in the component, version included.
+/// Returns the status of an import. `name` is as it stands in the component, version included.
 pub(super) fn standing(name: &str) -> Standing {
     let (interface, version) = name
         .split_once('@')
@@ -114,20 +114,22 @@ pub(super) fn standing(name: &str) -> Standing {
     }
 }
 
-/// Whether the host implements a compatible version: WASI 0.2, and 0.1 of our own package.
+/// Returns true if the host implements a compatible version: WASI 0.2, and 0.1 of the package
+/// `toolcell:tool`.
 fn is_served(interface: &str, version: &str) -> bool {
     let line = if interface.starts_with("wasi:") { "0.2." } else { "0.1." };
     version.starts_with(line) && !version.contains('-')
 }
 
-/// Whether grants of these kinds give an import any use. None: no grant of this host does.
+/// Returns true if one of these kinds of grants allows an import. `None`: no grant of this host
+/// does.
 pub(super) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
     let (interface, version) = name.split_once('@')?;
     let kind = kind(name)?;
     is_served(interface, version).then(|| granted.contains(&kind))
 }
 
-/// The kind of grants that an import serves. `None` for one that serves none.
+/// Returns the kind of grants that an import needs. `None` if no grant allows it.
 pub(super) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
         "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => {
@@ -140,8 +142,9 @@ pub(super) fn kind(name: &str) -> Option<GrantKind> {
     }
 }
 
-/// A linker with everything that this host has. What needs a grant is refused when a component is
-/// loaded without one, and asks again at each use. Made once per engine.
+/// Builds a linker with every import of this host. A component that imports something without the
+/// grant it needs is refused when it is loaded, and each use checks the grant again. Called once
+/// per engine.
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)

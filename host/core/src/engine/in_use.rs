@@ -1,9 +1,9 @@
-//! What an engine has in use, for the metrics of an embedder.
+//! The resources that an engine has in use, for an embedder's metrics.
 
 use super::Engine;
 
-/// What an engine has in use at one moment. The values are read one after the other, not all at
-/// once.
+/// The resources that an engine has in use at one moment. The values are read one after the other,
+/// not all at once.
 ///
 /// ```
 /// # fn main() -> Result<(), toolcell::Error> {
@@ -26,12 +26,13 @@ pub struct InUse {
     pub connections: usize,
     /// Connections that can exist at the same time.
     pub max_connections: usize,
-    /// Connections since the engine was made: one for each request that got as far as to connect.
+    /// Connections since the engine was built: one for each request that reached the point of
+    /// connecting.
     pub connections_total: u64,
 }
 
 impl Engine {
-    /// What is in use now.
+    /// Returns the resources in use now.
     #[must_use]
     pub fn in_use(&self) -> InUse {
         let (max_cells, cells, calls_waiting) = self.0.queue.counts();

@@ -1,4 +1,4 @@
-//! One call in one cell, from store to answer.
+//! Runs one call in one cell, from the store to the answer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +25,7 @@ use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
 use crate::tool_error::ToolError;
 
-/// What is made once per component and serves every call.
+/// The linked code of a component, which serves every call.
 pub(super) struct Ready {
     pub(super) engine: Engine,
     pub(super) pre: InstancePre<Cell>,
@@ -33,29 +33,29 @@ pub(super) struct Ready {
     pub(super) ticker: Arc<Ticker>,
     pub(super) world: Arc<World>,
     pub(super) wiring: Wiring,
-    /// The same for calls that tools make.
+    /// Code linked outside of the pool, for calls that tools make of other tools.
     pub(super) apart: OnceLock<Arc<Ready>>,
 }
 
-/// What a component is linked with beside its code.
+/// The settings with which a component is linked.
 #[derive(Clone, Default)]
 pub(super) struct Wiring {
-    /// What it is used as.
+    /// The kind that it is used as.
     pub(super) kind: Arc<ComponentKind>,
-    /// Its directories, where it was granted any.
+    /// Its granted directories, if there are any.
     pub(super) mounts: Option<Arc<Mounts>>,
 }
 
 impl Ready {
-    /// Bytes of the compiled code and of what belongs to it.
+    /// Returns the bytes of the compiled image.
     pub(super) fn code_bytes(&self) -> u64 {
         let image = self.pre.component().image_range();
         (image.end as usize).saturating_sub(image.start as usize) as u64
     }
 }
 
-/// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and
-/// on one budget.
+/// Calls the tool: `visible` and `validate` if it has them, then `execute`, all in one cell and on
+/// one budget.
 pub(super) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
@@ -65,7 +65,7 @@ pub(super) async fn execute(
     pulse: Arc<Pulse>,
 ) -> Result<CallResult, ToolError> {
     let veil = if Veil::is_needed(&invocation, &rights) {
-        // In a box: most tools need none, and it would make every call's future larger.
+        // Boxed, since most tools need no redactor, and it would make every call's future larger.
         Some(Box::pin(Veil::over(&ready.world, &invocation, &rights)).await?)
     } else {
         None
@@ -114,7 +114,7 @@ pub(super) async fn execute(
     }
 }
 
-/// Asks whether the tool is offered.
+/// Calls the tool's `visible`, and returns true if the tool is offered.
 pub(super) async fn visible(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
@@ -132,7 +132,7 @@ pub(super) async fn visible(
     asked.await
 }
 
-/// Asks what is wrong with the arguments.
+/// Calls the tool's `validate`, and returns the faults of the arguments.
 pub(super) async fn validate(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
@@ -149,7 +149,7 @@ pub(super) async fn validate(
     asked.await.map(Fault::of_handler)
 }
 
-/// Asks a component for its tools, in its own words.
+/// Calls the component's `describe`, and returns the definitions of its tools.
 pub(super) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
@@ -163,7 +163,7 @@ pub(super) async fn describe(
     asked.await
 }
 
-/// Returns the reach of a cell: without rights it is nothing.
+/// Returns the capabilities of a cell: without rights there are none.
 fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) -> Reach {
     Reach {
         world: Arc::clone(&ready.world),
@@ -174,7 +174,7 @@ fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) ->
     }
 }
 
-/// Runs a guest in a cell of its own. Whatever goes wrong in it has a name.
+/// Runs a guest in a cell of its own. Every failure in it becomes a [`ToolError`].
 async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
@@ -192,7 +192,7 @@ async fn in_cell<T>(
     ended.map_err(|(error, phase)| classify(&error, phase, &cell.0, fuel_used(&cell.0)))
 }
 
-/// Writes the receipt when the cell ends, also when it is dropped half-way.
+/// Writes the receipt when the cell ends, also when it is dropped before its end.
 struct Settling(Store<Cell>);
 
 impl Drop for Settling {
@@ -202,13 +202,13 @@ impl Drop for Settling {
     }
 }
 
-/// By the call until now, earlier attempts included: the limit is the call's, and the store began
-/// with what was left of it.
+/// Returns the fuel that the call has used, earlier attempts included: the limit is the call's, and
+/// the store began with the rest of it.
 fn fuel_used(store: &Store<Cell>) -> u64 {
     store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
 }
 
-/// The host is out of memory for a store: nothing of the guest has run.
+/// The host has no memory for a store: no code of the guest has run.
 fn set_up_failed(error: &wasmtime::Error) -> ToolError {
     tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
     ToolError::HandlerExit(crate::tool_error::Exit::Died)

@@ -1,8 +1,8 @@
-//! How strictly a cell is separated from earlier cells.
+//! The isolation between the cells of an engine.
 
-/// How strictly the cells of an engine are separated in memory. In either case each call has a
-/// store of its own, which contains nothing of other calls. The values differ in what a guest that
-/// escapes from its cell could find, and in the cost of a cell.
+/// The isolation of an engine's cells in memory. In either case each call has a store of its own,
+/// which contains nothing of other calls. The values differ in what a guest that escapes from its
+/// cell could find, and in the cost of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Isolation {

@@ -1,7 +1,7 @@
-//! One memory budget over everything that a cell allocates.
+//! One memory budget for everything that a cell allocates.
 //!
-//! The engine's stock limits count each memory and each table for itself; this one sums them, from
-//! the first byte of the initial memory on.
+//! wasmtime's stock limits apply to each memory and each table separately; this one limits their
+//! sum, from the first byte of the initial memory on.
 
 use wasmtime::ResourceLimiter;
 
@@ -18,8 +18,8 @@ const TABLES: usize = 64;
 /// Memories of one cell; the stock limit is 10,000.
 const MEMORIES: usize = 8;
 
-/// Sums what a cell holds and refuses what is over the limit: the guest sees a failed growth and
-/// may cope.
+/// Sums the memory of a cell, and refuses growth over the limit: the guest gets a failed growth,
+/// which it can handle.
 #[derive(Debug)]
 pub(super) struct Limiter {
     limit: u64,
@@ -33,17 +33,18 @@ impl Limiter {
         Self { limit, held: 0, last: 0, hit: None }
     }
 
-    /// The most that was held. Memories and tables never shrink, so it is what is held now.
+    /// Returns the most bytes that were allocated. Memories and tables never shrink, so it is the
+    /// current sum.
     pub(super) fn peak(&self) -> u64 {
         self.held
     }
 
-    /// What may still be allocated.
+    /// Returns the bytes that may still be allocated.
     pub(super) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.held)
     }
 
-    /// The last refusal.
+    /// Returns the last refused growth.
     pub(super) fn hit(&self) -> Option<LimitHit> {
         self.hit
     }

@@ -1,13 +1,17 @@
-//! From a stranger's bytes to something that answers calls.
+//! Loads a component: checks imports, compiles it or reads the cache, links, calls `describe`.
 //!
-//! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked,
-//! described.
-//! Invariants: imports are judged before the compiler runs; nothing of the guest runs but
-//! `describe`, in a cell that is granted nothing, and once whatever is compiled how often; code is
-//! not lost for want of a cell to ask in; what another load, of any process, compiles at this
-//! moment is waited for; a kept component that cannot be used now stays until there is a better
-//! one: that it was made here, and whole, is known.
-//! Not here: compiling a second time, for speed (`optimise`).
+//! In: untrusted bytes.
+//! Out: a [`Loaded`] component, which answers calls.
+//! Invariants:
+//! - Imports are checked before the compiler runs.
+//! - Only `describe` runs code of the guest, in a cell without grants, and once however often the
+//!   component is compiled.
+//! - If no cell is free for `describe`, the compiled code is still cached.
+//! - A load waits for another load, of any process, that compiles the same component.
+//! - A cached component that cannot be used now stays until it is replaced, since its MAC shows
+//!   that it was made here and is complete.
+//!
+//! Not here: the second compilation, for speed (`optimise`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,15 +39,16 @@ use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::Grants;
 
-/// How long another process is waited for that compiles where nothing bounds its time.
+/// The wait for another process that compiles, if nothing bounds its time.
 const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
-/// What happens to a component that imports something that is not granted.
+/// Tells what to do with a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missing {
     /// It is not loaded.
     #[default]
     Refused,
-    /// It is loaded, and each use of the import is denied: to find out what the component asks for.
+    /// It is loaded, and each use of the import is denied: for finding out what the component asks
+    /// for.
     Denied,
 }
 
@@ -55,12 +60,12 @@ pub(super) struct Loaded {
     pub(super) quarantine: Arc<Quarantine>,
     pub(super) habits: Habits,
     pub(super) pooled: bool,
-    /// What it took to answer the first call; nothing where that came from the cache.
+    /// The time until the component could answer; `None` if its code came from the cache.
     pub(super) compile_time: Option<Duration>,
 }
 
 impl Loaded {
-    /// A component that was not compiled now.
+    /// Builds a component that was not compiled now.
     fn new(
         inner: &Inner,
         examination: Examination,
@@ -68,7 +73,7 @@ impl Loaded {
         definitions: Vec<Definition>,
         code: Held,
     ) -> Result<Self, Error> {
-        // What is kept with the code of a command is of the settings that it had then.
+        // The cached definitions of a command are of the settings that it had when it was cached.
         let definitions = match kind {
             ComponentKind::Command(command) => vec![command.definition()?],
             ComponentKind::Tools | ComponentKind::Functions => definitions,
@@ -88,8 +93,9 @@ pub(super) struct Linked {
     compile_time: Option<Duration>,
 }
 
-/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a
-/// thread of its own. With a source, code that is in the cache is linked at the first call.
+/// Loads a component, in the tenant's turn if it is for a tenant. Blocks for as long as the
+/// compiler takes, so it runs on a thread of its own. With a source, code that is in the cache is
+/// linked at the first call.
 pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -129,7 +135,7 @@ fn loaded(
     })
 }
 
-/// The same, but code that is in the cache is linked later.
+/// As `loaded`, but code that is in the cache is linked later.
 fn on_demand(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -153,7 +159,7 @@ fn on_demand(
     })
 }
 
-/// The definitions of a component whose code is in the cache, and which code that is.
+/// Returns the definitions of a component whose code is in the cache, and the kind of that code.
 fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<Definition>, Code)> {
     let cache = inner.cache.as_ref()?;
     let names = Names::new(entry_name(&inner.on_demand.engine, digest, kind));
@@ -167,8 +173,8 @@ fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<D
     found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
 }
 
-/// Links the code of a component, from the cache or compiled now, and asks for its tools unless
-/// they are known.
+/// Links the code of a component, which comes from the cache or is compiled now, and calls
+/// `describe` unless the definitions are known.
 pub(super) fn linked(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -197,7 +203,7 @@ pub(super) fn linked(
             (found, Code::Optimised)
         }
         (None, Optimise::First) => {
-            // Who has told its tools is not asked again.
+            // Reuses the cached definitions; does not call `describe` again.
             let known =
                 kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
             (compiled(Tier::Optimised, known)?, Code::Optimised)
@@ -220,9 +226,9 @@ pub(super) fn linked(
     Ok(Linked { current, definitions, pooled, compile_time })
 }
 
-/// Keeps other processes that share the cache from compiling what is compiled here: they wait and
-/// find it. None where there is something in the cache already, nothing to lock, or another process
-/// takes longer than a compiler may.
+/// Locks the cache entry, so that other processes that share the cache wait for this compilation
+/// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
+/// another process takes longer than a compiler may.
 fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
     let cache = inner.cache.as_ref()?;
     let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
@@ -235,16 +241,16 @@ fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
     cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
 
-/// Code that is linked, and the tools in it.
+/// Linked code and its tools.
 pub(super) struct Found {
     pub(super) ready: Arc<Ready>,
     pooled: bool,
-    /// None where it was kept when there was no cell to ask in.
+    /// Empty if the code was cached when there was no free cell for `describe`.
     definitions: Vec<Definition>,
     compile_time: Option<Duration>,
 }
 
-/// Compiles, asks for the tools unless they are known, and keeps both.
+/// Compiles a component, calls `describe` unless the definitions are known, and caches both.
 fn compiled(
     inner: &Arc<Inner>,
     tier: Tier,
@@ -261,7 +267,7 @@ fn compiled(
     let (ready, pooled) = link_new(inner, &code, wiring)?;
     let asked = known.map_or_else(|| describe(inner, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
-        // All cells are busy: the next load has only to ask.
+        // All cells are busy: the code is cached, so that the next load only calls `describe`.
         if error.is_environment() {
             keep(inner, tier, names, &code, &[]);
         }
@@ -270,8 +276,8 @@ fn compiled(
     Ok(Found { ready, pooled, definitions, compile_time })
 }
 
-/// Keeps code and tools in the cache, if there is one. Optimised code that is kept makes the rest
-/// useless.
+/// Writes code and definitions to the cache, if there is one. Optimised code replaces the
+/// component's other entries.
 pub(super) fn keep(
     inner: &Inner,
     tier: Tier,
@@ -290,7 +296,7 @@ pub(super) fn keep(
     }
 }
 
-/// Adds to an entry the tools that could not be asked for when it was made.
+/// Adds to an entry the definitions that were missing when it was written.
 fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
     let Some((cache, entry)) =
         inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
@@ -307,8 +313,8 @@ fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
     });
 }
 
-/// The entry, if there is one that works. One that does not is no error: it is made again, and
-/// replaced by that.
+/// Returns the entry, if there is one that works. One that does not is no error: it is compiled
+/// again and replaced.
 pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Option<Found> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
@@ -329,7 +335,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
     linked.inspect_err(warn).ok()
 }
 
-/// Links what the compiler just made.
+/// Links code that was compiled now.
 pub(super) fn link_new(
     inner: &Arc<Inner>,
     code: &[u8],
@@ -344,8 +350,8 @@ pub(super) fn link_new(
     link(inner, wiring, make)
 }
 
-/// Links for the pool; a component that is bigger than a slot, or an engine without a pool, gets
-/// memory on demand.
+/// Links code for the pool. A component that is larger than a slot, or an engine without a pool,
+/// gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
     wiring: &Wiring,
@@ -355,7 +361,7 @@ fn link(
         let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
         let component = make(&allocator.engine).map_err(malformed)?;
         let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
-        // Everything it imports is there: what is missing now is on its own side.
+        // All imports exist, so anything missing now is a fault of the component.
         let engine = allocator.engine.clone();
         let exports = Exports::find(&engine, &pre, &wiring.kind)?;
         let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
@@ -380,13 +386,13 @@ fn link(
     Ok((on(&inner.on_demand)?, false))
 }
 
-/// The name in the cache of a component of this digest that is used as this kind. What is kept with
-/// its code depends on the word of the kind alone.
+/// Returns the cache's name for a component of this digest that is used as this kind. The cached
+/// definitions depend only on the word of the kind.
 pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
-    // What was let through with a defence down has its own name: no engine with all defences finds
-    // it.
+    // Code that was compiled with a control off has a name of its own, so that no engine with all
+    // controls finds it.
     std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
     if *kind != ComponentKind::Tools {
         std::hash::Hash::hash(kind.word(), &mut fingerprint);
@@ -395,7 +401,7 @@ pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) ->
     format!("{}-{}", digest.trim_start_matches("sha256:"), hex(&fingerprint.as_bytes()[..8]))
 }
 
-/// The engine's fingerprint through a hash that stays the same from one start to the next.
+/// A hasher for the engine's fingerprint that gives the same hash in each process.
 struct Fingerprint(blake3::Hasher);
 
 impl std::hash::Hasher for Fingerprint {
@@ -417,7 +423,7 @@ mod tests {
     use super::*;
     use crate::engine::examination::digest;
 
-    /// A component that exports an instance by the name of ours, with nothing in it.
+    /// Builds a component that exports an empty instance under the name of the tool interface.
     fn pretender() -> Vec<u8> {
         let name = b"toolcell:tool/tool@0.1.0";
         let instance = [5, 3, 1, 1, 0];
@@ -426,8 +432,8 @@ mod tests {
         [&b"\0asm\x0d\0\x01\0"[..], &instance, &export].concat()
     }
 
-    /// What the MAC vouches for and still is of no use may be of use tomorrow: there was no memory
-    /// for it, say.
+    /// An entry whose MAC fits but that cannot be used now may be usable later, for example if
+    /// there was no memory for it.
     #[test]
     fn what_was_made_here_is_replaced_and_not_removed() {
         let dir = tempfile::tempdir().unwrap();

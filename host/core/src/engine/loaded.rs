@@ -1,9 +1,10 @@
-//! A component on an engine: how it gets there, and what can be asked of it.
+//! A component on an engine: its load, and the calls of it.
 //!
-//! In: bytes, then invocations. Out: a [`LoadedComponent`], then answers.
+//! In: bytes, then invocations.
+//! Out: a [`LoadedComponent`], then answers.
 //! Invariants: a tenant waits for its own turn, and for directories that may hang, before it takes
 //! anything that others wait for.
-//! Not here: from bytes to something that answers (`load`), where a cell runs (`placement`).
+//! Not here: the steps of a load (`load`), the threads that a cell runs on (`placement`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +31,16 @@ use crate::rights::Rights;
 use crate::tool_error::{Raised, ToolError};
 
 impl Engine {
-    /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a
-    /// core's worth of all are being loaded. Its directories are opened before that.
+    /// Loads a component on a thread of its own. It waits for the tenant's turn, and then for one
+    /// of as many permits as the machine has cores. The directories are opened before it takes a
+    /// permit.
     ///
     /// # Errors
     /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`],
     /// [`Error::is_directory`], [`Error::is_quota`].
     ///
     /// # Cancel safety
-    /// When dropped, a compilation that has begun goes on to its end in the background and its
+    /// When dropped, a compilation that has begun goes on to its end in the background, and its
     /// result is kept in the cache only.
     pub(crate) async fn load(
         &self,
@@ -52,8 +54,8 @@ impl Engine {
             Some(tenant) => Some(self.0.turns.turn(tenant).await?),
             None => None,
         };
-        // On a dead network mount this takes for ever: the turn is with it, also when no caller
-        // waits here any more.
+        // On a dead network mount this never ends. It holds the turn, also after this future is
+        // dropped.
         let granted = Arc::clone(&grants);
         let counts = self.0.world.counts.clone();
         let open = move || {
@@ -81,13 +83,14 @@ impl Engine {
     }
 }
 
-/// Does on a thread of its own what may take long. When dropped, it goes on.
+/// Runs work that may take long on a thread of its own. When this future is dropped, the work goes
+/// on.
 pub(super) async fn on_a_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let (done, ended) = oneshot::channel();
-    // There is no receiver when the load was dropped.
+    // There is no receiver if the load was dropped.
     let thread =
         std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
     thread.map_err(|error| {
@@ -137,12 +140,12 @@ impl LoadedComponent {
         self.loaded.compile_time
     }
 
-    /// What a call that begins now runs on.
+    /// Returns the code that a call uses which begins now.
     pub(crate) fn code(&self) -> Code {
         self.loaded.code.code()
     }
 
-    /// Waits until that does not change any more.
+    /// Waits until the code does not change any more, and returns it.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -156,7 +159,7 @@ impl LoadedComponent {
         }
     }
 
-    /// Answers one call in a fresh cell.
+    /// Answers one call in a new cell.
     pub(crate) async fn call(
         &self,
         invocation: Arc<Invocation>,
@@ -172,8 +175,8 @@ impl LoadedComponent {
             .await
     }
 
-    /// The linked code for a call. What a guest or a caller sees of a failure does not tell more
-    /// than that there was one.
+    /// Returns the linked code for a call. The cause of a failure goes to the log only; a guest or
+    /// caller does not see it.
     async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
         let inner = &self.engine.0;
         let ready = match self.loaded.code.current(inner).await {
@@ -186,7 +189,7 @@ impl LoadedComponent {
         )
     }
 
-    /// How the calls of its tenant mostly go.
+    /// Returns the latency class of its tenant's calls.
     fn habit(&self, invocation: &Invocation) -> Arc<Habit> {
         self.loaded.habits.of(invocation.context.tenant.as_deref(), &self.engine.0.parties)
     }
@@ -195,7 +198,7 @@ impl LoadedComponent {
         self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
     }
 
-    /// Asks whether the tool is offered, in a cell of its own.
+    /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
         let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
@@ -203,7 +206,7 @@ impl LoadedComponent {
             .await
     }
 
-    /// Asks what is wrong with the invocation's arguments, in a cell of its own.
+    /// Calls the tool's `validate` in a cell of its own, and returns the faults of the arguments.
     pub(crate) async fn validate(
         &self,
         invocation: Arc<Invocation>,
@@ -222,7 +225,8 @@ mod tests {
     use crate::grants::{Access, Directory};
     use crate::limits::Limits;
 
-    /// Loops of one tenant until it is known for them, and another's call to the same component.
+    /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
+    /// component still begins in the fast lane.
     #[test]
     fn a_tenants_loops_are_its_own_habit() {
         use toolcell_test_guests::{Hostile, Misdeed, Place};
@@ -248,7 +252,8 @@ mod tests {
         assert!(spin.habit(&called("other")).is_quick());
     }
 
-    /// It may hang at that, and others load meanwhile. Seen to fail with the core taken first.
+    /// Opening may hang, and other loads must go on. Fails without: the permit taken after the
+    /// directories are opened.
     #[test]
     fn directories_are_opened_before_a_core_is_taken() {
         let engine = Engine::builder().cells(1).build().unwrap();

@@ -1,4 +1,4 @@
-//! What is told when a compilation begins that a load waits for.
+//! The callback for the start of a compilation that a load waits for.
 //!
 //! Not here: compilations in the background, which no load waits for, and code that is in the
 //! cache.
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::EngineBuilder;
 
-/// The function that is told, if there is one.
+/// The callback, if there is one.
 #[derive(Clone, Default)]
 pub(super) struct OnCompile(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl OnCompile {
-    /// These bytes are compiled now.
+    /// Calls it with the size of the component.
     pub(super) fn tell(&self, component: &[u8]) {
         if let Some(told) = &self.0 {
             told(component.len() as u64);

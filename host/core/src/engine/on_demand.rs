@@ -1,11 +1,11 @@
 //! Code that is linked at the first call of its component, and released when other components need
 //! the memory.
 //!
-//! In: a component whose definitions are known, and how to read its bytes again. Out: its linked
-//! code, when it is called.
-//! Invariants: code in use by a call lives until the call ends; one thread links a component at a
-//! time; bytes of another digest are never linked; the code that is kept linked stays within the
-//! engine's budget, but for the component in use.
+//! In: a component whose definitions are known, and a function that reads its bytes again.
+//! Out: its linked code, when it is called.
+//! Invariants: code that a call uses lives until the call ends. One thread at a time links a
+//! component. Bytes of another digest are never linked. Linked code stays within the engine's
+//! budget, except for that of the component in use.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,14 +25,14 @@ use crate::error::Error;
 /// Bytes of compiled code that stay linked: several hundred ordinary tools.
 pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
 
-/// Reads the bytes of a component again.
+/// A function that reads the bytes of a component again.
 pub(super) type Source = Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// The code of a component.
 pub(super) enum Held {
     /// Linked for as long as the component lives.
     Always(Arc<Current>),
-    /// Linked when it is called.
+    /// Linked when the component is called.
     OnDemand(Arc<OnDemand>),
 }
 
@@ -41,11 +41,11 @@ pub(super) struct OnDemand {
     digest: String,
     wiring: Wiring,
     source: Source,
-    /// What was in the cache when the component was loaded.
+    /// The kind of code that was in the cache when the component was loaded.
     known: Code,
     linked: RwLock<Option<Arc<Current>>>,
     linking: tokio::sync::Mutex<()>,
-    /// The engine's count of uses at the last one.
+    /// The engine's count of uses at the last use of this component.
     used: AtomicU64,
     bytes: AtomicU64,
 }
@@ -58,7 +58,7 @@ pub(super) struct Resident {
 }
 
 impl Held {
-    /// What a call that begins now runs on.
+    /// Returns the kind of code that a call uses which begins now.
     pub(super) fn code(&self) -> Code {
         match self {
             Self::Always(current) => current.code(),
@@ -68,10 +68,10 @@ impl Held {
         }
     }
 
-    /// The linked code. Links it if it is not.
+    /// Returns the linked code; links it first if necessary.
     ///
     /// # Cancel safety
-    /// May be dropped: the linking that has begun goes on, and its result is kept.
+    /// May be dropped: a link that has begun goes on, and its result is kept.
     pub(super) async fn current(&self, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
         match self {
             Self::Always(current) => Ok(Arc::clone(current)),
@@ -81,7 +81,7 @@ impl Held {
 }
 
 impl OnDemand {
-    /// A component whose code is `linked` already, or is in the cache as `known`.
+    /// Builds one whose code is `linked` already, or is in the cache as `known`.
     pub(super) fn new(
         inner: &Inner,
         digest: String,
@@ -133,7 +133,8 @@ impl OnDemand {
     fn link(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
         let names =
             Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
-        // Optimised code needs nothing else. For the optimiser the component itself is needed.
+        // Optimised code needs nothing else. To optimise quick code, the component itself is
+        // needed.
         let optimised = load::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
@@ -172,8 +173,8 @@ impl Resident {
         self.uses.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a component that was linked now. Releases those that were not called for longest, if
-    /// there is too much.
+    /// Adds a component that was linked now. Over the budget, releases the code of components that
+    /// were not called for the longest time.
     fn add(&self, new: &Arc<OnDemand>) {
         let mut linked = self.linked.lock();
         linked.retain(|other| other.upgrade().is_some_and(|other| !Arc::ptr_eq(&other, new)));
@@ -202,7 +203,7 @@ impl EngineBuilder {
 }
 
 impl Engine {
-    /// Bytes of compiled code that are linked now, of components that were
+    /// Returns the bytes of compiled code that are linked now, of components that were
     /// [loaded on demand](crate::Component::load_on_demand).
     #[must_use]
     pub fn linked_bytes(&self) -> u64 {

@@ -1,8 +1,9 @@
-//! A component's second compilation, for speed, while the first already answers.
+//! Compiles a component a second time, for speed, while its quick code already answers.
 //!
-//! In: a component that runs on quick code. Out: that it runs on optimised code, or stays as it is.
-//! Invariants: nothing of the guest runs; what cannot be optimised within its bounds is tried once,
-//! by this process and by the next; the engine is not kept alive.
+//! In: a component that runs on quick code.
+//! Out: it runs on optimised code, or stays as it is.
+//! Invariants: no code of the guest runs. A component that cannot be optimised within its bounds is
+//! tried once, by this process and by later ones. The engine is not kept alive.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -17,12 +18,13 @@ use super::tier::{Code, Current, Job, Tier};
 use crate::definition::Definition;
 use crate::error::Error;
 
-/// A component's entries in the cache.
+/// The names of a component's entries in the cache.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) optimised: String,
     pub(super) quick: String,
-    /// An entry without code: within so many seconds of processor time it could not be optimised.
+    /// An entry without code: it records the seconds of CPU time within which the component could
+    /// not be optimised.
     given_up: String,
 }
 
@@ -42,19 +44,18 @@ impl Names {
         }
     }
 
-    /// What optimised code makes useless.
+    /// Returns the entries that optimised code replaces.
     pub(super) fn all_but_optimised(&self) -> impl Iterator<Item = &str> {
         [&self.quick, &self.given_up].into_iter().map(String::as_str)
     }
 }
 
-/// Seconds of processor time that there are to optimise a component; without a worker nothing ends
-/// it.
+/// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
 fn seconds(inner: &Inner) -> u64 {
     inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Haste::Background))
 }
 
-/// Whether it was tried with as much time as there is now.
+/// Returns true if an attempt with at least as much time has failed.
 fn is_given_up(inner: &Inner, names: &Names) -> bool {
     let kept = || {
         let entry = inner.cache.as_ref()?.get(&names.given_up)?;
@@ -75,7 +76,7 @@ fn give_up(inner: &Inner, names: &Names) {
     }
 }
 
-/// Has quick code replaced when there is better.
+/// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
 pub(super) fn later(
     inner: &Arc<Inner>,
     component: Vec<u8>,
@@ -127,7 +128,7 @@ fn optimise(
         return;
     }
     let compiled = compile();
-    // A worker that was killed because its component was dropped says nothing about the component.
+    // If the component was dropped, its worker was killed, which tells nothing about the component.
     let Some((inner, current)) = wanted(inner, current) else { return };
     let linked = compiled.and_then(|code| {
         let wiring = current.ready().wiring.clone();
@@ -136,7 +137,7 @@ fn optimise(
     });
     match linked {
         Ok((code, ready)) => {
-            // A load of this engine's is not to lose the quick code between finding and using it.
+            // A load of this engine must not lose the quick code between finding and using it.
             let _alone = inner.flights.alone(&names.optimised);
             keep(&inner, Tier::Optimised, names, &code, definitions);
             current.replace(ready);
@@ -151,20 +152,21 @@ fn optimise(
     }
 }
 
-/// Keeps other processes that share the cache from the same work. `None` where there is nothing to
-/// lock, the code is not wanted any more, or another process takes longer than a compiler may.
+/// Locks the cache entry, so that other processes that share the cache do not do the same work.
+/// Returns `None` if there is nothing to lock, if the code is not needed any more, or if another
+/// process takes longer than a compiler may.
 fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<Alone> {
     let (lock, seconds) = {
         let (inner, _) = wanted(inner, current)?;
         (inner.cache.as_ref()?.lock(&names.optimised), seconds(&inner))
     };
     let began = Instant::now();
-    // Waited for no longer than it takes to do it here.
+    // Waits no longer than the compilation would take here.
     cache::wait(&lock, || began.elapsed().as_secs() < seconds && wanted(inner, current).is_some())
 }
 
-/// Whether another compilation was faster, or failed before. Keeps nothing alive while the compiler
-/// runs.
+/// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
+/// the compiler runs.
 fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
     let Some((inner, current)) = wanted(inner, current) else { return true };
     let wiring = current.ready().wiring.clone();
@@ -176,7 +178,7 @@ fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool 
     true
 }
 
-/// Both, while both are there.
+/// Returns both, if both still exist.
 fn wanted(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
     inner.upgrade().zip(current.upgrade())
 }

@@ -1,8 +1,9 @@
-//! Where a cell runs, and the watch on its deadline.
+//! Runs cells on the engine's threads or in the caller's task, and watches their deadlines.
 //!
-//! In: an invocation. Out: its answer, or a timeout at the deadline, whatever the guest does.
+//! In: an invocation.
+//! Out: its answer, or a timeout at the deadline, whatever the guest does.
 //! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any
-//! more; the caller's clock never runs on a thread that runs guests.
+//! more. The caller's timer never runs on a thread that runs guests.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -45,7 +46,7 @@ pub enum Placement {
     Inline,
 }
 
-/// Calls `execute` at the engine's place, within the invocation's time.
+/// Calls `execute` within the invocation's time.
 pub(super) async fn execute(
     inner: &Inner,
     ready: Arc<invoke::Ready>,
@@ -74,7 +75,7 @@ pub(super) async fn execute(
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     let ended = place(inner, cell, &invocation, &pulse, habit).await;
     ended.unwrap_or_else(|mut error| {
-        // The cell may still be running, on a thread of its own: it is not waited for.
+        // The cell may still be running on another thread; this does not wait for it.
         if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
             printed.log(&Lines::new(invocation));
             *timeout.stdout_mut() = printed.text();
@@ -83,8 +84,8 @@ pub(super) async fn execute(
     })
 }
 
-/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had
-/// no answer in time; a component in quarantine is as one whose every call makes the host panic.
+/// Calls `visible` or `validate` in the same way. Without a free slot the result is a timeout. A
+/// component in quarantine gives the same result as one whose call makes the host panic.
 pub(super) async fn ask<T: Send + 'static, F>(
     inner: &Inner,
     quarantine: &Arc<Quarantine>,
@@ -108,14 +109,14 @@ where
     place(inner, cell, invocation, &pulse, habit).await
 }
 
-/// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for
-/// as long before that: who finds none is not the component's to answer for.
+/// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
+/// guest has that time again: if no cell is free, the error does not blame the component.
 pub(super) async fn describe(
     inner: &Inner,
     ready: Arc<invoke::Ready>,
     invocation: impl Fn() -> Invocation,
 ) -> Result<Vec<Definition>, Error> {
-    // It is asked once: there is nothing to keep count for.
+    // It is called once, so panics need no count.
     let nothing = Arc::new(Quarantine::after(None, Arc::clone(&inner.clock)));
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
     let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
@@ -127,7 +128,8 @@ pub(super) async fn describe(
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
-/// A cell and the slot it holds. A panic of the host's in it is its end, and is counted.
+/// Runs a guest, and releases its slot at the end. A panic of the host in it becomes its error, and
+/// is counted.
 async fn cell<T>(
     slot: Option<Slot>,
     quarantine: Arc<Quarantine>,
@@ -149,7 +151,7 @@ async fn cell<T>(
     ended
 }
 
-/// Runs a cell to its answer or its deadline.
+/// Runs a cell until its answer or its deadline.
 async fn place<T: Send + 'static>(
     inner: &Inner,
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
@@ -168,16 +170,16 @@ async fn place<T: Send + 'static>(
     };
     match ended {
         Some(Ok(Some(answer))) if !pulse.is_late() => answer,
-        // An answer, a trap or an exit after the deadline: what the guest did when it passed is
-        // what counts.
+        // An answer, a trap or an exit after the deadline does not count: the result depends on the
+        // guest's state when the deadline passed.
         Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
-        // Killed by a thread that does not wait here, or what is around a cell panicked: the
-        // process lives, the cell does not.
+        // Another thread killed it, or the code around the cell panicked: the process continues
+        // without the cell.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
     }
 }
 
-/// When a cell is left.
+/// Returns the time at which the caller stops to wait for a cell.
 fn deadline(invocation: &Invocation) -> Option<Instant> {
     invocation.deadline().filter(|_| stands(Defence::Deadline))
 }
@@ -195,8 +197,8 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     }
 }
 
-/// A free slot, now or before the deadline, for a component that may have one. A call that a tool
-/// makes needs none: its code is linked [apart](super::apart) from the pool.
+/// Takes a free slot, now or before the deadline, unless the component is in quarantine. A call
+/// that a tool makes needs no slot: its code is linked [apart](super::apart) from the pool.
 async fn slot(
     inner: &Inner,
     quarantine: &Quarantine,
@@ -214,9 +216,9 @@ async fn slot(
         .take(tenant, is_shared, invocation.deadline(), text)
         .await
         .ok_or_else(overloaded)?;
-    // While it waited, others may have used up what the component may cost.
+    // The component may have been quarantined during the wait.
     quarantine.admit()?;
-    // It may come free at the last moment: a tool that never ran is not late.
+    // The slot may have become free at the last moment: a tool that never ran must not time out.
     if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(Some(slot)) }
 }
 
@@ -229,7 +231,7 @@ mod tests {
     use crate::call::{CallContext, ToolCall};
     use crate::limits::Limits;
 
-    /// It does not come back to the host by itself, and nothing of it runs that a tick could stop.
+    /// It never returns to the host by itself, and runs no code that a tick could interrupt.
     #[test]
     fn a_guest_that_waits_is_left_at_its_deadline() {
         for placement in [Placement::Cells, Placement::Inline] {
@@ -257,8 +259,8 @@ mod tests {
         }
     }
 
-    /// A bug of ours in a cell: the same end wherever it runs, on the receipt of the component that
-    /// it happened to, and the cell's slot is free.
+    /// A panic of the host in a cell has the same result in both placements, counts for its
+    /// component, and frees the slot.
     #[test]
     fn a_panic_in_a_cell_is_its_end() {
         for placement in [Placement::Cells, Placement::Inline] {

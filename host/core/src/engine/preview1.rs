@@ -1,9 +1,9 @@
-//! WASI preview 1 modules as components.
+//! Converts WASI preview 1 modules to components.
 //!
-//! In: a core module that is a command. Out: the component that the engine's own adapter makes of
-//! it.
-//! Invariants: a module is bounded by the same scan as a component before anything else reads it;
-//! no metadata of a module is read; a panic of the encoder is a refusal.
+//! In: a core module that is a command.
+//! Out: the component that wasmtime's own adapter makes of it.
+//! Invariants: a module has the bounds of the same scan as a component before anything else reads
+//! it. No metadata of a module is read. A panic of the encoder is a refusal.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,16 +20,16 @@ use crate::error::Error;
 
 /// The module of imports before preview 1 had its name.
 const UNSTABLE: &str = "wasi_unstable";
-/// How a core module begins.
+/// The first bytes of a core module.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 /// Imports that a refusal names.
 const NAMED: usize = 3;
 /// The export that makes a module a command.
 const START: &str = "_start";
-/// Custom sections that would tell the encoder of another world.
+/// Prefix of custom sections that would name another world to the encoder.
 pub(super) const METADATA: &str = "component-type";
 
-/// The component that bytes stand for: themselves, unless they are a command for WASI preview 1.
+/// Converts a command for WASI preview 1 to a component; returns other bytes unchanged.
 ///
 /// # Errors
 /// [`Error::is_component`] for a command that is too large or cannot be adapted.
@@ -59,13 +59,13 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     }
 }
 
-/// The error for a module that needs proposals which are off.
+/// Returns the error for a module that needs proposals which are off.
 fn named(bytes: &[u8]) -> Option<Error> {
     proposals::missing(bytes).map(Error::proposals)
 }
 
-/// Whether a module can be started and imports WASI preview 1, or what came before it, or nothing,
-/// as far as its bytes can be read.
+/// Returns true if a module can be started, and imports WASI preview 1, its predecessor, or
+/// nothing, as far as its bytes can be read.
 fn is_command(bytes: &[u8]) -> bool {
     let (mut is_wasi, mut is_other, mut starts) = (false, false, false);
     for payload in Parser::new(0).parse_all(bytes) {
@@ -87,8 +87,8 @@ fn is_command(bytes: &[u8]) -> bool {
     starts && (is_wasi || !is_other)
 }
 
-/// An error if the module imports what WASI preview 1 does not have: it was made for a host of its
-/// own.
+/// Returns an error if the module imports something that WASI preview 1 does not have: it was made
+/// for another host.
 fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     let mut known = BTreeSet::new();
     for payload in Parser::new(0).parse_all(ADAPTER) {
@@ -126,7 +126,7 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     Err(Error::not_a_component(found, hint))
 }
 
-/// The module without what tools have written into it for an encoder.
+/// Returns the module without the custom sections that tools write for an encoder.
 fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut module = MODULE.to_vec();
     let mut copied = MODULE.len();
@@ -135,7 +135,7 @@ fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let is_metadata = matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(METADATA))
             && stands(Defence::ModuleMetadata);
         let Some((_, range)) = payload.as_section() else { continue };
-        // From the end of the section before: the id and the size are part of it.
+        // From the end of the section before, since the id and the size are part of the section.
         let section = bytes.get(copied..range.end).unwrap_or_default();
         if !is_metadata {
             module.extend_from_slice(section);

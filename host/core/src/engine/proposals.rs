@@ -1,20 +1,21 @@
 //! The proposals of WebAssembly that are off, by name.
 //!
-//! In: a component that was refused. Out: which of them it needs.
-//! Invariants: the compiler takes what is off from this list alone; a component is looked at where
-//! it was to be compiled, which is a process of its own where the program lends itself as one.
+//! In: a component that was refused.
+//! Out: the names of those that it needs.
+//! Invariants: the compiler takes the proposals that are off from this list alone. A component is
+//! inspected where it was to be compiled, which is a worker process if the program has one.
 
 use std::cell::Cell;
 
 use wasmparser::{Validator, WasmFeatures};
 
-/// What tools do not need, and what each is called. Compiled in (builds without some of them can be
-/// aborted by guests), and turned off.
+/// Proposals that tools do not need, with their names. They are compiled in (builds without some of
+/// them can be aborted by guests), and turned off.
 ///
-/// Tail calls are on: language runtimes are built with them. The engine compiles every function for
+/// Tail calls are on: language runtimes are built with them. wasmtime compiles every function for
 /// its own calling convention for tail calls, whether they are on or not, so code without them is
-/// the same to the byte. A tail call spends fuel, and a function looks at fuel and epoch where it
-/// begins: an endless chain of them ends by either. It takes no stack.
+/// the same to the byte. A tail call spends fuel, and a function checks fuel and epoch at its
+/// start, so an endless chain of tail calls ends by either. It takes no stack.
 pub(super) const OFF: [(WasmFeatures, &str); 24] = [
     (WasmFeatures::THREADS, "threads"),
     (WasmFeatures::SHARED_EVERYTHING_THREADS, "shared-everything threads"),
@@ -46,11 +47,11 @@ pub(super) const OFF: [(WasmFeatures, &str); 24] = [
 /// small one.
 const VALIDATED: usize = 256 << 20;
 
-/// Which of them a component needs, in words. `None` where it is malformed whatever is on, and
-/// where that is not found out within [`VALIDATED`] bytes.
+/// Returns the names of the proposals that a component needs. `None` if it is malformed with all of
+/// them on, or if [`VALIDATED`] bytes were not enough to find out.
 ///
-/// Each is found by the fault that ends where it is turned on: a validator tells what it misses of
-/// most, and of the rest it gets further.
+/// A proposal is needed if turning it on removes a fault. The validator names the missing proposal
+/// for most faults; for the others, a proposal is taken with which it gets further.
 pub(super) fn missing(component: &[u8]) -> Option<String> {
     missing_within(component, VALIDATED)
 }
@@ -83,7 +84,7 @@ fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Seen to validate further with a budget that is not looked at.
+    /// Fails without: the check of the budget.
     #[test]
     fn proposals_are_named_within_a_budget() {
         // A type with an `exnref`, and a memory with 64-bit addresses.

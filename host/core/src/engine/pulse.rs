@@ -1,10 +1,9 @@
-//! Run state shared by a cell's task and its caller: whether the guest runs or waits, cancelled,
-//! killed.
+//! Run state shared by a cell's task and its caller: running or waiting, cancelled, late.
 //!
-//! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval
-//! stopped it); one that has not, and is not being polled, waits for the host. The guest sets no
-//! flag itself. Whether the guest waited when its deadline passed is settled by then: what it does
-//! later changes nothing.
+//! Invariants: a guest that could continue has asked to be polled again (a tick or the fuel
+//! interval interrupted it). A guest that has not, and is not being polled, waits for the host. The
+//! guest sets no flag itself. Once the deadline has passed, the answer to whether the guest waited
+//! at that moment does not change.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -20,48 +19,48 @@ use parking_lot::Mutex;
 use super::ticker::TICK;
 use crate::tool_error::Awaited;
 
-/// A slice that a tick hits before this goes on to the next tick: else most would be stopped that
-/// are nearly over, and one that was long in line, or waited for the host, at its first
-/// instruction.
+/// A slice that a tick hits before this runs until the next tick. Otherwise most slices that are
+/// nearly over would be interrupted, and a slice that waited in a queue or for the host could be
+/// interrupted at its first instruction.
 const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
 
-/// The guest runs, or could.
+/// The guest runs, or could run.
 const RUNS: u8 = 0;
-/// It waits for the host.
+/// The guest waits for the host.
 const WAITS: u8 = 1;
-/// It waited when its deadline passed.
+/// The guest was waiting for the host when its deadline passed.
 const WAITED_TOO_LONG: u8 = 2;
 
 thread_local! {
-    /// The address of the pulse that this thread polls.
+    /// The address of the run state that this thread polls.
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The state of a running cell, seen from outside.
+/// The state of a running cell, as its caller sees it.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     deadline: Option<Instant>,
-    /// What the guest does, as far as its deadline goes: written by the task that polls it alone.
+    /// [`RUNS`], [`WAITS`] or [`WAITED_TOO_LONG`]; written only by the task that polls the guest.
     doing: AtomicU8,
-    /// It asked to be polled again while it was.
+    /// True if the guest asked to be polled again during the current poll.
     yielded: AtomicBool,
-    /// The host works for the guest: if its task is woken now, the host did it, not the guest.
+    /// True while the host works for the guest: a wake-up of its task then comes from the host.
     is_served: AtomicBool,
-    /// It ended after its deadline.
+    /// True if the guest ended after its deadline.
     is_late: AtomicBool,
     cancelled: AtomicBool,
     idle: AtomicBool,
     woken: AtomicBool,
     task: AtomicWaker,
-    /// When the slice that runs began, or the last one did.
+    /// The start of the current slice, or of the last one.
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
-    /// Names the guest's wait, or its last one.
+    /// The object of the guest's current wait, or of its last one.
     awaited: Mutex<Option<Awaited>>,
 }
 
 impl Pulse {
-    /// Of a cell with this deadline.
+    /// Builds the state of a cell with this deadline.
     pub(super) fn until(deadline: Option<Instant>) -> Self {
         Self { deadline, ..Self::default() }
     }
@@ -70,8 +69,8 @@ impl Pulse {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The guest shows that it runs: it calls the host, a tick hits it, or it ends. Whatever it
-    /// waited for is over, which the host's own work in between is not: a request has many steps.
+    /// Records that the guest runs: it calls the host, a tick hits it, or it ends. Its wait is
+    /// over. Steps of the host's own work, of which a request has many, do not count.
     pub(super) fn runs(&self) {
         if self.doing.load(Ordering::Relaxed) == WAITS {
             let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
@@ -79,63 +78,64 @@ impl Pulse {
         }
     }
 
-    /// The guest has called the host, which has no answer yet.
+    /// Records that the guest has called the host, which has no answer yet.
     fn waits(&self) {
         if self.doing.load(Ordering::Relaxed) == RUNS && !self.is_past() {
             self.doing.store(WAITS, Ordering::Relaxed);
         }
     }
 
-    /// The host works for the guest until this is dropped: the guest waits from now on. What the
-    /// host does may ask to be polled again, as the guest would.
+    /// Marks the time until the result is dropped as the host's work for the guest: the guest waits
+    /// from now on. During that work the task may be woken as if by the guest.
     pub(super) fn served(self: &Arc<Self>) -> Served {
         self.is_served.store(true, Ordering::Relaxed);
         self.waits();
         Served(Arc::clone(self))
     }
 
-    /// The guest is about to wait for this. None: the host does not know for what.
+    /// Sets what the guest is going to wait for. `None`: it is not known.
     pub(super) fn awaits(&self, awaited: Option<Awaited>) {
         *self.awaited.lock() = awaited;
     }
 
-    /// Returns what the guest waited for last, if the host noted it.
+    /// Returns what the guest waited for last, if the host recorded it.
     pub(super) fn awaited(&self) -> Option<Awaited> {
         *self.awaited.lock()
     }
 
-    /// Whether the guest waited for the host when its deadline passed. Asked from then on.
+    /// Returns true if the guest waited for the host when its deadline passed. Called after the
+    /// deadline.
     pub(super) fn was_blocked(&self) -> bool {
         self.doing.load(Ordering::Relaxed) != RUNS
     }
 
-    /// Whether it ended after its deadline.
+    /// Returns true if the guest ended after its deadline.
     pub(super) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
 
-    /// The caller went away: the guest stops at its next tick.
+    /// Marks the call as cancelled: the guest stops at its next tick.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Has the guest polled again.
+    /// Wakes the guest's task.
     pub(super) fn wake(&self) {
         self.task.wake();
     }
 
-    /// Whether the caller went away.
+    /// Returns true if the call was cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Whether the guest waits for the host.
+    /// Returns true if the guest waits for the host.
     pub(super) fn is_waiting(&self) -> bool {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
     }
 
-    /// A tick hit the guest. Whether it has run for long enough to be stopped: a slice begins
-    /// between two ticks.
+    /// Records a tick. Returns true if the slice has run for long enough to be interrupted, since a
+    /// slice may begin shortly before a tick.
     pub(super) fn tick(&self) -> bool {
         self.runs();
         let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
@@ -143,12 +143,12 @@ impl Pulse {
         is_long
     }
 
-    /// Whether a tick has ever stopped the guest, also for good.
+    /// Returns true if a tick has ever interrupted the guest, also if that ended it.
     pub(super) fn was_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends when the guest does not wait for the host any more.
+    /// Resolves when the guest does not wait for the host any more.
     pub(super) fn awake(&self) -> impl Future<Output = ()> + Unpin {
         poll_fn(|context| {
             self.task.register(context.waker());
@@ -156,7 +156,7 @@ impl Pulse {
         })
     }
 
-    /// Ends when this does, or with none when the caller goes away.
+    /// Resolves with the output of this future, or with `None` when the call is cancelled.
     pub(super) async fn unless_cancelled<F: Future + Unpin>(
         &self,
         mut future: F,
@@ -172,7 +172,7 @@ impl Pulse {
         ended.await
     }
 
-    /// Polls a guest, and notices whether it asks to be polled again.
+    /// Polls a guest, and records whether it asks to be polled again.
     pub(super) fn poll<T>(
         self: &Arc<Self>,
         context: &Context<'_>,
@@ -198,7 +198,7 @@ impl Pulse {
     }
 }
 
-/// The host at work for a guest.
+/// Marks the host's work for a guest; ends when dropped.
 #[must_use]
 pub(super) struct Served(Arc<Pulse>);
 
@@ -216,8 +216,8 @@ impl Wake for Pulse {
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Release);
         if POLLED.get() == Arc::as_ptr(self).addr() {
-            // Not by the host, which wakes from a thread of its own: by the interval of ticks or
-            // fuel.
+            // Woken on the thread that polls the guest, so by the interval of ticks or fuel: the
+            // host wakes it from other threads.
             self.yielded.store(true, Ordering::Relaxed);
         }
         self.task.wake();
@@ -228,23 +228,23 @@ impl Wake for Pulse {
 mod tests {
     use super::*;
 
-    /// What the guest does in turn, before its deadline and after, and what it did when that
-    /// passed.
+    /// Cases: steps of a guest before its deadline, steps after it, and true if it waited at the
+    /// deadline.
     #[test]
     fn what_it_did_at_its_deadline_is_settled() {
         #[derive(Debug, Clone, Copy)]
         enum Does {
-            /// Is stopped by a tick or by the fuel interval.
+            /// A tick or the fuel interval interrupts it.
             Yields,
-            /// Calls the host, which has no answer.
+            /// It calls the host, which has no answer.
             Waits,
-            /// The same, and has the answer before it is looked at.
+            /// It calls the host, and the answer is there before the state is read.
             IsAnswered,
-            /// Calls the host, which works for it, and asks to be polled again.
+            /// It calls the host, which works for it and asks to be polled again.
             IsServed,
-            /// The host's work goes on, and is not done.
+            /// The host's work continues, and is not done.
             GoesOn,
-            /// Calls the host, which answers at once.
+            /// It calls the host, which answers at once.
             Calls,
             Ends,
         }

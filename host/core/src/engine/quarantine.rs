@@ -1,9 +1,10 @@
-//! The host's panics in calls of one component, and the end of its calls after too many.
+//! Counts the host's panics in calls of one component, and refuses its calls after too many.
 //!
-//! In: how a cell ended. Out: whether there is to be another.
-//! Invariants: only the host's own panics count, and the engine's word that it found a mistake of
-//! its own: no trap of a guest's ever does; they count for an hour; who is let in again begins at
-//! nothing.
+//! In: the end of each cell.
+//! Out: a refusal for further calls.
+//! Invariants: only panics of the host count, and errors that wasmtime reports as bugs of its own;
+//! no trap of a guest counts. They count for an hour. A component that is reinstated starts at
+//! zero.
 //! Source: docs/threat-model.md, row 82.
 
 use std::collections::VecDeque;
@@ -24,19 +25,19 @@ use crate::tool_error::{Raised, RaisedKind, ToolError};
 /// Panics of the host within an hour in calls of one component, after which its calls are refused.
 pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
 
-/// How long a panic counts: an author who has found a way takes it again at once, and chance does
-/// not come three times in it.
+/// The time for which a panic counts. An author who has found an input that causes one repeats it
+/// at once; three by chance do not fall into one hour.
 const WINDOW: Duration = Duration::from_hours(1);
 
-/// What a component has cost the host.
+/// The host's panics in calls of one component.
 #[derive(Debug)]
 pub(super) struct Quarantine {
-    /// As many are too many.
+    /// The number of panics that starts the quarantine.
     most: Option<NonZero<u32>>,
     clock: Arc<dyn Clock>,
-    /// When the panics were that still count.
+    /// The times of the panics that still count.
     panics: Mutex<VecDeque<Instant>>,
-    /// Changed with them; to be asked without a lock at every call.
+    /// True in quarantine. It changes with `panics`, and each call reads it without a lock.
     closed: AtomicBool,
 }
 
@@ -45,7 +46,7 @@ impl Quarantine {
         Self { most, clock, panics: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
-    /// Lets a call in, or not.
+    /// Refuses a call if the component is in quarantine.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
         if self.is_closed() && stands(Defence::Quarantine) {
             Err(Refusal::Quarantined)
@@ -64,7 +65,7 @@ impl Quarantine {
         self.closed.store(false, Ordering::Relaxed);
     }
 
-    /// Counts one, and tells whether that was the one too many.
+    /// Counts a panic. Returns true if this one starts the quarantine.
     fn count(&self) -> bool {
         let Some(most) = self.most else { return false };
         let now = self.clock.now();
@@ -79,7 +80,7 @@ impl Quarantine {
         is_too_many
     }
 
-    /// Takes note of how a cell ended, and tells of it where the host is to blame.
+    /// Counts and reports the end of a cell if the host panicked.
     pub(super) fn note<T>(&self, ended: &Result<T, ToolError>, invocation: &Invocation) {
         if !matches!(
             ended,
@@ -118,8 +119,8 @@ mod tests {
         Err(ToolError::HandlerRaised(Raised::new(kind)))
     }
 
-    /// Three, each this long after the one before: the last is refused where three fall within an
-    /// hour.
+    /// Three panics with these minutes between them: the fourth call is refused if all three are
+    /// within an hour.
     #[test]
     fn panics_count_for_an_hour() {
         let minutes = |minutes| Duration::from_mins(minutes);

@@ -1,14 +1,18 @@
 //! The queue of calls for a bounded number of cells, fair among tenants.
 //!
-//! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given
-//! back when it is dropped.
-//! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves
-//! half of them, two leave a third, and a call of another tenant need not wait. The same goes for
-//! the places to wait in. A tenant that is the only one may have every cell: no call of another
-//! tenant has come, and the call's executor defines no other. Calls without a tenant are the
-//! embedder's own and may have every cell as well. No call waits that may have a cell. A cell that
-//! comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
-//! bounded in bytes.
+//! In: a call's tenant, and the bytes of text that it came with.
+//! Out: a [`Slot`], which is given back when it is dropped.
+//! Invariants:
+//! - A tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of
+//!   them, two leave a third, and a call of another tenant need not wait. The same goes for the
+//!   places to wait in.
+//! - A tenant that is the only one may have every cell: no call of another tenant has come, and the
+//!   call's executor defines no other.
+//! - Calls without a tenant are the embedder's own and may have every cell as well.
+//! - No call waits that may have a cell.
+//! - A cell that becomes free goes to the waiting tenant with the fewest cells.
+//! - The text of the calls that wait is bounded in bytes.
+//!
 //! Source: docs/threat-model.md, row 56.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,13 +26,12 @@ use crate::clock::before;
 use crate::defence::{Defence, stands};
 use crate::shared_bytes::{Held, SharedBytes};
 
-/// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only
-/// patience.
+/// Calls that may wait for a cell; one more is refused at once. A waiting call holds no cell.
 const MAX_WAITING: usize = 10_000;
-/// Bytes of text of all calls that wait, arguments and answers: one that would be more is refused
-/// at once. As many as 64 calls with all the arguments that a call may have by default.
+/// Bytes of text of all calls that wait, arguments and answers; a call that would exceed it is
+/// refused at once. As many as 64 calls with all the arguments that a call may have by default.
 const WAITING_BYTES: u64 = 64 << 20;
-/// Names of tenants before those are forgotten that have nothing and wait for nothing.
+/// Tenants above which those without cells and waiting calls are forgotten.
 const NAMES: usize = 64;
 
 /// The account of calls without a tenant.
@@ -42,22 +45,22 @@ pub(crate) struct Queue {
     waiting: Arc<SharedBytes>,
 }
 
-/// A cell, until it is dropped.
+/// A cell, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     queue: Arc<Queue>,
     account: usize,
 }
 
-/// A place in the line, until it is dropped.
+/// A place in the queue, given up when dropped.
 #[derive(Debug)]
 struct Waiting {
     queue: Arc<Queue>,
     account: usize,
     ticket: u64,
-    /// Of the text of all that wait.
+    /// The reservation of the call's text in the bound on waiting text.
     _text: Held,
-    /// A cell that came at this very moment is given back with it, after the place.
+    /// A cell that arrives while this is dropped is given back with it, after the place.
     slot: oneshot::Receiver<Slot>,
 }
 
@@ -65,16 +68,16 @@ struct Waiting {
 struct State {
     free: usize,
     waiting: usize,
-    /// How many have ever waited: who came first has the lower number.
+    /// The tickets given so far: an earlier call has a lower ticket.
     tickets: u64,
     accounts: Vec<Account>,
-    /// Where in the accounts each tenant's is.
+    /// The index of each tenant's account.
     names: HashMap<Arc<str>, usize>,
-    /// Accounts that are not in use.
+    /// Indices of accounts that are not in use.
     unused: Vec<usize>,
 }
 
-/// What a tenant has, and who waits on its behalf.
+/// The cells of a tenant, and its waiting calls by ticket.
 #[derive(Debug, Default)]
 struct Account {
     tenant: Option<Arc<str>>,
@@ -82,16 +85,16 @@ struct Account {
     line: BTreeMap<u64, Place>,
 }
 
-/// One call in a line.
+/// A waiting call.
 #[derive(Debug)]
 struct Place {
-    /// The call's executor defines other tenants.
+    /// True if the call's executor defines other tenants.
     is_shared: bool,
     slot: oneshot::Sender<Slot>,
 }
 
 impl Queue {
-    /// So many, all of them free.
+    /// Builds a queue for this many cells, all of them free.
     pub(crate) fn new(cells: usize) -> Arc<Self> {
         let state = Mutex::new(State {
             free: cells,
@@ -104,18 +107,18 @@ impl Queue {
         Arc::new(Self { cells, state, waiting: SharedBytes::new(WAITING_BYTES) })
     }
 
-    /// How many cells there are, how many of them are taken, and how many calls wait for one.
+    /// Returns the number of cells, of taken cells, and of waiting calls.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let state = self.state.lock();
         (self.cells, self.cells - state.free, state.waiting)
     }
 
-    /// A cell for a call of this tenant that came with so many bytes of text, now or before the
-    /// deadline. None where too many calls or bytes wait already, or where the deadline passes
-    /// first. `is_shared`: there are other tenants, whether or not a call of theirs has come.
+    /// Takes a cell for a call of this tenant with this many bytes of text, now or before the
+    /// deadline. Returns `None` if too many calls or bytes wait already, or if the deadline passes
+    /// first. `is_shared`: there are other tenants, whether or not they have made a call.
     ///
     /// # Cancel safety
-    /// May be dropped: then the call leaves the line.
+    /// May be dropped: then the call leaves the queue.
     pub(crate) async fn take(
         self: &Arc<Self>,
         tenant: Option<&str>,
@@ -156,7 +159,8 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let next = self.queue.state.lock().give_back(self.account);
         if let Some((account, waits)) = next {
-            // Who has left meanwhile does not take it: then it is given back like any other.
+            // If the call has left meanwhile, the send fails, and the slot is dropped and given
+            // back.
             drop(waits.send(Self { queue: Arc::clone(&self.queue), account }));
         }
     }
@@ -169,7 +173,7 @@ impl Drop for Waiting {
 }
 
 impl State {
-    /// Which account is a tenant's, from now on if none is.
+    /// Returns the index of a tenant's account; adds one if there is none.
     fn account(&mut self, tenant: Option<&str>) -> usize {
         let Some(tenant) = tenant else { return OWN };
         if let Some(known) = self.names.get(tenant) {
@@ -198,7 +202,8 @@ impl State {
         self.accounts[account].cells += 1;
     }
 
-    /// A place at the end of its line, where there is one.
+    /// Adds a place at the end of the account's line, and returns its ticket. `None` if there is no
+    /// place left.
     fn wait(&mut self, account: usize, place: Place) -> Option<u64> {
         let Account { tenant, line, .. } = &mut self.accounts[account];
         let places = MAX_WAITING.saturating_sub(self.waiting);
@@ -220,11 +225,12 @@ impl State {
         }
     }
 
-    /// Takes a cell back, and says who has it next.
+    /// Takes a cell back, and returns the account and the call that get it next.
     fn give_back(&mut self, account: usize) -> Option<(usize, oneshot::Sender<Slot>)> {
         self.free += 1;
         self.accounts[account].cells -= 1;
-        // One at most: each that waited had at least as many as were free, and there is one more.
+        // At most one: each account that waited had at least as many cells as were free, and now
+        // one more is free.
         let next = if self.waiting == 0 { None } else { self.next() };
         let handed = next.and_then(|next| {
             let (_, place) = self.accounts[next].line.pop_first()?;
@@ -236,7 +242,7 @@ impl State {
         handed
     }
 
-    /// Whose turn it is.
+    /// Returns the account that gets the next cell.
     fn next(&self) -> Option<usize> {
         let turn = |(number, account): (usize, &Account)| {
             let (ticket, place) = account.line.first_key_value()?;
@@ -245,7 +251,7 @@ impl State {
         self.accounts.iter().enumerate().filter_map(turn).min().map(|(_, number)| number)
     }
 
-    /// Forgets a tenant that has nothing and wants nothing, where many are known.
+    /// Forgets a tenant without cells and waiting calls, if many tenants are known.
     fn forget(&mut self, account: usize) {
         let Account { tenant, cells, line } = &mut self.accounts[account];
         if self.names.len() > NAMES
@@ -260,8 +266,8 @@ impl State {
 }
 
 impl Account {
-    /// Where it stands among those that wait: by what it has, then by who came first. `first` is
-    /// the ticket of its first call.
+    /// Returns the account's rank among those that wait: by its cells, then by the ticket `first`
+    /// of its first call.
     fn turn(&self, first: u64) -> (usize, u64) {
         (if stands(Defence::CellTurns) { self.cells } else { 0 }, first)
     }

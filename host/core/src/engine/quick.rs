@@ -1,14 +1,14 @@
-//! The quick lane: threads that run the first slice of most calls.
+//! The fast lane: threads that run the first slice of most calls.
 //!
-//! Most calls are over before a sleeping thread would have woken for them (on a virtual machine
-//! that takes longer than the call), so the threads stay awake for a moment after their work, and a
-//! caller whose call is picked up at once polls for its answer for a moment too, between its other
-//! tasks. A thread that waits awake spins. It calls no `sched_yield`: kernels of 2025 and later
-//! make the caller forfeit its claim to the processor, and a loop of the slow lane then runs to the
-//! kernel's next tick.
-//! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that
-//! comes at once, and what the guest had the host do meanwhile (copy, fill) is bounded by its
-//! memory; with one core no thread waits awake; idle threads sleep; a thread that waits awake and
+//! Most calls end before a sleeping thread would have woken for them (on a virtual machine that
+//! takes longer than the call). So the threads stay awake for a moment after their work, and a
+//! caller whose call is picked up at once polls for its answer for a moment, between its other
+//! tasks. A thread that waits awake spins. It does not call `sched_yield`: kernels of 2025 and
+//! later make the caller forfeit its claim to the processor, and a loop of the slow lane then runs
+//! to the kernel's next tick.
+//! Invariants: a job is one slice. It ends at the guest's next tick, or at the one after if that
+//! comes at once. The host's work for the guest in a slice (copy, fill) is bounded by the guest's
+//! memory. With one core no thread waits awake. Idle threads sleep. A thread that waits awake and
 //! lost its processor does not count as awake.
 
 use std::sync::Arc;
@@ -25,40 +25,41 @@ use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::fence::fenced;
 
-/// How long a thread stays awake for the next call: longer while calls come so often that it is
-/// likely to get one.
+/// The time for which a thread stays awake for the next call: longer while calls come so often that
+/// it is likely to get one.
 const LINGER: Duration = Duration::from_micros(50);
 const LINGER_IF_BUSY: Duration = Duration::from_micros(200);
-/// Time between two calls up to which they come often: the work for one request that makes one
+/// The time between two calls up to which they come often: the work for one request that makes one
 /// call.
 const BUSY: Duration = Duration::from_micros(250);
-/// How long a caller polls for the answer of a call that was picked up at once: several short calls
-/// long.
+/// The time for which a caller polls for the answer of a call that was picked up at once: several
+/// short calls long.
 pub(super) const PATIENCE: Duration = Duration::from_micros(30);
 
-/// A thread that waits awake looks at the clock at least so often while it has a processor. After a
-/// longer pause the system has given the processor to another thread.
+/// The longest interval at which a thread that waits awake reads the clock while it has a
+/// processor. After a longer pause the system has given the processor to another thread.
 const PAUSE: Duration = Duration::from_micros(5);
 
 type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
-/// The threads.
+/// The threads of the lane; they end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Quick(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
-    /// The queue's length, to be read without its lock.
+    /// The queue's length, readable without its lock.
     waiting: AtomicUsize,
     /// Threads that will look at the queue without being woken.
     awake: AtomicUsize,
-    /// When one of them last looked at the clock, in nanoseconds since `start`.
+    /// The time at which one of them last read the clock, in nanoseconds since `start`.
     seen: AtomicU64,
     start: Instant,
-    /// Whether calls come often.
+    /// True while calls come often.
     is_busy: AtomicBool,
-    /// How many may stay awake for the next call: a core is left to the thread that makes it.
+    /// The most threads that may stay awake for the next call: one core is left to the thread that
+    /// makes it.
     most_awake: usize,
     stopped: AtomicBool,
 }
@@ -66,23 +67,23 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     slices: FairQueue<(Arc<Pulse>, Slice)>,
-    /// Threads that sleep until they are woken: without one, waking would cost a system call for
-    /// nothing.
+    /// Threads that sleep until they are woken. If there are none, no system call is spent on
+    /// waking one.
     asleep: usize,
-    /// When the last call came.
+    /// The time of the last call.
     last: Option<Instant>,
 }
 
 /// A thread's turn at a slice.
 pub(super) struct Turn<'a> {
     lane: &'a Shared,
-    /// The thread counts as awake.
+    /// True if the thread counts as awake.
     ended: bool,
 }
 
 impl Turn<'_> {
-    /// The slice is over but for sending its answer. The receiver can hand over the next call
-    /// before this thread is back at the queue, and then need not wake another.
+    /// Marks the slice as over except for sending its answer. The receiver can hand over the next
+    /// call before this thread is back at the queue, and then need not wake another.
     pub(super) fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
             self.lane.see(Instant::now());
@@ -126,8 +127,8 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over a slice of this owner; it ends at once when it was cancelled. Whether it is worth
-    /// to wait awake for it.
+    /// Queues a slice of this flow. A cancelled slice takes no turn, and ends at once. Returns true
+    /// if a caller should poll for its answer.
     pub(super) fn run(&self, whose: &Arc<Turns>, pulse: Arc<Pulse>, slice: Slice) -> bool {
         let shared = &self.0;
         let now = Instant::now();
@@ -137,7 +138,7 @@ impl Quick {
         shared.is_busy.store(is_busy, Ordering::Relaxed);
         queue.slices.push_new(whose, (pulse, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
-        // With one core, a caller that polls would keep it from the thread.
+        // With one core, a caller that polls would keep the core from the thread.
         shared.see_to_it(queue, now) && shared.most_awake > 0
     }
 }
@@ -160,13 +161,14 @@ impl Shared {
     fn work(&self) {
         let mut turn = Turn { lane: self, ended: false };
         while let Some(slice) = self.next(&mut turn) {
-            // A panic in it drops what the caller waits on, who then knows; the thread lives.
+            // A panic in it drops the sender of the answer, which ends the caller's wait; the
+            // thread continues.
             let _ = fenced(|| slice(&mut turn));
         }
     }
 
-    /// The next slice: at once, within the time that a thread stays awake, or after a sleep. None:
-    /// the lane is closed.
+    /// Returns the next slice: at once, within the time that a thread stays awake, or after a
+    /// sleep. `None`: the lane is closed.
     fn next(&self, turn: &mut Turn<'_>) -> Option<Slice> {
         loop {
             if self.stopped.load(Ordering::Acquire) {
@@ -182,8 +184,8 @@ impl Shared {
                 continue;
             }
             turn.begin();
-            // A caller that hands over after this look sees that no thread is awake: the queue's
-            // lock orders the two.
+            // A caller that queues a slice after this check sees that no thread is awake: the
+            // queue's lock orders the two.
             let mut queue = self.queue.lock();
             while queue.slices.len() == 0 && !self.stopped.load(Ordering::Acquire) {
                 queue.asleep += 1;
@@ -202,15 +204,14 @@ impl Shared {
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
-            // Its caller may have counted on this thread, which has something else to do now.
+            // Its caller may have relied on this thread, which is busy from now on.
             self.see_to_it(queue, Instant::now());
         }
         Some(slice)
     }
 
     /// Spins until the queue has a slice, and returns true. Returns false when the time is over, or
-    /// when the system gave this processor to another thread meanwhile: then that thread needs it
-    /// more.
+    /// when the system gave this processor to another thread meanwhile, which then needs it more.
     fn wait_awake(&self, most: Duration) -> bool {
         let begin = Instant::now();
         let mut last = begin;
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// A thread that will look at the queue without being woken runs now.
+    /// Records that a thread that looks at the queue without being woken runs now.
     fn see(&self, now: Instant) {
         self.seen.store(self.nanoseconds(now), Ordering::Release);
     }
@@ -246,7 +247,7 @@ impl Shared {
         u64::try_from(now.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Sees to it that a thread looks at the queue. Whether one is awake anyway.
+    /// Wakes a thread unless one is awake. Returns true if one is awake.
     fn see_to_it(&self, queue: MutexGuard<'_, Queue>, now: Instant) -> bool {
         let awake = self.is_awake(now);
         let asleep = queue.asleep > 0;
@@ -270,13 +271,13 @@ mod tests {
         }
     }
 
-    /// Seen to fail with a thread that counts as awake for as long as it does not sleep.
+    /// Fails without: the check that an awake thread has a processor.
     #[test]
     fn a_slice_runs_if_the_awake_thread_has_no_core() {
         let (quick, (done, seen)) = (Quick::start(1, || ()).unwrap(), mpsc::channel());
         for number in 0..100 {
             until_asleep(&quick, 1);
-            // As a thread does that the system stopped after its last look at the clock.
+            // The state of a thread that the system has stopped after it last read the clock.
             quick.0.awake.fetch_add(1, Ordering::AcqRel);
             quick.0.seen.store(0, Ordering::Release);
             let done = done.clone();
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(seen.len(), 990);
     }
 
-    /// Seen to fail with first come, first served.
+    /// Fails without: turns (first come, first served).
     #[test]
     fn each_owner_has_a_turn_after_the_others() {
         let quick = Quick::start(1, || ()).unwrap();
@@ -352,7 +353,7 @@ mod tests {
             let tells = tells.clone();
             let whose = &owners[usize::from(name == 'b')];
             quick.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
-            // Its caller went away: that costs no owner a turn.
+            // A cancelled slice costs no flow a turn.
             let cancelled = Arc::<Pulse>::default();
             cancelled.cancel();
             quick.run(whose, cancelled, Box::new(|_| ()));

@@ -1,8 +1,9 @@
-//! Records what tools ask for in a dry run.
+//! Records the requests of tools in a dry run.
 //!
-//! In: each request of a tool while it runs. Out: a list of them, without duplicates. Invariants:
-//! the list is bounded, however often a tool asks; its texts come from a stranger. Not here: what
-//! the tool gets as an answer (`imports`), and which grants the list amounts to
+//! In: each request of a tool while it runs.
+//! Out: a list of them, without duplicates.
+//! Invariants: the list is bounded, however often a tool asks. Its texts are untrusted.
+//! Not here: the answers that the tool gets (`imports`), and the grants that the list amounts to
 //! ([`Suggestion`](crate::Suggestion)).
 
 use std::collections::BTreeMap;
@@ -13,58 +14,58 @@ use parking_lot::Mutex;
 use crate::grants::{Access, Method, Target};
 use crate::rights::Request;
 
-/// Requests, and paths, that are kept. A tool may ask a hundred thousand times.
+/// Requests, and paths, that are kept. A tool may make a hundred thousand requests.
 const MOST: usize = 1000;
-/// Bytes of one of them.
+/// Bytes of the text of a request, or of a path.
 const LONGEST: usize = 1 << 10;
 
-/// Records what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap
-/// to clone; clones share their records.
+/// Records the requests of tools: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run).
+/// Cheap to clone; clones share their records.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<Recorded>>);
 
-/// What tools asked for in a dry run, whether it was granted or not. At most 1000 requests and 1000
-/// paths are recorded.
+/// The requests of tools in a dry run, granted or not. At most 1000 requests and 1000 paths are
+/// recorded.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// Requests, secrets and keys, in the order in which they were first asked for.
+    /// Requests, secrets and keys, in the order of their first use.
     pub requests: Vec<Request<'static>>,
     /// For each secret, by its name, the requests that it was to be sent with.
     pub secrets: BTreeMap<String, Vec<(Method, Target)>>,
     /// Files and directories, by their path as the tool sees it.
     pub paths: BTreeMap<String, PathUse>,
-    /// Whether the tool read its environment. A tool gets all its variables at once, so the host
+    /// True if the tool read its environment. A tool gets all its variables at once, so the host
     /// cannot see which ones it needs.
     pub environment: bool,
 }
 
-/// How a tool used a path.
+/// The use of a path by a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathUse {
-    /// Whether it read or wrote.
+    /// The access: reading or writing.
     pub access: Access,
-    /// Whether it opened the path as a directory.
+    /// True if the tool opened the path as a directory.
     pub is_directory: bool,
 }
 
 impl Recorder {
-    /// An empty recorder.
+    /// Creates an empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was recorded so far.
+    /// Returns the records so far.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         self.0.lock().clone()
     }
 
-    /// Notes a request. False where it is too long, or one too many.
+    /// Records a request. Returns false if it is too long, or if the list is full.
     pub(super) fn request(&self, request: &Request<'_>) -> bool {
         let text = request.to_string();
-        // As text it is without what may be private, the query of a URL for instance.
+        // The text form omits what may be private, for example the query of a URL.
         let Ok(request) = Request::parse(&text) else { return false };
         let requests = &mut self.0.lock().requests;
         if requests.contains(&request) {
@@ -77,7 +78,7 @@ impl Recorder {
         is_kept
     }
 
-    /// Notes that a secret was to be put into a request.
+    /// Records that a secret was to be injected into a request.
     pub(super) fn secret(&self, name: &str, method: Method, target: &Target) {
         let secrets = &mut self.0.lock().secrets;
         let uses = secrets.values().map(Vec::len).sum::<usize>();
@@ -90,7 +91,7 @@ impl Recorder {
         }
     }
 
-    /// Notes the use of a path.
+    /// Records the use of a path.
     pub(super) fn path(&self, path: String, access: Access, is_directory: bool) {
         let paths = &mut self.0.lock().paths;
         if path.len() > LONGEST || paths.len() >= MOST && !paths.contains_key(&path) {
@@ -101,14 +102,14 @@ impl Recorder {
         known.is_directory |= is_directory;
     }
 
-    /// Notes that the environment was read.
+    /// Records that the environment was read.
     pub(super) fn environment(&self) {
         self.0.lock().environment = true;
     }
 }
 
-/// The path that another one leads to from a directory: absolute, in its shortest form, never above
-/// the root.
+/// Resolves a path against a directory. The result is absolute, in its shortest form, and never
+/// above the root.
 pub(super) fn joined(directory: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in directory.split('/').chain(path.split('/')) {

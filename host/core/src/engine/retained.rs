@@ -1,9 +1,9 @@
-//! How many bytes of the host's memory the objects of one cell keep between two calls into the
-//! host.
+//! Charges the host memory that the objects of one cell keep between two calls into the host.
 //!
-//! In: what is about to be kept, and the table of objects. Out: a [`Charge`], given back when its
-//! object goes; or the limit. Objects of ours are charged as they are made. Those of the engine's
-//! own `wasi:http` are weighed once a tick, each by the most that one of its kind holds.
+//! In: the bytes of a new object, and the table of objects.
+//! Out: a [`Charge`], given back when its object is dropped; or the limit.
+//! Our own objects are charged when they are made. Those of wasmtime's `wasi:http` are weighed once
+//! a tick, each by the most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.
 
 use std::any::Any;
@@ -24,19 +24,19 @@ use crate::defence::{Defence, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams,
-/// listings), beside the cell's memory limit: as much as a store of keys holds. A process with N
+/// listings), beside the cell's memory limit: as much as a key-value store holds. A process with N
 /// cells needs N times both.
 pub const HOST_BYTES: u64 = 16 << 20;
-/// Bytes of a body that is on its way, beside what the guest has written into it.
+/// Bytes of a body that is being sent, beside those that the guest has written into it.
 const OUTGOING: u64 = CHUNK as u64;
-/// Bytes of an answer: its head, and the piece of its body that was read last.
+/// Bytes of a response: its head, and the last piece that was read of its body.
 const INCOMING: u64 = 64 << 10;
 
-/// What is charged.
+/// The sum of the charges of one cell.
 #[derive(Debug, Default)]
 pub(super) struct Retained(AtomicU64);
 
-/// What one object keeps.
+/// The charge of one object.
 #[derive(Debug)]
 pub(super) struct Charge {
     retained: Arc<Retained>,
@@ -47,24 +47,24 @@ impl Retained {
     /// Charges an object.
     ///
     /// # Errors
-    /// [`Stop`] when it would be too much.
+    /// [`Stop`] if the sum would exceed the limit.
     pub(super) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, Stop> {
         let mut charge = Charge { retained: Arc::clone(self), bytes: 0 };
         charge.grow(bytes)?;
         Ok(charge)
     }
 
-    /// What is charged now.
+    /// Returns the bytes that are charged now.
     pub(super) fn held(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Charge {
-    /// Charges this much more for the same object.
+    /// Charges this many more bytes for the same object.
     ///
     /// # Errors
-    /// [`Stop`] when it would be too much: then nothing is charged for it.
+    /// [`Stop`] if the sum would exceed the limit: then nothing is added.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Stop> {
         within(self.retained.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
             .inspect_err(|_| {
@@ -81,7 +81,7 @@ impl Drop for Charge {
     }
 }
 
-/// Whether so much is within the limit.
+/// Returns an error if this sum exceeds the limit.
 pub(super) fn within(total: u64) -> Result<(), Stop> {
     if total <= HOST_BYTES || !stands(Defence::HostBytes) {
         Ok(())
@@ -90,7 +90,7 @@ pub(super) fn within(total: u64) -> Result<(), Stop> {
     }
 }
 
-/// What the engine's own objects in a table keep, at most.
+/// Returns the most that wasmtime's own objects in a table may keep.
 pub(super) fn weigh(table: &mut ResourceTable) -> u64 {
     table.iter_mut().map(|object| weight(object)).sum()
 }
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Seen to fail with a charge that is not added up, and with one that is kept.
+    /// Fails without: the sum over all charges; the release of a charge.
     #[test]
     fn objects_share_one_budget_and_give_it_back() {
         let retained = Arc::<Retained>::default();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(retained.held(), 0);
     }
 
-    /// Seen to fail with the kind left out of `weight`.
+    /// Fails without: each kind of object in `weight`.
     #[test]
     fn the_engines_own_objects_have_a_weight() {
         let mut table = ResourceTable::new();

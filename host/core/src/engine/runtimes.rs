@@ -1,9 +1,9 @@
-//! The threads of an engine: lanes of cells.
+//! The threads of an engine: the lanes that cells run in.
 //!
-//! A guest starts in the quick lane. If it still runs after a tick it goes on in the slow lane,
-//! whose threads are far less urgent, and where guests of its kind start once that is their habit:
-//! a short call seldom stands in line behind a loop, it takes the processor from one. One that
-//! waits for the host is woken on threads of the quick lane's urgency.
+//! A guest starts in the fast lane. If it still runs after a tick, it continues in the slow lane,
+//! whose threads have a far lower priority. Calls of a class that was mostly interrupted start
+//! there. So a short call seldom waits behind a loop: it preempts it. A guest that waited for the
+//! host is resumed on threads with the fast lane's priority.
 //! Invariants: dropping an engine, even inside of a task, never blocks.
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -12,36 +12,36 @@ use super::quick::Quick;
 use super::slow::Slow;
 use crate::error::Error;
 
-/// How much less urgent the quick lane is than the host's own threads, in steps of `nice`.
+/// The `nice` value that the fast lane adds to the host's own.
 const QUICK_NICENESS: i32 = 3;
-/// The same for the slow lane, and for compilers that no call waits for: a fifteenth of the quick
-/// lane's share while both have work, and never nothing. At a fifth (10) Linux sometimes lets a
-/// loop run on to the kernel's next tick, up to 4 ms, while a short call waits: in a third of the
-/// runs that was its 99th percentile.
+/// The `nice` value that the slow lane adds, also for compilers that no call waits for: a fifteenth
+/// of the fast lane's share while both have work, and never zero. At a fifth (10) Linux sometimes
+/// lets a loop run until the kernel's next tick, up to 4 ms, while a short call waits: in a third
+/// of the runs that was its 99th percentile.
 pub(super) const SLOW_NICENESS: i32 = 15;
-/// Tasks that a guest thread runs before it looks at timers: guests poll long, so after each few.
+/// Tasks that a guest thread runs before it checks timers. Low, since a guest's poll is long.
 const EVENT_INTERVAL: u32 = 4;
-/// Tasks of its own that a thread runs before it looks for new ones: those have their place in line
-/// already.
+/// Tasks of its own queue that a thread runs before it takes new ones. Low, since the fair queue
+/// has ordered the new ones already.
 const NEW_CALLS_INTERVAL: u32 = 1;
 
-/// A runtime that can be dropped anywhere.
+/// A runtime that can be dropped in any context.
 #[derive(Debug)]
 pub(super) struct Threads(Option<Runtime>);
 
-/// Where cells run that do not run in their caller's task.
+/// The threads for cells that do not run in their caller's task.
 #[derive(Debug)]
 pub(super) struct Lanes {
     quick: Quick,
     woken: Threads,
     slow: Slow,
-    /// Apart from the way to them: guests have that, and a guest must not be who ends its own
-    /// threads.
+    /// Separate from the handle: guests have the handle, and a guest must not be the last owner of
+    /// its own threads.
     _slow_threads: Threads,
 }
 
 impl Lanes {
-    /// This many threads for each lane.
+    /// Starts this many threads for each lane.
     pub(super) fn new(threads: usize) -> Result<Self, Error> {
         let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
         Ok(Self {
@@ -72,7 +72,7 @@ impl Threads {
         Ok(Self(Some(runtime)))
     }
 
-    /// The way to these threads.
+    /// Returns the handle of these threads.
     pub(super) fn handle(&self) -> &Handle {
         match &self.0 {
             Some(runtime) => runtime.handle(),
@@ -92,8 +92,8 @@ fn guests(threads: usize, name: &str, niceness: i32) -> Builder {
     builder
 }
 
-/// Makes the current thread less urgent. Refused in some containers: then guests compete as equals,
-/// which the watch on their deadlines survives.
+/// Lowers the priority of the current thread. Some containers refuse it: then guests compete as
+/// equals, and their deadlines still hold.
 pub(crate) fn less_urgent(niceness: i32) {
     let _ = rustix::process::nice(niceness);
 }

@@ -1,8 +1,9 @@
-//! A first look at a stranger's bytes, before the compiler sees them.
+//! Scans untrusted bytes before the compiler reads them.
 //!
-//! In: bytes. Out: an [`Outline`], or why they are not a component that could be a tool.
-//! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than
-//! linear time (function bodies, their number, nesting) is bounded here.
+//! In: bytes.
+//! Out: an [`Outline`], or the reason why they are not a component that could be a tool.
+//! Invariants: the scan is linear in the bytes, allocates little, runs nothing. Properties that
+//! cost a compiler more than linear time (function bodies, their number, nesting) are bounded here.
 
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
@@ -23,29 +24,29 @@ const MAX_LOCALS: u64 = 10_000;
 /// Globals, exports and items of element segments, over all modules: each costs a few bytes of the
 /// host per instance, outside of every memory. Language runtimes have some tens of thousands.
 const MAX_ITEMS: u64 = 200_000;
-/// The same, times the core instances that the component can have: some 50 MiB of the host in the
-/// worst case.
+/// [`MAX_ITEMS`] times the core instances that the component can have: some 50 MiB of the host in
+/// the worst case.
 const MAX_INSTANCE_ITEMS: u64 = 3_000_000;
 /// Types, over all modules and components. Language runtimes and tools alike have some two hundred.
 const MAX_TYPES: u64 = 20_000;
-/// Bytes of the types of all components: what stands inside of a type is not counted (to read it
-/// takes a stack as deep as it nests, which is for the compiler's process).
+/// Bytes of the types of all components. The content of a type is not counted: reading it takes a
+/// stack as deep as its nesting, so the compiler's process does that.
 const MAX_TYPE_BYTES: u64 = 1 << 20;
-/// Instances of modules and components that the component makes, each as often as what it stands in
-/// is made. The compiler goes through them one by one.
+/// Instances of modules and components that the component makes, each multiplied by the instances
+/// of its container. The compiler processes them one by one.
 const MAX_INSTANCES: u64 = 10_000;
-/// Modules and components inside each other and side by side.
+/// Modules and components, nested and side by side.
 const MAX_PARTS: u64 = 256;
-/// How deep components stand inside each other.
+/// Levels of nested components.
 const MAX_NESTING: usize = 8;
 /// Bytes of an import's or export's name that are kept for messages.
 const NAME_BYTES: usize = 120;
-/// Imports of a core module that are looked at to tell its host.
+/// Imports of a core module that are checked to recognise its host.
 const MODULE_IMPORTS: usize = 1000;
-/// The custom section by which modules of Go are known.
+/// The custom section that identifies modules of Go.
 const GO: &str = "go:buildid";
 
-/// What a component shows from outside.
+/// The names of a component's imports and exports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Outline {
     pub(super) imports: Vec<String>,
@@ -63,7 +64,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
     bounds(bytes)
 }
 
-/// Reads a component or a module, whichever it is.
+/// Reads a component or a module.
 ///
 /// # Errors
 /// [`Error::is_component`] if it is malformed or over a bound.
@@ -72,8 +73,9 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);
-    // Instances that each module or component makes whose end is still to come, itself included;
-    // and the most that any makes whose end was seen, which is what a copy may be of.
+    // `open`: for each module or component whose end was not reached yet, the instances that it
+    // makes, itself included. `heaviest`: the most that any finished one makes, which an instance
+    // may be of.
     let (mut open, mut heaviest) = (Vec::new(), 1_u64);
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(
@@ -146,8 +148,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
                     let import = import.map_err(malformed)?;
-                    // The name of a type that is known, as a world has that defines types of its
-                    // own, gives no access.
+                    // The name of a known type, as in a world that defines types of its own, gives
+                    // no access.
                     if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
                         outline.imports.push(name(import.name.name));
                     }
@@ -164,7 +166,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     bounded(Defence::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
     bounded(Defence::Types, "types of the component", types, MAX_TYPES)?;
     bounded(Defence::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
-    // A cell has room for so many core instances.
+    // The most core instances that a cell has room for.
     let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
     bounded(
         Defence::ItemsOfInstances,
@@ -175,7 +177,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     Ok(outline)
 }
 
-/// Tells the formats apart that people hand over by mistake.
+/// Recognises formats that people pass by mistake.
 fn check_format(bytes: &[u8]) -> Result<(), Error> {
     const BUILD: &str = "build a component: `toolcell build`, or `cargo build --release --target wasm32-wasip2` for a crate";
     let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
@@ -197,8 +199,8 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
     Err(Error::not_a_component(found, hint))
 }
 
-/// A core module by the host that it was built for, and a build that is a component. Metadata for
-/// the component encoder is looked for first: only with it `wasm-tools component new` makes a
+/// Names the host that a core module was built for, and the build that makes a component. Checks
+/// for metadata for the component encoder first: only with it `wasm-tools component new` makes a
 /// component that has tools.
 fn module(bytes: &[u8]) -> (&'static str, &'static str) {
     let (mut imports, mut has_metadata, mut is_go) = (Vec::new(), false, false);
@@ -263,7 +265,7 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
     }
 }
 
-/// Counts more instances of what is open.
+/// Adds instances to the innermost open module or component.
 fn made(open: &mut [u64], instances: u64) -> Result<(), Error> {
     let Some(made) = open.last_mut() else { return Ok(()) };
     *made = made.saturating_add(instances);
@@ -278,7 +280,7 @@ pub(super) fn malformed(error: wasmparser::BinaryReaderError) -> Error {
     Error::malformed(error.to_string()).with_source(error)
 }
 
-/// A name as messages show it.
+/// Returns a name for messages: shortened, without control characters.
 pub(super) fn name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect()
 }

@@ -1,9 +1,9 @@
-//! What the requests of one call have to do with secrets, asked for anew at each of them.
+//! Prepares the outbound scan for the secrets of each request of a call.
 //!
-//! In: what the host knows, what the tool was granted, what is to be put in. Out: [`Secrets`], for
-//! the way out.
-//! Invariants: the same for both imports that send requests; where the host's secrets cannot be
-//! had, nothing is sent.
+//! In: the host's secrets, the tool's grants, the credentials for injection.
+//! Out: [`Secrets`], for the scan of an outgoing request.
+//! Invariants: it is the same for both imports that send requests. If the host's secrets cannot be
+//! read, nothing is sent.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::egress::{Credential, Screen, Secrets, SendError};
 use crate::handler::Invocation;
 use crate::rights::{Decision, Request, Rights};
 
-/// What it takes to look at a request. Cheap to clone.
+/// The inputs of the scan. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Screening {
     pub(super) world: Arc<World>,
@@ -24,10 +24,10 @@ pub(super) struct Screening {
 }
 
 impl Screening {
-    /// For a request with these credentials.
+    /// Returns the secrets to scan a request with these credentials for.
     ///
     /// # Errors
-    /// [`SendError::Invalid`] where the host's secrets cannot be had, or are too many to look for.
+    /// [`SendError::Invalid`] if the host's secrets cannot be read, or are too many to scan for.
     pub(super) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
         let Self { world, invocation, rights, veil } = self;
         let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {

@@ -1,10 +1,10 @@
-//! Threads that wait for disks, and each tenant's share of them.
+//! A bounded thread pool for blocking I/O, with a cap for each tenant and each cell.
 //!
-//! In: work that may wait for long. Out: what came of it, or that the tenant has nothing left to
-//! wait with.
-//! Invariants: one tenant never keeps all threads, one cell never more than two; a share is held
-//! until the work has come back, also when no call waits for it any more; work that waits for a
-//! turn waits within its call and stops with it.
+//! In: work that may block for long.
+//! Out: its result, or an error if all of the tenant's threads are blocked.
+//! Invariants: a tenant never occupies all threads, and a cell never more than two. A permit is
+//! held until the work returns, also when no call waits for it any more. Queued work belongs to its
+//! call, and is dropped with it.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;
@@ -24,32 +24,30 @@ use crate::clock::before;
 use crate::defence::{Defence, stands};
 use crate::fence::resumed;
 
-/// Threads of one pool. They are made when they are first needed, and most of their time they wait
-/// for a disk.
+/// Threads of one pool. They start at the first need, and wait for a disk most of the time.
 const THREADS: usize = 32;
-/// Threads of one pool that the calls of one tenant keep at once; those without a tenant are one
-/// tenant's, too.
+/// Threads of one pool that the calls of one tenant occupy at once; calls without a tenant count as
+/// one tenant's.
 const OF_TENANT: usize = THREADS / 4;
-/// Threads of one pool that one cell keeps at once: it reads and writes, say, and begins no third
-/// thing meanwhile.
+/// Threads of one pool that one cell occupies at once: for example one read and one write.
 const OF_CELL: usize = 2;
-/// How long a tenant's whole share has to be out with work that no call waits for until the next
-/// call hears of it: calls that were cancelled together are back by then.
+/// The time after which the next call of a tenant gets an error because abandoned work occupies all
+/// of the tenant's threads. Within it the work of calls that were cancelled together returns.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Work on its way.
+/// Work that was started.
 pub(super) type Running<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
 
-/// Why work was not done, or its result is not there.
+/// The reason for which work has no result.
 #[derive(Debug)]
 pub(super) enum Unserved {
-    /// All of the tenant's share is out with work whose calls have ended, and does not come back.
+    /// Work of ended calls occupies all of the tenant's threads, and does not return.
     Blocked,
     /// There are no threads.
     Failed(wasmtime::Error),
 }
 
-/// A pool of threads. Its tenants come and go with their cells.
+/// A thread pool. The tenants in it exist as long as their cells.
 pub(super) struct Shares {
     name: &'static str,
     threads: OnceLock<Option<Threads>>,
@@ -57,14 +55,14 @@ pub(super) struct Shares {
     tenants: Mutex<HashMap<String, Weak<Share>>>,
 }
 
-/// What a tenant has of a pool.
+/// A tenant's share of a pool.
 struct Share {
     free: Arc<Semaphore>,
-    /// How much work is out that no call waits for any more.
+    /// Pieces of work that run without a call that waits for them.
     left: watch::Sender<usize>,
 }
 
-/// One cell's way to a pool.
+/// A cell's access to a pool.
 #[derive(Clone)]
 pub(super) struct Way {
     shares: Arc<Shares>,
@@ -82,7 +80,7 @@ impl Shares {
         })
     }
 
-    /// The way of a cell of this tenant.
+    /// Returns the access for a cell of this tenant.
     pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> Way {
         let share =
             tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
@@ -123,7 +121,10 @@ impl Share {
         Arc::new(Self { free: Arc::new(Semaphore::new(of_tenant)), left: watch::Sender::new(0) })
     }
 
-    /// One of the tenant's threads, or that none comes back.
+    /// Takes one of the tenant's permits.
+    ///
+    /// # Errors
+    /// [`Unserved::Blocked`] if abandoned work holds all of them.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Unserved> {
         tokio::select! {
             biased;
@@ -132,7 +133,7 @@ impl Share {
         }
     }
 
-    /// Ends when all of the share has been left for a while.
+    /// Resolves when abandoned work has occupied all of the share for [`PATIENCE`].
     async fn hopeless(&self) {
         let mut left = self.left.subscribe();
         loop {
@@ -146,13 +147,14 @@ impl Share {
 }
 
 impl Way {
-    /// Does this on a thread that may wait, when it is this cell's turn.
+    /// Runs this on a thread that may block, when the cell and its tenant have a free permit.
     ///
     /// # Cancel safety
-    /// When dropped, what has not begun is not done, and what has begun goes on to its end.
+    /// When dropped, work that has not begun is not done, and work that has begun goes on to its
+    /// end.
     ///
     /// # Panics
-    /// When the work does.
+    /// If the work panics.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -172,7 +174,7 @@ impl Way {
         resumed((&mut asked.task).await).ok_or_else(ended)
     }
 
-    /// The same without waiting for it: it begins at once where it can.
+    /// Starts the same without waiting for it; the work begins at once if permits are free.
     pub(super) fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -199,8 +201,8 @@ const RUNNING: u8 = 0;
 const LEFT: u8 = 1;
 const DONE: u8 = 2;
 
-/// How far a piece of work is, as both of its ends see it. Changed only inside of the share's count
-/// of what was left.
+/// The stage of a piece of work, shared by its thread and its caller. It changes only under the
+/// lock of the share's count `left`.
 struct Stage {
     share: Arc<Share>,
     now: AtomicU8,
@@ -212,7 +214,7 @@ impl Stage {
     }
 }
 
-/// The end where it is done.
+/// The part on the thread: records the end of the work when dropped.
 struct Out {
     stage: Arc<Stage>,
     _turns: Option<[OwnedSemaphorePermit; 2]>,
@@ -229,7 +231,7 @@ impl Drop for Out {
     }
 }
 
-/// The end where it is waited for.
+/// The part of the caller: when dropped before the end, counts the work as abandoned.
 struct Asked<T> {
     task: JoinHandle<T>,
     stage: Arc<Stage>,
@@ -261,7 +263,7 @@ mod tests {
 
     type Gate = Arc<Mutex<mpsc::Receiver<()>>>;
 
-    /// Work that tells when it began, and comes back when the gate is gone.
+    /// Work that reports its start, and returns when the gate is dropped.
     fn stuck(gate: &Gate, began: &mpsc::Sender<()>) -> impl FnOnce() + Send + 'static {
         let (gate, began) = (Arc::clone(gate), began.clone());
         move || {
@@ -270,7 +272,7 @@ mod tests {
         }
     }
 
-    /// What work comes to, which nothing should hold up.
+    /// Waits for work that must not be delayed.
     async fn soon<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
         before(Instant::now().checked_add(Duration::from_secs(20)), work)
             .await
@@ -282,8 +284,7 @@ mod tests {
         (opens, Arc::new(Mutex::new(gate)))
     }
 
-    /// A tenant's stuck share is that tenant's alone. Seen to fail with one share for all, and with
-    /// turns given back when the asker goes.
+    /// Fails without: a share for each tenant; permits that are held until the work returns.
     #[test]
     fn a_tenants_stuck_share_is_its_own() {
         let (shares, (opens, gate), (began, begun)) =
@@ -294,7 +295,7 @@ mod tests {
             for _ in &out {
                 begun.recv().unwrap();
             }
-            // Its calls go, the work stays.
+            // Its calls end; the work continues.
             drop(out);
             let cell = shares.way(Some("hog"));
             assert!(matches!(soon(cell.run(|| ())).await, Err(Unserved::Blocked)));
@@ -302,14 +303,13 @@ mod tests {
                 assert_eq!(soon(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
             }
             drop(opens);
-            // What comes back is given back.
+            // Work that returns gives its permit back.
             cells[0].share.left.subscribe().wait_for(|left| *left == 0).await.unwrap();
             assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
         });
     }
 
-    /// Many cells of a tenant, more work than its share: a thread is left for another. Seen to fail
-    /// without the share.
+    /// One tenant has many cells and more work than its share. Fails without: the share.
     #[test]
     fn a_busy_tenant_waits_for_itself() {
         let (shares, (opens, gate), (began, begun)) =
@@ -331,7 +331,7 @@ mod tests {
         });
     }
 
-    /// Seen to fail with a semaphore of its own for each piece of work.
+    /// Fails without: one semaphore for all work of a cell.
     #[test]
     fn a_cell_does_two_things_at_once() {
         let (shares, (opens, gate), (began, begun)) =
@@ -349,7 +349,7 @@ mod tests {
         });
     }
 
-    /// A panic of what was asked is told, and its turn is given back.
+    /// A panic of the work reaches its caller, and its permit is given back.
     #[test]
     fn a_panic_gives_its_turn_back() {
         let shares = Shares::new("test");

@@ -1,8 +1,8 @@
-//! The slow lane: threads that go on with calls that outlast a slice.
+//! The slow lane: threads that continue calls that outlast a slice.
 //!
-//! A slice ends here at a tick as well, and then it is another call's turn.
-//! Invariants: no more slices run at once than there are threads, and a call that waits for one
-//! keeps no thread; a turn that a call does not take goes to the next.
+//! A slice also ends at a tick here, and then another call has a turn.
+//! Invariants: at most as many slices run at once as there are threads, and a call that waits for a
+//! turn occupies no thread. A turn that a call does not take goes to the next call.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::fair::{FairQueue, Turns};
 use super::pulse::Pulse;
 
-/// The way to the threads.
+/// A handle of the lane.
 #[derive(Clone)]
 pub(super) struct Slow(Arc<Shared>);
 
@@ -24,12 +24,12 @@ struct Shared {
 }
 
 struct State {
-    /// Turns that no call has. There are none while a call waits.
+    /// Turns that no call has. Zero while a call waits.
     free: usize,
     line: FairQueue<Waiting>,
 }
 
-/// Who waits for a turn.
+/// A call that waits for a turn.
 struct Waiting {
     pulse: Arc<Pulse>,
     turn: oneshot::Sender<Turn>,
@@ -41,14 +41,14 @@ impl Waiting {
     }
 }
 
-/// A turn at one slice, until it is dropped.
+/// A turn at one slice; passed on when dropped.
 pub(super) struct Turn(Slow);
 
-/// A place in the line.
+/// A place in the queue: receives the turn.
 pub(super) type Place = oneshot::Receiver<Turn>;
 
 impl Slow {
-    /// So many threads, to be reached this way.
+    /// Builds a lane of this many threads on this runtime.
     pub(super) fn new(threads: Handle, many: usize) -> Self {
         Self(Arc::new(Shared {
             threads,
@@ -60,7 +60,7 @@ impl Slow {
         self.0.threads.spawn(task);
     }
 
-    /// Lines up for a turn; new is a call that has had none, anywhere.
+    /// Queues a call for a turn. `is_new`: the call has never had a turn in any lane.
     pub(super) fn line_up(&self, whose: &Arc<Turns>, pulse: &Arc<Pulse>, is_new: bool) -> Place {
         let (turn, place) = oneshot::channel();
         let waiting = Waiting { pulse: Arc::clone(pulse), turn };
@@ -80,7 +80,7 @@ impl Slow {
 }
 
 impl Drop for Turn {
-    /// Gives the turn to the next call in the line.
+    /// Gives the turn to the next call in the queue.
     fn drop(&mut self) {
         let next = || {
             let mut state = self.0.0.state.lock();
@@ -90,7 +90,8 @@ impl Drop for Turn {
         };
         while let Some(next) = next() {
             if next.is_alive() {
-                // Who has left at this very moment does not take it: then it is dropped again.
+                // If the call has left meanwhile, the send fails, and the turn is dropped and
+                // passed on.
                 drop(next.turn.send(Self(self.0.clone())));
                 return;
             }

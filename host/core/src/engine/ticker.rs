@@ -1,8 +1,8 @@
-//! The clock that interrupts guests.
+//! The ticker, which interrupts guests.
 //!
-//! An OS thread of ordinary priority raises the engines' epoch every millisecond while a guest runs
-//! and sleeps when none does; a second thread only waits for the first to die, and replaces it.
-//! Invariants: the epoch is never raised to stop one call; a dead ticker is back within a tick.
+//! A thread of ordinary priority raises the engines' epoch every millisecond while a guest runs,
+//! and sleeps otherwise. A second thread only waits for the first to die, and replaces it.
+//! Invariants: the epoch is never raised to stop one call. A dead ticker is replaced within a tick.
 //! Fuel is the second, independent bound.
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use wasmtime::EngineWeak;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Longest time that a guest runs without the host looking at it.
+/// The longest time that a guest runs before the host can interrupt it.
 pub(super) const TICK: Duration = Duration::from_millis(1);
-/// Idle ticks before the ticker sleeps. Calls often come in trains; waking a thread for each would
+/// Idle ticks before the ticker sleeps. Calls often come in series; waking a thread for each would
 /// cost more than a tick.
 const LINGER: u32 = 100;
 
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 impl Ticker {
-    /// Starts ticking for these engines. The threads end when the ticker is dropped.
+    /// Starts to tick for these engines. The threads end when the ticker is dropped.
     pub(super) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             running: AtomicUsize::new(0),
@@ -64,7 +64,7 @@ impl Ticker {
     /// Ticks until the returned guard is dropped.
     pub(super) fn run(&self) -> Running {
         self.0.running.fetch_add(1, Ordering::SeqCst);
-        // Pairs with the ticker's own order: it first says that it sleeps, then looks for guests.
+        // Pairs with the order in `Shared::sleep`: it first sets `asleep`, then checks for guests.
         if self.0.asleep.load(Ordering::SeqCst) {
             let _gate = self.0.gate.lock();
             self.0.wake.notify_one();
@@ -72,13 +72,13 @@ impl Ticker {
         Running(Arc::clone(&self.0))
     }
 
-    /// How often the epoch was raised.
+    /// Returns the number of times that the epoch was raised.
     #[cfg(test)]
     pub(super) fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }
 
-    /// Makes the ticking thread die at its next tick, as a bug would.
+    /// Makes the ticking thread panic at its next tick, as a bug would.
     #[cfg(test)]
     pub(super) fn poison(&self) {
         self.0.poisoned.store(true, Ordering::SeqCst);
@@ -98,7 +98,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A guest runs while this lives.
+/// A guard that counts one running guest.
 #[derive(Debug)]
 pub(super) struct Running(Arc<Shared>);
 
@@ -121,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Keeps one ticking thread alive until the ticker is stopped.
+/// Replaces the ticking thread whenever it dies, until the ticker is stopped.
 fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
     let mut replaced = true;
     while replaced && !shared.stopped.load(Ordering::SeqCst) {
@@ -132,7 +132,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
         match spawned.map(thread::JoinHandle::join) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => tracing::error!("the ticking thread died and is replaced"),
-            // No thread to be had: try again as fast as a tick would have come.
+            // No thread can be started: try again after a tick.
             Err(_) => thread::sleep(TICK),
         }
         replaced = stands(Defence::TickerWatch);
@@ -194,9 +194,9 @@ mod tests {
             wait_until("not replaced", || ticker.ticks() > before + 2);
         }
     }
-    /// No fuel ends them, and the clock that would dies at its first tick: the only cell is free
-    /// for the next call all the same. (Who spends fuel gives way now and then in any case, and is
-    /// dropped there; the other does not.)
+    /// The ticking thread dies at its first tick, and fuel ends neither guest; the only cell is
+    /// still free for the next call. (A guest that spends fuel yields now and then in any case, and
+    /// is dropped there; `BurnTime` spends next to none.)
     #[test]
     fn a_guest_is_ended_though_it_dies() {
         use toolcell_test_guests::{Hostile, Misdeed, Place};

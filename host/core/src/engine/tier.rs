@@ -1,10 +1,10 @@
 //! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later
 //! calls.
 //!
-//! The time of the compiler's optimiser grows with the square of the size of a function, and a
-//! stranger can choose that size. Without the optimiser, the time grows roughly linearly. Both
-//! tiers give the same answers on the same fuel. Not here: how a tier is compiled (`compile`),
-//! where its code is stored (`cache`).
+//! The time of the compiler's optimiser grows with the square of the size of a function, and an
+//! untrusted component can choose that size. Without the optimiser, the time grows roughly
+//! linearly. Both tiers give the same answers on the same fuel.
+//! Not here: how a tier is compiled (`compile`), where its code is stored (`cache`).
 
 mod background;
 mod current;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use background::{Background, Job};
 pub(super) use current::Current;
 
-/// How a component is compiled.
+/// The tier for which a component is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
     /// Without optimising.
@@ -24,7 +24,7 @@ pub(super) enum Tier {
 }
 
 impl Tier {
-    /// Its name between a compiler's process and its parent.
+    /// Returns its name in the order to a compile worker.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -32,13 +32,13 @@ impl Tier {
         }
     }
 
-    /// The tier of this name.
+    /// Returns the tier of this name.
     pub(super) fn of(word: &str) -> Option<Self> {
         [Self::Quick, Self::Optimised].into_iter().find(|tier| tier.word() == word)
     }
 }
 
-/// When a component is optimised. Optimised code from the cache is always used.
+/// The time at which a component is optimised. Optimised code from the cache is always used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Optimise {

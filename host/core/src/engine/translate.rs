@@ -1,6 +1,6 @@
-//! Between the words of the crate and the types of the WIT package.
+//! Converts between the crate's types and the types of the WIT package.
 //!
-//! Judges nothing but the form: that what should be JSON is JSON.
+//! It checks only the form: texts that should be JSON are JSON.
 
 mod resources;
 
@@ -17,8 +17,8 @@ use crate::json::{Json, MAX_DEPTH, parse_within};
 use crate::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 use crate::tool_error::ReturnRule;
 
-/// Levels of JSON in a definition: it is kept as JSON itself, a few levels further out, and has to
-/// come back.
+/// Levels of JSON in a definition. A definition is stored inside of other JSON, a few levels
+/// deeper, and must be readable again.
 const LEVELS: usize = MAX_DEPTH - 8;
 
 /// The extension of the context of `visible` that holds the call's arguments.
@@ -42,7 +42,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same for `visible`, with the arguments where there are some: a list asks with `null`.
+    /// Returns the context for `visible`, which has the arguments if there are any: a listing of
+    /// tools calls it with `null`.
     pub(super) fn with_arguments(invocation: &'a Invocation) -> Self {
         let mut asked = Self::of(invocation);
         asked.extensions.retain(|(name, _)| *name != ARGUMENTS);
@@ -78,7 +79,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A guest's answer in the crate's words.
+/// Converts a guest's outcome.
 pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
     Ok(match outcome {
         wire::Outcome::Ok(output) => {
@@ -136,7 +137,7 @@ fn part(part: wire::Part) -> Part {
     }
 }
 
-/// A guest's own description of a tool.
+/// Converts a guest's definition of a tool.
 pub(super) fn definition(given: wire::Definition) -> Result<Definition, Error> {
     let mut definition = Definition::new(given.name, given.description)?;
     let name = definition.name.clone();

@@ -1,11 +1,11 @@
-//! Whose turn it is to have a component loaded, and how many a tenant has compiled.
+//! The compile quota: one load at a time for each tenant, and at most N compilations a minute.
 //!
-//! In: a tenant with a component. Out: a [`Turn`] for as long as it is being loaded, or when to
-//! come again.
-//! Invariants: a tenant's loads stand in a line of its own, of which one is served at a time: it
-//! keeps one of the compilers, and no other tenant waits behind it; only what is really compiled
-//! counts, or was the component's own failure; who is forgotten has all that a new tenant has, and
-//! a line has an end.
+//! In: a tenant that loads a component.
+//! Out: a [`Turn`] for the time of the load, or an error that says when to try again.
+//! Invariants: each tenant has a line of its own, in which one load is served at a time: it keeps
+//! at most one compiler busy, and no other tenant waits behind it. Only real compilations count,
+//! and failures that the component caused. A forgotten tenant has the full quota, as a new one has.
+//! A line has a bound.
 //! Source: docs/threat-model.md, rows 8 and 10.
 
 use std::collections::HashMap;
@@ -19,50 +19,50 @@ use crate::clock::Clock;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Components that one tenant has compiled a minute: one every six seconds, each of which takes up
-/// to [`DEFAULT_COMPILE_TIME`](crate::DEFAULT_COMPILE_TIME). After a quiet minute it is as many at
-/// once.
+/// Components that are compiled per minute for one tenant: one every six seconds, each of which
+/// takes up to [`DEFAULT_COMPILE_TIME`](crate::DEFAULT_COMPILE_TIME). After a minute without a
+/// compilation, that many can be compiled at once.
 pub const DEFAULT_COMPILES: u32 = 10;
-/// What is counted in.
+/// The period of the quota.
 const MINUTE: Duration = Duration::from_secs(60);
 /// Loads of one tenant at once: one is served, and each that waits keeps its bytes in memory.
 const MAX_IN_LINE: usize = 16;
 /// Tenants that are remembered: a megabyte or two.
 const MAX_TENANTS: usize = 10_000;
-/// When to come again where it is not known how long the line takes: most components are compiled
-/// by then.
+/// The time after which to try again if it is not known how long the line takes: most components
+/// are compiled by then.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The lines of an engine's tenants.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// From one compilation to the next, over long.
+    /// The time in which one compilation becomes available again.
     interval: Duration,
     clock: Arc<dyn Clock>,
     tenants: Mutex<HashMap<String, Arc<Line>>>,
 }
 
-/// One tenant's.
+/// The line of one tenant.
 #[derive(Debug)]
 struct Line {
     free: Arc<Semaphore>,
-    /// When there are as many compilations left as ever.
+    /// The time at which the quota is full again. `None`: it was never used.
     whole: Mutex<Option<Instant>>,
 }
 
-/// One load's place in its tenant's line, and then its turn.
+/// A load's turn in its tenant's line.
 #[derive(Debug)]
 pub(super) struct Turn {
     tenant: String,
     line: Arc<Line>,
     interval: Duration,
     clock: Arc<dyn Clock>,
-    /// Never an error: no code closes it.
+    /// Never an error: the semaphore is never closed.
     _served: Result<OwnedSemaphorePermit, AcquireError>,
 }
 
 impl Turns {
-    /// So many compilations a minute for each tenant, and at least one.
+    /// Builds a quota of this many compilations a minute for each tenant, and at least one.
     pub(super) fn new(per_minute: u32, clock: Arc<dyn Clock>) -> Self {
         Self { interval: MINUTE / per_minute.max(1), clock, tenants: Mutex::default() }
     }
@@ -70,7 +70,7 @@ impl Turns {
     /// Waits for the tenant's turn.
     ///
     /// # Errors
-    /// [`Error::is_quota`] where too many wait already.
+    /// [`Error::is_quota`] if too many loads wait already.
     ///
     /// # Cancel safety
     /// May be dropped: then the load leaves the line.
@@ -86,11 +86,11 @@ impl Turns {
         })
     }
 
-    /// A place at the end of the tenant's line.
+    /// Returns the tenant's line, if it has a place left.
     fn line(&self, tenant: &str) -> Result<Arc<Line>, Error> {
         let mut tenants = self.tenants.lock();
         if let Some(line) = tenants.get(tenant) {
-            // One is the map's own, each of the others a load's.
+            // The map has one reference, and each load one.
             if Arc::strong_count(line) > MAX_IN_LINE && stands(Defence::CompileLine) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
@@ -122,7 +122,7 @@ impl Line {
 }
 
 impl Turn {
-    /// Whose it is.
+    /// Returns the tenant of the load.
     pub(super) fn tenant(&self) -> &str {
         &self.tenant
     }
@@ -130,12 +130,12 @@ impl Turn {
     /// Counts one compilation.
     ///
     /// # Errors
-    /// [`Error::is_quota`] where the tenant has none left, with the time until it has.
+    /// [`Error::is_quota`] if the tenant has none left, with the time until it has.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let now = self.clock.now();
         let mut whole = self.line.whole.lock();
-        // Each compilation takes an interval of the minute that comes, and is there again when that
-        // has passed.
+        // Each compilation takes an interval of the next minute, which is available again when the
+        // interval has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
         if !over.is_zero() && stands(Defence::CompileQuota) {
@@ -148,7 +148,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes back the last of them: for the host's own reasons nothing came of it.
+    /// Takes back the last of them: it failed for a reason of the host.
     pub(super) fn give_back(&self) {
         let mut whole = self.line.whole.lock();
         *whole = whole.and_then(|whole| whole.checked_sub(self.interval));
@@ -169,13 +169,13 @@ mod tests {
         (Turns::new(per_minute, Arc::new(clock.clone())), clock)
     }
 
-    /// The tenant's turn, if it has come.
+    /// Returns the tenant's turn, if it has come.
     fn turn(turns: &Turns, tenant: &str) -> Option<Turn> {
         turns.turn(tenant).now_or_never().map(Result::unwrap)
     }
 
-    /// Asked after so many more seconds, with six a minute: 0 for a yes, seconds for when to come
-    /// again.
+    /// Cases: seconds since the last compilation, and the seconds after which to try again (0: it
+    /// was allowed), with six a minute.
     #[test]
     fn compilations_are_counted_a_minute() {
         let (turns, clock) = turns(6);
@@ -187,7 +187,7 @@ mod tests {
             );
             refused.retry_after().unwrap().as_secs()
         };
-        // What is refused costs nothing, however often.
+        // A refused compilation costs nothing, however often.
         let each = [
             (0, 0),
             (0, 0),
@@ -239,7 +239,7 @@ mod tests {
         assert!(second.now_or_never().is_some());
     }
 
-    /// Who leaves the line makes room in it.
+    /// A load that leaves the line frees a place in it.
     #[test]
     fn a_line_has_an_end() {
         let (turns, _) = turns(1);
@@ -256,8 +256,8 @@ mod tests {
         assert!(turns.turn("a").now_or_never().is_none());
     }
 
-    /// A tenant is forgotten when that gives it no more than before. One that compiled within the
-    /// minute, or still does, is remembered.
+    /// A tenant is forgotten when its quota is full again. One that compiled within the minute, or
+    /// is being served, is remembered.
     #[test]
     fn tenants_are_forgotten_when_they_have_all_their_turns() {
         let (turns, clock) = turns(1);

@@ -1,13 +1,12 @@
-//! What hides the secrets of one call from all but the tool: nothing that the tool says leaves with
-//! one of them.
+//! Removes the values of secrets from a call's results, errors and events.
 //!
-//! In: what a tool was granted, what the tools that led to the call were granted, and what the tool
-//! says. Out: the same with a mark in place of each value, in events, results and errors alike.
-//! Invariants: made only for tools that were granted a secret, and for those that such tools call,
-//! so that no other pays for it; a value that a call is given later than at its beginning is known
-//! from then on.
-//! Not here: the forms of a value ([`Redactor`]), and where in a result or an event they are looked
-//! for ([`Veiled`]).
+//! In: the secrets granted to the tool and to the tools that led to the call; the tool's output.
+//! Out: the same output with a mark in place of each value.
+//! Invariants: a redactor is built only for tools that were granted a secret, and for those that
+//! such tools call, so that other calls do not pay for it. A value that a call gets later than at
+//! its beginning is removed from then on.
+//! Not here: the encodings of a value ([`Redactor`]), and the places in a result or an event that
+//! are searched ([`Veiled`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,12 +23,12 @@ use crate::rights::Rights;
 use crate::secret::Secret;
 use crate::tool_error::{Exit, ToolError};
 
-/// Hides the secrets of one call.
+/// The redactor of one call.
 pub(super) struct Veil {
     redactors: Arc<Redactors>,
     /// Values of the tools that led to the call.
     inherited: Vec<Secret>,
-    /// Those of them that the tool was not granted to read. None: there are none.
+    /// Those of them that the tool was not granted to read. `None`: there are none.
     foreign: Option<Redactor>,
     known: RwLock<Known>,
 }
@@ -47,10 +46,11 @@ impl Veil {
         !granted.secrets.is_empty() || !granted.reveal.is_empty() || inherited(invocation).is_some()
     }
 
-    /// Made before the tool's call: it may have kept what an earlier one was given.
+    /// Builds the redactor before the tool is called, since the tool may have kept a value from an
+    /// earlier call.
     ///
     /// # Errors
-    /// [`ToolError`] where there are too many values to hide.
+    /// [`ToolError`] if there are too many values.
     pub(super) async fn over(
         world: &World,
         invocation: &Invocation,
@@ -59,7 +59,7 @@ impl Veil {
         let granted = rights.granted();
         let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
         let tenant = invocation.context.tenant.as_deref();
-        // One that is not to be had now is asked for again when it is used.
+        // A value that is not available now is requested again when it is used.
         let found = names
             .into_iter()
             .map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
@@ -96,7 +96,7 @@ impl Veil {
         Ok(veil)
     }
 
-    /// What hides them now.
+    /// Returns the current redactor.
     pub(super) fn redactor(&self) -> Redactor {
         self.known().redactor
     }
@@ -110,7 +110,7 @@ impl Veil {
         self.foreign.as_ref().is_some_and(holds)
     }
 
-    /// The secrets that were granted to the tool, by name.
+    /// Returns the secrets that were granted to the tool, by name.
     pub(super) fn named(&self) -> Vec<(String, Secret)> {
         self.known().named
     }
@@ -119,7 +119,8 @@ impl Veil {
         self.known.read().clone()
     }
 
-    /// Hides one that is about to be used, if it is not yet hidden. False where it cannot be.
+    /// Adds a value that is about to be used, if it is not known yet. Returns false if that is not
+    /// possible.
     #[must_use]
     pub(super) async fn learn(&self, name: &str, value: &Secret) -> bool {
         loop {
@@ -135,7 +136,7 @@ impl Veil {
                 return false;
             };
             let mut known = self.known.write();
-            // Another may have been learned meanwhile: neither is forgotten for the other.
+            // If another value was added meanwhile, try again, so that none is lost.
             if known.named.len() == before {
                 *known = Known { named, redactor };
                 return true;
@@ -143,7 +144,7 @@ impl Veil {
         }
     }
 
-    /// How a cell ended, without the secrets.
+    /// Returns the end of a cell without the secrets.
     pub(super) fn answer(
         &self,
         answer: Result<CallResult, ToolError>,
@@ -154,7 +155,7 @@ impl Veil {
         }
     }
 
-    /// Bytes that a tool printed, without the secrets.
+    /// Returns bytes that a tool printed without the secrets.
     pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let redactor = self.redactor();
         if stands(Defence::ReturnedSecrets) && redactor.finds(&bytes) {
@@ -173,7 +174,7 @@ impl Veil {
     }
 }
 
-/// Hides the secrets of the tools that led to a call.
+/// Returns the redactor of the tools that led to a call.
 fn inherited(invocation: &Invocation) -> Option<&Veiled> {
     invocation.caller.as_ref()?.veiled.as_ref()
 }

@@ -1,4 +1,4 @@
-//! What grants lead to: the same for every cell of an engine.
+//! The embedder's resources that grants give access to, shared by all cells of an engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,35 +12,35 @@ use crate::egress::{Egress, Redactors};
 use crate::kv::KeyStore;
 use crate::secret::{SecretSource, StoredSecrets};
 
-/// What grants lead to.
+/// The resources and settings that an engine's cells share.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) egress: Egress,
     pub(super) secrets: Arc<dyn SecretSource>,
     pub(super) redactors: Arc<Redactors>,
     pub(super) keys: Option<Arc<dyn KeyStore>>,
-    /// Where processes share the counts of granted directories.
+    /// The directory in which processes share the usage counts of granted directories.
     pub(super) counts: Option<PathBuf>,
     pub(super) time: Time,
     pub(super) seed: Option<u64>,
-    /// In a dry run: what notes what tools ask for.
+    /// The recorder of a dry run.
     pub(super) recorder: Option<Recorder>,
     pub(super) descriptors: Arc<Descriptors>,
-    /// Threads that wait for files of guests. Those of the store are others: it is the embedder's,
-    /// and neither is held up by the other.
+    /// Threads that wait for the files of guests. They are separate from those of the store, which
+    /// is the embedder's, so that neither delays the other.
     pub(super) for_files: Arc<Shares>,
     pub(super) for_keys: Arc<Shares>,
 }
 
-/// What a cell's clocks tell.
+/// The time that a cell's clocks tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Time {
-    /// The date at which each call begins; the host's where there is none.
+    /// The date at which each call begins; `None`: the host's date.
     pub(super) start: Option<SystemTime>,
     pub(super) pace: Pace,
 }
 
-/// Whether time passes within a call.
+/// Tells if time passes within a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Pace {
     #[default]

@@ -1,7 +1,7 @@
-//! Events, read again from their JSON.
+//! Reads events from their JSON.
 //!
-//! Members are read as they are, not as serde reads a tagged enum: text that is kept
-//! ([`Json`](crate::json::Json)) cannot be read from a buffer.
+//! The members are read one by one instead of as serde's tagged enum, because
+//! [`Json`](crate::json::Json) keeps its text and cannot be read from serde's buffer.
 
 use serde::{Deserialize, Deserializer};
 
@@ -11,7 +11,7 @@ use crate::json::needed;
 use crate::rights::Denial;
 use crate::usage::Usage;
 
-/// The members of every event.
+/// The members of all kinds of events.
 #[derive(Deserialize)]
 struct Written {
     r#type: Kind,

@@ -1,8 +1,8 @@
-//! Where and when the checks around a handler run: in the call's own task, or in turn on another
+//! Runs the checks around a handler: in the call's own task, or for large values in turn on another
 //! thread.
 //!
-//! The checks themselves: [`checks`](super::checks). The embedder's rules always run in the call's
-//! own task.
+//! The checks themselves are in [`checks`](super::checks). The embedder's rules always run in the
+//! call's own task.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::tool::Tool;
 use crate::tool_error::{Raised, ToolError};
 
 impl Executor {
-    /// Checks a call before its handler sees it: large arguments when it is their turn.
+    /// Checks a call before its handler gets it. Large arguments wait for their turn.
     pub(super) async fn checked(
         &self,
         tool: &Tool,
@@ -30,11 +30,11 @@ impl Executor {
     ) -> Result<(), NotMade> {
         let mut size = checks::measured(&invocation.call, &invocation.limits)?;
         if let Some(resume) = &invocation.context.resume {
-            // The answer to a question is compared with a schema, too.
+            // The answer to a question is also compared with a schema.
             size.tree += measure(resume.answer.as_str(), MAX_DEPTH).unwrap_or_default().tree;
         }
         let (parsed, room) = if trees::is_large(size) {
-            // In a box: it is rare, and would make every call's future larger.
+            // Boxed, because it is rare and would make the future of every call larger.
             Box::pin(self.parsed_in_turn(tool, invocation, size)).await?
         } else {
             (None, None)
@@ -44,8 +44,8 @@ impl Executor {
     }
 
     /// Waits for the turn of large arguments. The largest are parsed and compared with the schema
-    /// on a thread of their own, because that takes milliseconds. The embedder's rules always run
-    /// in the call's own task.
+    /// on a separate thread, because that takes milliseconds. The embedder's rules always run in
+    /// the call's own task.
     async fn parsed_in_turn(
         &self,
         tool: &Tool,
@@ -64,7 +64,8 @@ impl Executor {
             let parsed = fenced(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
             // The caller changes the invocation next, and needs the only reference to it.
             drop(invocation);
-            // With the tree: where the call is over, the turn ends after it is freed.
+            // The room is returned together with the tree. If the call is over, the turn ends only
+            // after the tree is freed.
             (parsed.unwrap_or_else(|| Err(check_failed())), room)
         };
         let parsed = tokio::select! {
@@ -72,13 +73,13 @@ impl Executor {
             parsed = before(deadline, off_thread(parse)) => parsed,
             () = patience::forced(&abort, stop_grace) => None,
         };
-        // A check that is not waited for any more goes on, and keeps its turn.
+        // A check whose call no longer waits for it goes on, and keeps its turn.
         let (parsed, room) = parsed.ok_or_else(Refusal::overloaded)?.ok_or_else(check_failed)?;
         Ok((Some(parsed?), Some(room)))
     }
 
-    /// What is known to be wrong with a call before it is made. Opens what an answer brings back,
-    /// and keeps of the arguments what is needed later.
+    /// Checks everything that can be checked before the handler runs. Opens the sealed state of an
+    /// answer, and keeps those parts of the arguments that are needed later.
     fn check(
         &self,
         tool: &Tool,
@@ -89,7 +90,8 @@ impl Executor {
         let mut parsed = match parsed {
             Some(parsed) => parsed,
             None => {
-                // Few calls ask: small arguments are parsed again for that.
+                // Few calls ask questions. If one does, its small arguments are parsed again for
+                // the fingerprint.
                 let is_needed = room.is_some() || invocation.context.resume.is_some();
                 Parsed::new(&invocation.call, is_needed && self.sealer().is_some())?
             }
@@ -109,8 +111,8 @@ impl Executor {
         Ok(())
     }
 
-    /// What a handler answered, checked and sealed: a large answer when it is its turn, on a thread
-    /// of its own.
+    /// Checks and seals a handler's answer. A large answer waits for its turn, and is checked on a
+    /// separate thread.
     pub(super) async fn judged(
         &self,
         tool: &Tool,
@@ -126,8 +128,8 @@ impl Executor {
             if turn.is_none() && invocation.remaining().is_zero() {
                 return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
             }
-            // Without a turn in time only where thousands wait: the handler has acted, and its
-            // answer is not lost.
+            // The turn can be missing only if thousands of calls wait. The handler has acted
+            // already, so its answer is checked without a turn instead of being lost.
             let (tool, invocation) = (tool.clone(), Arc::clone(invocation));
             let judged = off_thread(move || (fenced(|| judge(&tool, result, &invocation)), turn).0);
             Box::pin(judged).await.flatten()
@@ -139,7 +141,7 @@ impl Executor {
     }
 }
 
-/// The refusal of arguments whose check panicked.
+/// Returns the refusal of arguments whose check panicked.
 fn check_failed() -> Refusal {
     invalid(vec![Fault::new(
         "",

@@ -1,7 +1,7 @@
-//! What the host checks around a handler: the call before, the answer after.
+//! The checks of a call before its handler runs, and of the answer after it.
 //!
-//! Pure, except for the embedder's own rules. The caller catches the panics of a check against a
-//! tool's schema.
+//! They are pure, except for the embedder's own rules. The caller catches panics of a check against
+//! a tool's schema.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::seal::fingerprint;
 use crate::tool::Tool;
 use crate::tool_error::{Raised, ReturnRule, ToolError};
 
-/// Why a call is not made.
+/// The reason for which a call is not made.
 pub(super) enum NotMade {
     Refused(Refusal),
     /// A check of the embedder panicked.
@@ -43,14 +43,14 @@ impl From<NotMade> for CallResult {
     }
 }
 
-/// The failure of a call whose handler or check panicked.
+/// Returns the failure of a call whose handler or check panicked.
 pub(super) fn panicked(panic: Panic) -> ToolError {
     let raised = Raised::panicked(&*panic);
     dispose(panic);
     ToolError::HandlerRaised(raised)
 }
 
-/// The size of a call's arguments, where they are not too large to be parsed.
+/// Returns the size of a call's arguments, or a refusal if they are too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
     let bytes = call.arguments.len();
     if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
@@ -61,23 +61,24 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
         .map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
 }
 
-/// A call's arguments as a tree, and what is known of them already.
+/// A call's arguments as a tree, with results of checks that ran in advance.
 pub(super) struct Parsed {
     pub(super) arguments: Value,
-    /// Whether they fit the schema, where that was checked in advance.
+    /// The result of the schema check, if it ran in advance.
     fits: Option<Result<(), Refusal>>,
-    /// Their fingerprint, where it is needed at once or would be dear later.
+    /// The fingerprint of the arguments, if it is needed at once or would be expensive to compute
+    /// later.
     pub(super) fingerprint: Option<[u8; 32]>,
 }
 
-/// The fingerprint of a call's small arguments, when they turn out to be needed. Of what cannot be
-/// read there is none.
+/// Computes the fingerprint of a call's small arguments. Arguments that cannot be parsed have the
+/// default fingerprint.
 pub(super) fn fingerprint_of(call: &ToolCall) -> [u8; 32] {
     arguments(call).map(|arguments| exact_fingerprint(call, &arguments)).unwrap_or_default()
 }
 
-/// The fingerprint of arguments with all digits of their whole numbers: an answer for one amount is
-/// not taken for another.
+/// Computes a fingerprint that includes all digits of whole numbers, so that an answer for one
+/// amount is not accepted for another.
 fn exact_fingerprint(call: &ToolCall, arguments: &Value) -> [u8; 32] {
     match exact(&call.arguments, json::fits) {
         Cow::Borrowed(_) => fingerprint(arguments),
@@ -88,21 +89,21 @@ fn exact_fingerprint(call: &ToolCall, arguments: &Value) -> [u8; 32] {
 }
 
 impl Parsed {
-    /// Parses a call's arguments, which were measured.
+    /// Parses a call's arguments, which must have been measured.
     pub(super) fn new(call: &ToolCall, has_fingerprint: bool) -> Result<Self, Refusal> {
         let arguments = arguments(call).map_err(invalid)?;
         let fingerprint = has_fingerprint.then(|| exact_fingerprint(call, &arguments));
         Ok(Self { arguments, fits: None, fingerprint })
     }
 
-    /// Checks them against the tool's schema in advance.
+    /// Checks the arguments against the tool's schema in advance.
     pub(super) fn compared(mut self, tool: &Tool) -> Self {
         self.fits = Some(fits(tool, &self.arguments));
         self
     }
 
-    /// What forbids the call, in this order: the embedder's rules for the call, the schema, the
-    /// embedder's rules for arguments.
+    /// Runs the checks in this order: the embedder's rules for the call, the schema, the embedder's
+    /// rules for arguments. Fails at the first check that forbids the call.
     pub(super) fn check(
         &mut self,
         tool: &Tool,
@@ -128,8 +129,8 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
     Refusal::InvalidArguments(faults)
 }
 
-/// The arguments of a call that was refused for them: an object, or `null` where they cannot be
-/// read or are so large that their tree would have to be counted.
+/// Returns the arguments of a refused call: an object, or `null` if they cannot be parsed or are so
+/// large that their tree would have to be counted.
 pub(super) fn as_they_came(invocation: &Invocation) -> Value {
     let is_small = |size: Size| !is_large(size);
     if measured(&invocation.call, &invocation.limits).is_ok_and(is_small) {
@@ -139,7 +140,7 @@ pub(super) fn as_they_came(invocation: &Invocation) -> Value {
     }
 }
 
-/// The arguments as a tree, which is an object.
+/// Parses the arguments into a tree, which must be an object.
 fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
     let value =
         parse_measured(&call.arguments).map_err(|fault| vec![Fault::of_kind("", fault.into())])?;
@@ -162,7 +163,8 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
     Ok(value)
 }
 
-/// Sees to it that an answer keeps the rules that hold for every handler.
+/// Checks the rules that hold for the answers of every handler. An answer that breaks one becomes
+/// `InvalidReturn`.
 pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
     let CallResult::Outcome(outcome) = &result else { return result };
     invocation.meter.bytes_out.store(outcome.size(), Ordering::Relaxed);
@@ -172,8 +174,7 @@ pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) ->
     }
 }
 
-/// Whether a halt reason reads as one of the host's, also in other letters or with spaces around
-/// it.
+/// Returns true if a halt reason equals one of the host's, ignoring case and surrounding spaces.
 fn is_reserved(reason: &str) -> bool {
     RESERVED_HALT_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
 }

@@ -10,12 +10,12 @@ use super::trees::CHECKS;
 use crate::defence::{Defence, stands};
 use crate::engine::less_urgent;
 
-/// How much less urgent these threads are than the host's own, in steps of `nice`: less than a
-/// short call, more than a loop.
+/// The priority of these threads, as `nice` steps below the host's own threads: lower than that of
+/// a short call, higher than that of a loop.
 const NICENESS: i32 = 10;
 
-/// A pool, and not a thread for each check: the allocator keeps some memory for each thread that it
-/// has seen.
+/// A pool instead of a thread for each check, because the allocator keeps some memory for every
+/// thread that ever existed.
 static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let mut builder = Builder::new_current_thread();
     builder
@@ -25,9 +25,9 @@ static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     builder.build()
 });
 
-/// Runs `work` on a thread of a pool of [`CHECKS`], and returns what it returned. Runs it here
-/// where the process can have no such threads. Returns `None` when it panicked. When the future is
-/// dropped, the work goes on to its end.
+/// Runs `work` on a thread of a pool of [`CHECKS`] and returns its result. If the process cannot
+/// start such threads, it runs here. Returns `None` if the work panicked. If the future is dropped,
+/// the work still runs to its end.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

@@ -1,8 +1,7 @@
-//! Checks that a tool makes beside its calls: whether it is offered, and what is wrong with
-//! arguments.
+//! Checks of a tool outside of its calls: its visibility, and the validation of arguments.
 //!
-//! Invariants: an answer is on no receipt, and no observer of calls hears of it; its fuel is told
-//! to the observer of [`Executor::with_check_fuel`] alone.
+//! Invariants: an answer is on no receipt, and observers of calls get no events of it; only the
+//! observer of [`Executor::with_check_fuel`] gets its fuel.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,31 +18,31 @@ use crate::tool::Tool;
 use crate::tool_error::ToolError;
 use crate::usage::{CheckFuel, Meter};
 
-/// Time that a question waits at most for its turn to parse large arguments.
+/// The longest time that a check waits for its turn to parse large arguments.
 const TREE_TIME: Duration = Duration::from_secs(10);
 
 impl Executor {
-    /// Tells `told` how much fuel tools use for what they are asked beside their calls: for
-    /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and when the tool of a
-    /// call that was refused or failed is asked whether its caller may see it. No receipt has this
-    /// fuel, because a caller must not learn from it that there is a tool. Use it to charge the
+    /// Sets an observer for the fuel that tools use for checks outside of their calls: for
+    /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and for the check
+    /// whether the caller of a refused or failed call may see the tool. No receipt contains this
+    /// fuel, because it would reveal to a caller that there is a tool. Use it to charge the
     /// caller's quota.
     ///
-    /// `told` is called on the thread that runs the question, with what was used since the last
-    /// time, so it must be quick and must not block.
+    /// `told` is called on the thread that runs the check, with the fuel that was used since the
+    /// last time. It must be quick and must not block.
     #[must_use]
     pub fn with_check_fuel(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
         self.check_fuel = Some(CheckFuel(Arc::new(told)));
         self
     }
 
-    /// As [`Tool::is_visible_with`], for one of this executor's tenants: a tool that decides by
-    /// itself leaves cells to the other tenants, and its fuel is told to the observer of
-    /// [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list. Arguments that are
-    /// not JSON count as `null`.
+    /// Does the same as [`Tool::is_visible_with`], for one of this executor's tenants: a tool that
+    /// decides by itself leaves cells to the other tenants, and its fuel is reported to the
+    /// observer of [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list.
+    /// Arguments that are not JSON count as `null`.
     ///
-    /// The tree of large arguments waits for its turn as that of a call does, for 10 s or the time
-    /// of a call; `None` if there is no room for it.
+    /// Large arguments wait for their turn to be parsed, as those of a call do, for 10 s or the
+    /// time of a call. Returns `None` if there is no room for them.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -64,9 +63,9 @@ impl Executor {
         Some(tool.is_visible_beside(&arguments, context, self.beside(None)).await)
     }
 
-    /// All faults in a call's arguments that the host's checks and the tool's own check find,
-    /// without making the call. If the tool is not offered in this context, that is the only fault.
-    /// Source: docs/contract.md, section 4.
+    /// Returns all faults in a call's arguments that the host's checks and the tool's own check
+    /// find, without making the call. If the tool is not offered in this context, that is the only
+    /// fault. Source: docs/contract.md, section 4.
     ///
     /// # Errors
     /// [`ToolError`] if a check panicked, or ended without an answer.
@@ -113,7 +112,7 @@ impl Executor {
         }
     }
 
-    /// The settings of this executor that a check needs.
+    /// Returns the settings of this executor that a check needs.
     pub(super) fn beside(&self, caller: Option<Arc<Caller>>) -> Beside {
         Beside { caller, is_shared: self.is_shared(), fuel: self.check_fuel.clone() }
     }
@@ -123,7 +122,7 @@ impl Executor {
         self.has_others || self.tenants.len() + usize::from(self.untenanted.is_some()) > 1
     }
 
-    /// Sets that there are other tenants, which are not defined here.
+    /// Sets whether there are tenants that are not defined here.
     pub(crate) fn with_others(mut self, has_others: bool) -> Self {
         self.has_others = has_others;
         self

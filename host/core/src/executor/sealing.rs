@@ -1,6 +1,6 @@
-//! Who seals the questions of an executor, and the seal itself.
+//! Seals the questions of an executor's tools.
 //!
-//! Invariants: without an embedder's own choice a question is sealed, or does not leave.
+//! Invariants: unless the embedder chose otherwise, a question is sealed, or it does not leave.
 
 use std::sync::LazyLock;
 
@@ -12,21 +12,21 @@ use crate::seal::{Origin, Sealer};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 
-/// Who seals the questions.
+/// The sealer of an executor.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Sealing {
-    /// The process's own sealer.
+    /// The sealer of the process.
     #[default]
     Generated,
     Given(Sealer),
     Off,
 }
 
-/// The process's own sealer. None if the system has no randomness.
+/// The sealer of the process. `None` if the system has no randomness.
 static GENERATED: LazyLock<Option<Sealer>> = LazyLock::new(|| Sealer::generate().ok());
 
 impl Executor {
-    /// What seals, if anything is to be sealed.
+    /// Returns the sealer, or `None` if questions are not sealed.
     pub(super) fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
         match &self.sealing {
             Sealing::Generated => {
@@ -37,7 +37,7 @@ impl Executor {
         }
     }
 
-    /// Seals what a question leaves.
+    /// Seals the state of a question. Other results stay as they are.
     pub(super) fn sealed(
         &self,
         tool: &Tool,
@@ -56,7 +56,7 @@ impl Executor {
     }
 }
 
-/// Which call a question belongs to. One that was not checked belongs to none.
+/// Identifies the call to which a question belongs: tool, tenant and arguments.
 pub(super) fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
     let arguments =
         invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));

@@ -1,4 +1,4 @@
-//! Calls of tools by tools.
+//! Makes calls of tools by tools.
 
 use std::fmt;
 use std::future::Future;
@@ -26,15 +26,15 @@ impl Executor {
     /// `toolcell:tool/invoke`. A tool can call those that it is granted
     /// ([`Grants::invoke`](crate::Grants::invoke)).
     ///
-    /// - The tool that is called runs in a cell of its own, for the same tenant, with a completion
-    ///   and events of its own. The id of its call is the id of the calling call, `/` and a number
-    ///   from 1.
-    /// - It has at most what the calling call has left of each limit, and what it uses is counted
-    ///   for the calling call too.
+    /// - The called tool runs in a cell of its own, for the same tenant, with a completion and
+    ///   events of its own. The id of its call is the id of the calling call, `/` and a number that
+    ///   counts from 1.
+    /// - It has at most what the calling call has left of each limit, and its usage also counts for
+    ///   the calling call.
     /// - It has at most the rights of the calling tool, unless the grant says `own NAME`. A tool in
-    ///   native code is bound by no rights, so it can be called only with such a grant.
+    ///   native code is not bound by rights, so it can be called only with such a grant.
     ///
-    /// A run and a step let tools call the tools of their registry, unless this says otherwise. In
+    /// A run and a step let tools call the tools of their registry, unless this method is used. In
     /// a [`WorkerProcess`](crate::WorkerProcess) there are no tools to call.
     ///
     /// ```
@@ -53,15 +53,15 @@ impl Executor {
         self
     }
 
-    /// Sets how many calls deep tools can call tools. Default: [`DEFAULT_CALL_DEPTH`]. With 0 no
-    /// tool can call another.
+    /// Sets how deep calls of tools by tools can be nested. Default: [`DEFAULT_CALL_DEPTH`]. With
+    /// 0, no tool can call another one.
     #[must_use]
     pub fn with_call_depth(mut self, most: u32) -> Self {
         self.call_depth = Some(most);
         self
     }
 
-    /// The same, where tools can call these tools if nothing else was said.
+    /// Sets the tools that tools can call, unless the embedder set them already.
     pub(crate) fn calling(
         self,
         find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static,
@@ -91,7 +91,7 @@ impl Invoker for Executor {
                 return self.not_found(&Tool::unknown(&call.name), call, options, Some(caller));
             };
             let is_bound = caller.rights.is_some();
-            // Native code does what it does: no rights bind it.
+            // No rights bind native code.
             if is_bound && tool.rights().is_none() && stands(Defence::CallerRights) {
                 let (invocation, _) = self.arrived(&tool, call, options, Some(caller));
                 return Terminal::open(&tool, invocation)

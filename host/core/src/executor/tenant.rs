@@ -1,11 +1,11 @@
-//! What an embedder defines for a tenant: limits and an overlay of grants.
+//! The limits and the overlay that an embedder defines for a tenant.
 
 use std::sync::Arc;
 
 use crate::grants::Overlay;
 use crate::limits::Limits;
 
-/// Limits and rights of one tenant. They only narrow what its calls could do without them.
+/// The limits and rights of one tenant. They only narrow what its calls could do without them.
 ///
 /// # Defaults
 /// Nothing is narrowed.

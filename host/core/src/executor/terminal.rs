@@ -1,6 +1,6 @@
-//! The one end of a call: its terminal event, its span, its receipt.
+//! Ends a call exactly once: sends its terminal event, closes its span, makes its receipt.
 //!
-//! Invariants: a call that was opened is closed exactly once, also when it is dropped.
+//! Invariants: a call that was opened is closed exactly once, also if it is dropped.
 //! Source: docs/contract.md, section 3 (spans: start, stop, exception, duration, outcome).
 
 use std::sync::Arc;
@@ -16,10 +16,11 @@ use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use crate::usage::Usage;
 
-/// Sees to it that a call that was opened is closed, exactly once.
+/// Closes an opened call exactly once: by [`close`](Self::close), or as cancelled when it is
+/// dropped.
 pub(super) struct Terminal<'a> {
     tool: &'a Tool,
-    /// The call. Until it is checked there is no other reference to it.
+    /// The call. There is no other reference to it until it is checked.
     pub(super) invocation: Arc<Invocation>,
     open: bool,
 }
@@ -40,7 +41,7 @@ impl<'a> Terminal<'a> {
         Self { tool, invocation: Arc::new(invocation), open: true }
     }
 
-    /// The call's span: what runs for the call runs in it.
+    /// Returns the call's span. Everything that runs for the call runs in it.
     pub(super) fn span(&self) -> tracing::Span {
         self.invocation.span.clone()
     }
@@ -71,7 +72,7 @@ impl<'a> Terminal<'a> {
                 span.record("reason", refusal.kind());
             }
             if let Some(failure) = Failure::of(result) {
-                // As a debug string: the text may quote a stranger.
+                // Recorded as a debug string, because the text may quote untrusted input.
                 span.record("exception", tracing::field::debug(failure.to_string()));
             }
             span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
@@ -96,7 +97,7 @@ impl Drop for Terminal<'_> {
     }
 }
 
-/// The result's name, the same in JSON and in traces.
+/// Returns the name of the result, the same in JSON and in traces.
 fn name_of(result: &CallResult) -> &'static str {
     match result {
         CallResult::Outcome(Outcome::Ok(_)) => "ok",

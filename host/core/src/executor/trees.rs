@@ -1,11 +1,11 @@
-//! How many trees of large arguments there are at once, and which of them are kept while their call
+//! Bounds the trees of large arguments: how many exist at once, and which are kept while their call
 //! runs.
 //!
 //! A tree takes up to a hundred times the memory of its text. Large arguments, and large answers
-//! that have a schema, are parsed and checked a few calls at a time; a tree of arguments is kept
-//! only for a handler that reads it, and the bytes of all that are kept are bounded.
-//! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly
-//! between tenants.
+//! that have a schema, are parsed and checked a few calls at a time. A tree of arguments is kept
+//! only for a handler that reads it, and the bytes of all kept trees are bounded.
+//! Invariants: both bounds hold for the whole process, whatever executors it has, and are shared
+//! fairly between tenants.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -20,15 +20,15 @@ use crate::refusal::Refusal;
 use crate::shared_bytes::{Held, SharedBytes};
 use crate::tool::Tool;
 
-/// Calls whose large arguments or answers are parsed and checked at once. The tree of the worst
-/// takes some 35 MB.
+/// Calls whose large arguments or answers are parsed and checked at the same time. The tree of the
+/// largest takes some 35 MB.
 pub(super) const CHECKS: usize = 2;
-/// Bytes of a tree from which on its call waits for its turn.
+/// Bytes. A call with a tree of this size or more waits for its turn.
 const CHECKED_IN_TURN: u64 = 1 << 20;
-/// Bytes of all trees that are kept for handlers: some ten of the largest that are not made for the
-/// purpose.
+/// Bytes of all trees that are kept for handlers. Some ten of the largest trees that occur without
+/// intent fit.
 const KEPT: u64 = 256 << 20;
-/// Bytes of a tree from which on it is counted.
+/// Bytes. A tree of this size or more is counted.
 const COUNTED: u64 = 16 << 10;
 
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
@@ -37,25 +37,25 @@ static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEP
 /// Room for one large tree.
 pub(super) struct Room {
     held: Option<Held>,
-    /// Given back when the check is over.
+    /// The turn, which is given back when the check is over.
     turn: Option<Slot>,
 }
 
 impl Room {
-    /// Whether the tree is so large that its call waited for a turn.
+    /// Returns true if the tree is so large that its call waited for a turn.
     pub(super) fn has_turn(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// What is held for as long as the tree is kept.
+    /// Returns the share of [`KEPT`] that the tree holds as long as it is kept.
     pub(super) fn kept(self) -> Option<Held> {
         self.held
     }
 }
 
-/// Room for the tree of JSON that is not the arguments of a call, for example the other members of
-/// a request. It counts together with the trees of arguments: take it before the text is parsed,
-/// and drop it after the tree.
+/// Room for a JSON tree that is not the arguments of a call, for example the other members of a
+/// request. It counts together with the trees of arguments: take it before the text is parsed, and
+/// drop it after the tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -78,16 +78,17 @@ pub struct TreeRoom {
 
 impl TreeRoom {
     /// Takes room for the tree of this text, now or before the deadline. A text with a large tree
-    /// waits for its turn. `None` if the tenant's bytes or those of the process are used up, or if
-    /// the deadline passes. A text that nests too deep or holds too many values takes nothing: the
-    /// parser refuses it.
+    /// waits for its turn. Returns `None` if the tenant's bytes or those of the process are used
+    /// up, or if the deadline passes. A text that is nested too deep or has too many values takes
+    /// nothing: the parser refuses it.
     ///
     /// # Cancel safety
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, MAX_DEPTH).unwrap_or_default();
         let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns);
-        // A tenant leaves turns to others, since it is not known here whether there are any.
+        // The tenant always leaves turns to others, because it is not known here whether there are
+        // any.
         let turn = if is_in_turn {
             Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?)
         } else {
@@ -97,23 +98,23 @@ impl TreeRoom {
         Some(Self { _held: held, turn })
     }
 
-    /// Ends the turn, because the tree is there. Its bytes stay counted.
+    /// Ends the turn, because the text is parsed. The tree's bytes stay counted.
     pub fn is_parsed(&mut self) {
         self.turn = None;
     }
 }
 
-/// Whether arguments of this size need room.
+/// Returns true if arguments of this size need room.
 pub(super) fn is_large(size: Size) -> bool {
     size.tree >= COUNTED
 }
 
-/// Whether the tree of a call's arguments is kept while the tool's handler runs.
+/// Returns true if the tree of a call's arguments is kept while the tool's handler runs.
 pub(super) fn is_kept_for(tool: &Tool) -> bool {
     tool.handler().is_some_and(Handler::reads_arguments) || !stands(Defence::DroppedTrees)
 }
 
-/// Room for the tree of a call's arguments, now or before its deadline.
+/// Takes room for the tree of a call's arguments, now or before its deadline.
 ///
 /// # Errors
 /// [`Refusal::Overloaded`].
@@ -136,21 +137,22 @@ pub(super) async fn room(
     Ok(Room { held, turn })
 }
 
-/// Whether an answer is parsed for its schema into a tree so large that it waits for its turn.
+/// Returns true if the tree of an answer, parsed for its schema, is so large that it waits for its
+/// turn.
 pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
-    // What cannot be measured is refused before it is parsed.
+    // An answer that cannot be measured is refused before it is parsed.
     let size = measure(value.as_str(), MAX_DEPTH).unwrap_or_default();
     size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns)
 }
 
-/// The turn of a call whose large arguments are checked, now or before its deadline or its forced
-/// end.
+/// Takes a turn for a call with large arguments, before its deadline or its forced end.
 async fn turn(invocation: &Invocation) -> Option<Slot> {
     take(invocation, invocation.text_bytes()).await
 }
 
-/// The turn of a large answer. Its bytes are in memory either way, so they are not counted again.
+/// Takes a turn for a large answer. Its bytes are in memory either way, so they are not counted
+/// again.
 pub(super) async fn turn_of_an_answer(invocation: &Invocation) -> Option<Slot> {
     take(invocation, 0).await
 }

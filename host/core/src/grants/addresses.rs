@@ -1,9 +1,9 @@
-//! Which addresses a request may be sent to.
+//! Decides to which addresses a request may be sent.
 //!
-//! In: an address as a resolver gave it, and the networks that a rule names. Out: whether it may be
-//! connected to.
-//! Invariants: pure; an address that carries another one inside is judged by the inner one too;
-//! what is not known to be part of the public internet is not.
+//! In: an address as a resolver returned it, and the networks that a rule names.
+//! Out: true if the address may be connected to.
+//! Invariants: pure; the inner address of an address that carries one is checked too; an address
+//! that is not known to belong to the public internet does not.
 //! Source: the IANA registries of special-purpose addresses, RFC 6890 and its updates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,33 +13,33 @@ use ipnet::IpNet;
 use super::target::Host;
 use crate::defence::{Defence, stands};
 
-/// Blocks of IPv4 that are no public hosts: first address and length of the prefix.
+/// IPv4 blocks without public hosts: first address and prefix length.
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
-    // This network, and the unspecified address, which is this host.
+    // This network; its unspecified address is this host.
     ([0, 0, 0, 0], 8),
     // Private.
     ([10, 0, 0, 0], 8),
-    // Shared by carriers; some clouds keep their metadata here.
+    // Shared address space of carriers. Some clouds have their metadata service here.
     ([100, 64, 0, 0], 10),
     // This host.
     ([127, 0, 0, 0], 8),
-    // Azure's host, which serves credentials of machines, under an address that looks public.
+    // Azure's host service, which serves credentials of machines, at an address that looks public.
     ([168, 63, 129, 16], 32),
-    // Link-local: where clouds keep their metadata.
+    // Link-local: clouds have their metadata service here.
     ([169, 254, 0, 0], 16),
     // Private.
     ([172, 16, 0, 0], 12),
-    // Assigned to protocols.
+    // Protocol assignments.
     ([192, 0, 0, 0], 24),
     // Documentation.
     ([192, 0, 2, 0], 24),
-    // Relays of 6to4.
+    // 6to4 relays.
     ([192, 88, 99, 0], 24),
     // Private.
     ([192, 168, 0, 0], 16),
-    // Benchmarks.
+    // Benchmarking.
     ([198, 18, 0, 0], 15),
-    // Documentation, twice.
+    // Documentation, two blocks.
     ([198, 51, 100, 0], 24),
     ([203, 0, 113, 0], 24),
     // Multicast.
@@ -48,26 +48,27 @@ const SPECIAL_V4: [([u8; 4], u32); 16] = [
     ([240, 0, 0, 0], 4),
 ];
 
-/// Blocks inside of 2000::/3 that are no public hosts.
+/// IPv6 blocks inside 2000::/3 without public hosts.
 const SPECIAL_V6: [([u16; 8], u32); 4] = [
-    // Assigned to protocols, Teredo among them.
+    // Protocol assignments, including Teredo.
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     // Documentation.
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
-    // 6to4: goes through any host that offers a relay.
+    // 6to4: packets go through any host that offers a relay.
     ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
     // Documentation.
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// Whether an address is part of the public internet.
+/// Returns true if an address belongs to the public internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match (address, carried(address)) {
         (IpAddr::V4(address), _) => {
             !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length))
         }
         (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
-        // Tunnels that no public network runs any more: only a private network still answers there.
+        // No public network runs these tunnels any more: only a private network still answers
+        // there.
         (IpAddr::V6(_), Some(Carried::Tunnelled(_))) => false,
         (IpAddr::V6(address), None) => {
             is_v6_in(address, [0x2000, 0, 0, 0, 0, 0, 0, 0], 3)
@@ -76,8 +77,8 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address may be connected to: it is public, or one of these networks has it. One that
-/// carries another inside needs the inner one to be let through as well.
+/// Returns true if an address may be connected to: it is public, or one of these networks contains
+/// it. If it carries another address, that one has to be allowed as well.
 pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
     let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
     let inner_passes = |inner: Ipv4Addr| is_public(inner.into()) || is_named(inner.into());
@@ -88,8 +89,9 @@ pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
     }
 }
 
-/// The networks that a rule for this host has to name before a request is sent there: none for a
-/// public address, and none for a name, but for this machine's own.
+/// Returns the networks that a rule for this host has to name before a request can be sent there:
+/// none for a public address, and none for a name, except for the names of this machine
+/// (`localhost`).
 pub(crate) fn private_networks(host: &Host) -> Vec<IpNet> {
     match host {
         Host::Address(address) => networks_of(*address),
@@ -100,7 +102,7 @@ pub(crate) fn private_networks(host: &Host) -> Vec<IpNet> {
     }
 }
 
-/// The smallest networks that let an address through; none where it is public.
+/// Returns the smallest networks that allow an address; an empty list if it is public.
 pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
     if is_let_through(address, &[]) {
         return Vec::new();
@@ -112,17 +114,17 @@ pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
     }
 }
 
-/// What `localhost` leads to.
+/// The addresses of `localhost`.
 const LOOPBACK: [&str; 2] = ["127.0.0.1/32", "::1/128"];
-/// Names under which clouds serve their metadata.
+/// Names of the metadata services of clouds.
 const METADATA_NAMES: [&str; 4] =
     ["metadata", "metadata.google.internal", "metadata.goog", "instance-data"];
-/// Addresses of the same. Every other link-local one counts as one of them.
+/// Addresses of metadata services. Every other IPv4 link-local address counts as one of them.
 const METADATA_ADDRESSES: [&str; 5] =
     ["169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
 
-/// Whether a host is known to serve credentials of the machine: the metadata service of a cloud, by
-/// name or by address.
+/// Returns true if a host is known to serve credentials of the machine: the metadata service of a
+/// cloud, by name or by address.
 #[must_use]
 pub fn is_metadata_service(host: &Host) -> bool {
     match host {
@@ -140,7 +142,7 @@ pub fn is_metadata_service(host: &Host) -> bool {
     }
 }
 
-/// Whether a network has the address of a metadata service in it.
+/// Returns true if a network contains the address of a metadata service.
 #[must_use]
 pub fn has_metadata_service(network: &IpNet) -> bool {
     let holds =
@@ -149,11 +151,11 @@ pub fn has_metadata_service(network: &IpNet) -> bool {
         || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
 }
 
-/// The IPv4 address inside of an IPv6 one.
+/// The IPv4 address that an IPv6 address carries.
 enum Carried {
-    /// The system or the network's own translator goes straight to it.
+    /// The system or the network's own translator forwards packets to it.
     Forwarded(Ipv4Addr),
-    /// By way of a tunnel.
+    /// Packets reach it through a tunnel.
     Tunnelled(Ipv4Addr),
 }
 
@@ -164,15 +166,15 @@ fn carried(address: IpAddr) -> Option<Carried> {
     }
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        // The unspecified address and this host.
+        // The unspecified address, and loopback.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
-        // Mapped, and translated (SIIT).
+        // IPv4-mapped, and IPv4-translated (SIIT).
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             Some(Carried::Forwarded(v4(high, low)))
         }
         // NAT64.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(Carried::Forwarded(v4(high, low))),
-        // Compatible; NAT64 for local use with the longest prefix.
+        // IPv4-compatible, and local-use NAT64 with the longest prefix.
         [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => {
             Some(Carried::Tunnelled(v4(high, low)))
         }

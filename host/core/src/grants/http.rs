@@ -1,7 +1,7 @@
-//! Rules about requests: `GET https://api.example.com/v1`.
+//! Rules for HTTP requests, such as `GET https://api.example.com/v1`.
 //!
-//! Invariants: a rule says scheme, host and port; a suffix rule has two labels at least and matches
-//! no host that merely ends in the same letters; no rule matches every host.
+//! Invariants: a rule states scheme, host and port; a suffix rule has at least two labels, and does
+//! not match a host that merely ends in the same letters; no rule matches every host.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use crate::defence::{Defence, stands};
 const HINT: &str =
     "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
 
-/// The methods that a tool can use at all.
+/// The methods that a tool can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names of HTTP")]
 pub enum Method {
@@ -35,7 +35,7 @@ impl Method {
     pub const ALL: [Self; 7] =
         [Self::Get, Self::Head, Self::Options, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
-    /// The method of this name, in capitals.
+    /// Returns the method of this name, which must be in capitals.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == name)
@@ -55,7 +55,8 @@ impl Method {
         }
     }
 
-    /// Read access for methods that are meant to change nothing, write access for the others.
+    /// Returns read access for methods that are meant to change nothing, and write access for the
+    /// others.
     #[must_use]
     pub fn access(self) -> Access {
         match self {
@@ -68,10 +69,10 @@ impl Method {
 /// A rule that allows requests.
 ///
 /// # Shape
-/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods are separated by commas; without methods
-/// it is `GET,HEAD`. A host that begins with a dot stands for every host below that name, and not
-/// for the name itself. Without a port, it is the default port of the scheme. The path is a prefix
-/// of whole segments: `/v1` covers `/v1` and `/v1/users`, and not `/v10`.
+/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods are separated by commas. The default is
+/// `GET,HEAD`. A host with a leading dot matches every host below that name, but not the name
+/// itself. The default port is that of the scheme. The path is a prefix of whole segments: `/v1`
+/// covers `/v1` and `/v1/users`, but not `/v10`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRule {
     methods: Vec<Method>,
@@ -85,12 +86,12 @@ pub struct HttpRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HostRule {
     Exact(Host),
-    /// With its leading dot.
+    /// The name with its leading dot.
     Below(String),
 }
 
 impl HttpRule {
-    /// Allows requests of this rule to addresses of these networks. Without it, addresses outside
+    /// Allows requests of this rule to addresses of these networks. By default, addresses outside
     /// the public internet are denied.
     #[must_use]
     pub fn with_private(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
@@ -98,15 +99,15 @@ impl HttpRule {
         self
     }
 
-    /// The networks outside the public internet that it allows.
+    /// Returns the networks outside the public internet that the rule allows.
     #[must_use]
     pub fn private(&self) -> &[IpNet] {
         &self.private
     }
 
-    /// The private networks that the rule does not name, though all its requests go there: those of
-    /// a private address, or of `localhost`. With such a rule alone, each of them is denied. None
-    /// if this depends on the addresses of a name.
+    /// Returns the private networks that the rule would have to name, because all its requests go
+    /// there: those of a private address, or of `localhost`. Without them, every request of the
+    /// rule is denied. Returns an empty list if this depends on the addresses of a name.
     #[must_use]
     pub fn missing_private(&self) -> Vec<IpNet> {
         let HostRule::Exact(host) = &self.host else { return Vec::new() };
@@ -119,19 +120,19 @@ impl HttpRule {
         if is_enough { Vec::new() } else { needed }
     }
 
-    /// The same rule for every path of its host.
+    /// Returns the same rule for every path of its host.
     pub(crate) fn of_whole_host(mut self) -> Self {
         "/".clone_into(&mut self.path);
         self
     }
 
-    /// Whether a request is within the rule.
+    /// Returns true if the rule covers a request.
     #[must_use]
     pub fn covers(&self, method: Method, target: &Target) -> bool {
         self.methods.contains(&method) && self.covers_target(target)
     }
 
-    /// Whether a request with any method is within the rule.
+    /// Returns true if the rule covers a request, whatever its method.
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
@@ -140,7 +141,7 @@ impl HttpRule {
             && covers_path(&self.path, target.path())
     }
 
-    /// The smallest rule that covers this request.
+    /// Returns the smallest rule that covers this request.
     #[must_use]
     pub fn smallest(method: Method, target: &Target) -> Self {
         Self {
@@ -154,14 +155,14 @@ impl HttpRule {
     }
 }
 
-/// Whether a path is the rule's or lies below it. A percent-encoded slash or dot is one of those
-/// parts that are neither.
+/// Returns true if a path equals the rule's path or is below it. A path with a percent-encoded
+/// slash or dot segment is not below another one.
 fn covers_path(rule: &str, path: &str) -> bool {
     let prefix = rule.strip_suffix('/').unwrap_or(rule);
     let below = path.strip_prefix(prefix);
     let is_below = below
         .is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
-    // A server may decode before it walks: what is below only until then is not below.
+    // A server may decode the path before it resolves it. Such a path may then leave the prefix.
     is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Defence::HiddenPaths))
 }
 

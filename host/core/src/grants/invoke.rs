@@ -1,12 +1,12 @@
-//! Rules about calls of other tools: `lookup`, `notes_*`, `own fetch`.
+//! Rules for calls of other tools, such as `lookup`, `notes_*`, `own fetch`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::BadRule;
 
-/// A rule that allows calls of other tools. A tool that is called has at most the rights of the
-/// tool that calls it. With `own` it has its own rights instead.
+/// A rule that allows calls of other tools. A called tool has at most the rights of the calling
+/// tool. With `own` it has its own rights instead.
 ///
 /// # Shape
 /// As text: `NAME` or `own NAME`, and `PREFIX*` for a name.
@@ -18,14 +18,15 @@ pub struct InvokeRule {
 }
 
 impl InvokeRule {
-    /// Whether the rule allows a call of this tool, with the rights of that tool if `own`.
+    /// Returns true if the rule allows a call of this tool. `own` asks for a call with the rights
+    /// of the called tool.
     #[must_use]
     pub fn covers(&self, tool: &str, own: bool) -> bool {
         (self.own || !own)
             && if self.is_prefix { tool.starts_with(&self.name) } else { tool == self.name }
     }
 
-    /// The same rule, which leaves the tools their own rights.
+    /// Returns the same rule, with `own`: the called tools keep their own rights.
     #[must_use]
     pub(crate) fn with_own_rights(self) -> Self {
         Self { own: true, ..self }

@@ -1,12 +1,12 @@
-//! Rules about a component's keys: `read *`, `write notes/*`, `read settings`.
+//! Rules for a component's keys, such as `read *`, `write notes/*`, `read settings`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Access, BadRule};
 
-/// A rule that allows access to keys. Each component has keys of its own for each tenant; `*`
-/// covers all of these.
+/// A rule that allows access to keys. A component has its own keys for each tenant; `*` covers all
+/// of them.
 ///
 /// # Shape
 /// As text: `read KEY`, `write KEY`, and `PREFIX*` for a key.
@@ -18,14 +18,14 @@ pub struct KeyRule {
 }
 
 impl KeyRule {
-    /// Whether the rule allows this access to this key.
+    /// Returns true if the rule allows this access to this key.
     #[must_use]
     pub fn covers(&self, access: Access, key: &str) -> bool {
         access <= self.access
             && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
     }
 
-    /// Whether the rule allows this access to all keys that begin with this prefix.
+    /// Returns true if the rule allows this access to all keys that begin with this prefix.
     #[must_use]
     pub fn covers_prefix(&self, access: Access, prefix: &str) -> bool {
         access <= self.access && self.is_prefix && prefix.starts_with(&self.key)

@@ -1,11 +1,11 @@
-//! The kinds of things that are granted, and every word for each of them.
+//! The kinds of grants, and the words for each kind.
 //!
-//! In: a word that a person typed. Out: [`GrantKind`].
-//! Invariants: the only table of these words; requests, grants on the command line and needs are
-//! read with it.
+//! In: a word that a user wrote. Out: [`GrantKind`].
+//! Invariants: this is the only table of these words; requests, grants on the command line and
+//! needs are parsed with it.
 //! Not here: the rules of a kind (its own module in `grants`).
 
-/// A kind of thing that is granted.
+/// A kind of grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GrantKind {
@@ -23,11 +23,11 @@ pub enum GrantKind {
     Keys,
     /// Calls of other tools.
     Invoke,
-    /// A directory of each call's own.
+    /// The directory of a single call.
     Scratch,
 }
 
-/// Each word, and its kind. A kind's first word is the one to show for a single rule.
+/// Each word with its kind. The first word of a kind is shown for a single rule.
 const WORDS: [(&str, GrantKind); 20] = [
     ("http", GrantKind::Http),
     ("directory", GrantKind::Directories),
@@ -52,18 +52,18 @@ const WORDS: [(&str, GrantKind); 20] = [
 ];
 
 impl GrantKind {
-    /// The kind that this word is for.
+    /// Returns the kind of this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
     }
 
-    /// Every word for a kind.
+    /// Returns every word of every kind.
     pub fn words() -> impl Iterator<Item = &'static str> {
         WORDS.iter().map(|(word, _)| *word)
     }
 
-    /// The key below `grants` in `toolcell.toml`.
+    /// Returns the key below `grants` in `toolcell.toml`.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {

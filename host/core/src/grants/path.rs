@@ -1,4 +1,4 @@
-//! Rules about paths as a tool sees them: `read /data`, `write /data/out`.
+//! Rules for paths as a tool sees them, such as `read /data`, `write /data/out`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct PathRule {
 }
 
 impl PathRule {
-    /// A rule for this path.
+    /// Creates a rule for this path.
     ///
     /// # Errors
     /// [`BadRule`] if the path is not absolute, or not in its shortest form.
@@ -25,12 +25,12 @@ impl PathRule {
         Ok(Self { access, below: below.to_owned() })
     }
 
-    /// The path at which it begins.
+    /// Returns the path that the rule covers, with everything below it.
     pub(crate) fn below(&self) -> &str {
         &self.below
     }
 
-    /// Whether the rule allows this access to this path.
+    /// Returns true if the rule allows this access to this path.
     #[must_use]
     pub fn covers(&self, access: Access, path: &str) -> bool {
         access <= self.access && is_below(path, &self.below)
@@ -53,7 +53,7 @@ impl fmt::Display for PathRule {
     }
 }
 
-/// Whether a path is another one or lies below it. Both in their shortest form.
+/// Returns true if a path equals `above` or is below it. Both must be in their shortest form.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     above == "/"
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

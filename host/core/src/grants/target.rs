@@ -1,7 +1,7 @@
-//! Where a request goes, read once by one parser: what is checked is what is connected to.
+//! The target of a request, parsed once: the request goes to exactly the place that was checked.
 //!
-//! Source: the URL standard (WHATWG), as every browser reads it: `127.1`, `0x7f.1` and `①②⑦.0.0.1`
-//! are 127.0.0.1 here too.
+//! Source: the URL standard (WHATWG), as in browsers: `127.1`, `0x7f.1` and `①②⑦.0.0.1` mean
+//! 127.0.0.1 here too.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,11 +13,11 @@ use crate::defence::{Defence, stands};
 /// Longest URL in bytes.
 const MAX_URL: usize = 8 << 10;
 
-/// Where a request goes: scheme, host, port, path and query, in their normal form.
+/// The target of a request: scheme, host, port, path and query, in their normal form.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Target(Url);
 
-/// A host: a name in its ASCII form, lower case, without a last dot; or an address.
+/// A host: a name in ASCII, in lower case and without a trailing dot; or an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A name, to be resolved.
@@ -26,7 +26,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Why a URL cannot be used.
+/// The reason why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadTarget {
     /// It is not a URL.
@@ -41,7 +41,7 @@ pub enum BadTarget {
     /// It names a user or a password.
     #[error("it names a user or a password")]
     UserInfo,
-    /// It has characters that one parser drops and another keeps: control characters, spaces,
+    /// It has characters that some parsers drop and others keep: control characters, spaces,
     /// backslashes.
     #[error("it has a control character, a space or a backslash")]
     Ambiguous,
@@ -51,7 +51,7 @@ pub enum BadTarget {
 }
 
 impl Target {
-    /// Reads an absolute URL. A fragment is dropped.
+    /// Parses an absolute URL. A fragment is dropped.
     ///
     /// # Errors
     /// [`BadTarget`].
@@ -79,7 +79,7 @@ impl Target {
         if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {
             return Err(BadTarget::NotAUrl);
         }
-        // Alone, as a request has it, such a path is a URL without its scheme.
+        // In a request line, such a path stands alone and looks like a URL without its scheme.
         if url.path().starts_with("//") && stands(Defence::HostAsPath) {
             return Err(BadTarget::HostAsPath);
         }
@@ -103,7 +103,7 @@ impl Target {
         }
     }
 
-    /// The port: the one that is written, or the scheme's.
+    /// The port of the URL, or else the default port of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port_or_known_default().unwrap_or(0)
@@ -133,7 +133,7 @@ impl Target {
         self.0.authority()
     }
 
-    /// The same with this query.
+    /// Returns the same target with this pair added to its query.
     #[must_use]
     pub(crate) fn with_query_pair(&self, name: &str, value: &str) -> Self {
         let mut url = self.0.clone();
@@ -141,14 +141,14 @@ impl Target {
         Self(url)
     }
 
-    /// The whole URL. Its query may come from a stranger.
+    /// The whole URL. Its query may contain untrusted text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 }
 
-/// What stands between `//` and the path, as it was written.
+/// Returns the text between `//` and the path, as it was written.
 fn authority(text: &str) -> &str {
     let rest = text.split_once("//").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

@@ -1,8 +1,8 @@
-//! The notation of rules, and what they cover.
+//! Tests of the notation of rules, and of what they cover.
 
 use super::*;
 
-/// Rule, method and URL, whether it covers.
+/// Rule, method, URL, and true if the rule covers the request.
 const COVERS: &[(&str, &str, &str, bool)] = &[
     ("https://api.example.com", "GET", "https://api.example.com/", true),
     ("https://api.example.com", "GET", "https://api.example.com/any/thing?q=1", true),
@@ -43,7 +43,7 @@ const COVERS: &[(&str, &str, &str, bool)] = &[
     ("http://[::1]:8080", "GET", "http://[0:0:0:0:0:0:0:1]:8080/", true),
 ];
 
-/// Each of them against each of [`RULES`].
+/// Each request is checked against each of [`RULES`].
 const REQUESTS: [(&str, &str); 20] = [
     ("GET", "https://example.com/"),
     ("GET", "https://a.example.com/"),
@@ -67,7 +67,7 @@ const REQUESTS: [(&str, &str); 20] = [
     ("GET", "https://example.com/v1/%2e%2e/x"),
 ];
 
-/// Which of [`REQUESTS`] it covers: a character for each.
+/// Each rule, with one character for each of [`REQUESTS`]: `+` if the rule covers it.
 const RULES: [(&str, &str); 13] = [
     ("https://example.com", "+..+...............+"),
     ("https://.example.com", ".++.............++.."),

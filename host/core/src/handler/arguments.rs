@@ -1,8 +1,8 @@
 //! A call's arguments as a tree, for handlers that read them.
 //!
-//! Invariants: a call has one tree at most, its attempts together. It is the one that was checked,
-//! until a handler takes it; after that, and where none was kept, the text is parsed again. What
-//! closures get of a whole number that a tree cannot hold is a string with all its digits.
+//! Invariants: a call has at most one tree, shared by its attempts. It is the tree that was
+//! checked, until a handler takes it. After that, or if no tree was kept, the text is parsed again.
+//! For closures, a whole number that a tree cannot hold is a string with all its digits.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -13,20 +13,21 @@ use serde_json::Value;
 use crate::json::{exact, fits, parse_measured};
 use crate::shared_bytes::Held;
 
-/// The tree, where one is kept.
+/// The tree of a call's arguments, if one is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     kept: Option<Arc<Kept>>,
     read: OnceLock<Value>,
-    /// The tree with all digits, where that is another.
+    /// The tree with all digits, if it differs.
     exact: OnceLock<Value>,
 }
 
-/// What was checked, until it is read or taken. All attempts at a call share it.
+/// The tree that was checked, until it is read or taken. All attempts at a call share it.
 #[derive(Debug)]
 struct Kept {
     checked: Mutex<Option<Value>>,
-    /// Of the bytes that all trees may take, also for the tree of a later attempt.
+    /// The tree's share of the bytes of all kept trees. It also counts for the tree of a later
+    /// attempt.
     _held: Option<Held>,
 }
 
@@ -37,18 +38,18 @@ impl Arguments {
         Self { kept: Some(Arc::new(kept)), ..Self::default() }
     }
 
-    /// The same for an attempt at the call. The first one that wants the tree has it, later ones
-    /// parse the text again.
+    /// Returns the arguments for an attempt at the call. The first attempt that uses the tree takes
+    /// it; later ones parse the text again.
     pub(crate) fn of_an_attempt(&self) -> Self {
         Self { kept: self.kept.clone(), ..Self::default() }
     }
 
-    /// The tree of this text.
+    /// Returns the tree of this text.
     pub(crate) fn read(&self, text: &str) -> &Value {
         self.read.get_or_init(|| self.checked().unwrap_or_else(|| parsed(text)))
     }
 
-    /// The tree of this text with all digits of its whole numbers.
+    /// Returns the tree of this text, with all digits of its whole numbers.
     pub(crate) fn read_exact(&self, text: &str) -> &Value {
         match exact(text, fits) {
             Cow::Borrowed(text) => self.read(text),
@@ -56,7 +57,7 @@ impl Arguments {
         }
     }
 
-    /// The same, given away.
+    /// Returns the same tree as [`read_exact`](Self::read_exact), as an owned value.
     pub(crate) fn take_exact(&self, text: &str) -> Value {
         match exact(text, fits) {
             Cow::Borrowed(text) => self.take(text),
@@ -67,12 +68,12 @@ impl Arguments {
         }
     }
 
-    /// The tree of this text, given away.
+    /// Returns the tree of this text as an owned value.
     fn take(&self, text: &str) -> Value {
         self.checked().or_else(|| self.read.get().cloned()).unwrap_or_else(|| parsed(text))
     }
 
-    /// Whether a tree is kept.
+    /// Returns true if a tree is kept.
     #[cfg(test)]
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.checked.lock().is_some())
@@ -84,7 +85,7 @@ impl Arguments {
     }
 }
 
-/// Blank text is an object without members, as for the check.
+/// Parses the arguments. Blank text is an empty object, as in the check.
 fn parsed(text: &str) -> Value {
     parse_measured(if text.trim().is_empty() { "{}" } else { text }).unwrap_or(Value::Null)
 }
@@ -95,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Seen to fail with a tree that is parsed although it is kept.
+    /// Fails without: the use of the kept tree.
     #[test]
     fn a_tree_is_read_taken_or_parsed_again() {
         let kept = Arguments::kept(json!({"kept": 1}), None);
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(Arguments::default().take(""), json!({}));
     }
 
-    /// Seen to fail with a tree for each attempt beside the one that was checked.
+    /// Fails without: the tree that attempts share.
     #[test]
     fn attempts_share_one_tree() {
         let kept = Arguments::kept(json!({"kept": 1}), None);

@@ -2,9 +2,8 @@
 //!
 //! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`],
 //! which makes them.
-//! Invariant: what they use together is what the outermost call may use.
-//! Not here: which tools a tool may call (`rights`), what the import looks like
-//! (`engine/imports/invoke`).
+//! Invariant: together they use at most what the outermost call may use.
+//! Not here: which tools a tool may call (`rights`), and the import (`engine/imports/invoke`).
 
 use std::fmt;
 use std::future::Future;
@@ -21,14 +20,14 @@ use crate::limits::Limits;
 use crate::rights::Rights;
 use crate::usage::Meter;
 
-/// How many calls deep tools can call tools, unless an embedder says otherwise.
+/// The depth to which tools can call tools, unless the embedder sets another one.
 pub const DEFAULT_CALL_DEPTH: u32 = 4;
 /// Calls that one call may lead to, at all depths together.
 pub const MAX_SUB_CALLS: u32 = 1000;
 
 /// Makes calls for tools.
 pub(crate) trait Invoker: Send + Sync {
-    /// How many calls deep tools can call tools.
+    /// Returns the depth to which tools can call tools.
     fn most_depth(&self) -> u32;
 
     /// Makes a call.
@@ -40,27 +39,27 @@ pub(crate) trait Invoker: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>>;
 }
 
-/// A call that was made by a tool: what it has of that tool's own call.
+/// The parts of the calling tool's own call that go with a call made by a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// The id of that tool's call.
+    /// The id of the calling tool's call.
     pub(crate) id: String,
-    /// 1 for a call that is made by a tool of the outermost call.
+    /// 1 for a call that the tool of the outermost call makes.
     pub(crate) depth: u32,
-    /// Calls that the outermost call has led to.
+    /// The number of calls that the outermost call has led to.
     pub(crate) made: Arc<AtomicU32>,
-    /// What the tool is allowed at most. None: what it is allowed otherwise.
+    /// The upper bound of the called tool's rights. `None` if there is no bound.
     pub(crate) rights: Option<Arc<Rights>>,
-    /// Hides that tool's secrets, and those of the tools that led to its call. None: they were
-    /// granted none.
+    /// Redacts the secrets of the calling tool, and of the tools that led to its call. `None` if
+    /// they were granted no secrets.
     pub(crate) veiled: Option<Veiled>,
-    /// What requests may use.
+    /// The budget of the call's requests.
     pub(crate) egress: Budget,
-    /// Where its use is read, also when it is dropped.
+    /// The meter of the call, which can still be read if the call is dropped.
     pub(crate) meter: Arc<Meter>,
 }
 
-/// Why no call is made: the chain of calls is too long, or has too many.
+/// The reason why a call is refused: the chain of calls is too long, or has too many calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Excess {
     #[error(
@@ -81,8 +80,9 @@ pub(crate) struct SubCall {
 }
 
 impl Invocation {
-    /// A call of another tool on behalf of this one. `rights` are what the other may have at most,
-    /// `veiled` hides the secrets of this one, `left` is what this call has left.
+    /// Builds a call of another tool on behalf of this one. `rights` is the upper bound of its
+    /// rights, `veiled` redacts the secrets of this call, and `left` is what this call has left of
+    /// its limits.
     pub(crate) fn sub_call(
         &self,
         invoker: &dyn Invoker,

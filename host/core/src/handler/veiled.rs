@@ -1,8 +1,9 @@
-//! Hides the values of secrets in what a handler says.
+//! Call redactor: removes the values of secrets from everything that a handler returns or reports.
 //!
 //! In: a result, an event, a text. Out: the same with a mark in place of each value; JSON stays
-//! JSON.
-//! Not here: the forms of a value ([`Redactor`]), and which values a call may know (`engine/veil`).
+//! valid JSON.
+//! Not here: the forms of a value ([`Redactor`]), and the choice of the values for a call
+//! (`engine/veil`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,12 +18,12 @@ use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 use crate::refusal::{Fault, FaultKind, Refusal};
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// Hides some values in what a handler says. Cheap to clone.
+/// Redacts the values of some secrets. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Veiled(pub(crate) Redactor);
 
 impl Veiled {
-    /// The end of a call without the values.
+    /// Redacts the result of a call.
     pub(crate) fn result(&self, mut result: CallResult) -> CallResult {
         match &mut result {
             CallResult::Outcome(outcome) => self.outcome(outcome),
@@ -35,7 +36,7 @@ impl Veiled {
         result
     }
 
-    /// An event of a running call without the values.
+    /// Redacts an event of a running call.
     pub(crate) fn event(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Progress { message, .. } => self.maybe(message),
@@ -44,14 +45,14 @@ impl Veiled {
                 self.text(&mut denial.request);
                 self.maybe(&mut denial.grant);
             }
-            // The one came before the tool, the other is made of a result.
+            // `Started` is sent before the tool runs. `Completed` has a result that is redacted
+            // already.
             Event::Started { .. } | Event::Completed { .. } => {}
         }
         event
     }
 
-    /// A call without the values, in its name and in its arguments. Returns whether anything was
-    /// hidden.
+    /// Redacts the name and the arguments of a call. Returns true if anything was redacted.
     pub(crate) fn call(&self, call: &mut ToolCall) -> bool {
         let before = call.clone();
         self.text(&mut call.name);
@@ -63,7 +64,7 @@ impl Veiled {
                     call.arguments = hidden.into_string();
                 }
             }
-            // The call will be refused, and observers see its arguments.
+            // The call will be refused, but observers see its arguments.
             Err(_) => self.text(&mut call.arguments),
         }
         *call != before
@@ -91,7 +92,7 @@ impl Veiled {
             }
             Outcome::AskUser(ask) => {
                 self.text(&mut ask.question);
-                // The state too: without a sealer it goes through the client's hands as it is.
+                // The state too: without a sealer it goes to the client as it is.
                 let parts = [&mut ask.options, &mut ask.answer_schema, &mut ask.state];
                 parts.into_iter().flatten().for_each(|part| self.json(part));
             }
@@ -174,7 +175,8 @@ impl Veiled {
         }
     }
 
-    /// A kind with a secret in its values or in its sentence becomes its sentence, redacted.
+    /// Replaces a kind that has a secret in its values or in its sentence by its sentence,
+    /// redacted.
     fn fault_kind(&self, fault: &mut Fault) {
         let message = fault.kind.to_string();
         let is_in_value = serde_json::to_string(&fault.kind)
@@ -202,16 +204,16 @@ impl Veiled {
         String::from_utf8_lossy(&self.0.redact(text.as_bytes())).into_owned()
     }
 
-    /// In each string as it is read. What stands in several at once, or in how the whole is
-    /// written, goes as a whole.
+    /// Redacts each string as it is read. A value that spans several strings, or appears only in
+    /// the raw text, replaces the whole JSON by one redacted string.
     fn json(&self, json: &mut Json) {
         let is_hidden = |json: &Json| !self.0.finds(json.as_str().as_bytes());
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
         if let Some(text) = self.rewritten(json.as_str()) {
-            // Names that a tool wrote like redacted ones can make two members one: then the text is
-            // refused.
+            // Redaction can make two names of members equal, if the tool used names that look
+            // redacted. Such text is refused.
             *json = Json::parse(text)
                 .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
         }
@@ -220,14 +222,16 @@ impl Veiled {
         }
     }
 
-    /// Valid JSON text without the values in its strings, names and numbers; none if it has none.
-    /// It is read piece by piece, since its tree could take a hundred times the memory.
+    /// Returns valid JSON text with its strings, names and numbers redacted, or `None` if nothing
+    /// was found. Reads the text piece by piece, because its tree could take a hundred times the
+    /// memory.
     fn rewritten(&self, text: &str) -> Option<String> {
         let (mut written, mut copied, mut read) = (String::new(), 0, 0);
-        // How many names were redacted in each object around the current place. Those after the
-        // first get this number, so that no member is lost.
+        // The number of redacted names in each object around the current place. Each after the
+        // first gets that number as a suffix, so that no member is lost.
         let mut names = Vec::new();
-        // Larger than any number behind a quote, where the text has names that look redacted.
+        // If the text already has names that look redacted, starts above every number after a
+        // quote.
         let number =
             |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
         let is_marked = text.contains(&*String::from_utf8_lossy(MARK));
@@ -257,7 +261,7 @@ impl Veiled {
         (copied > 0).then(|| written + &text[copied..])
     }
 
-    /// A string or a number of JSON text without the values; none if it has none.
+    /// Returns a string or a number of JSON text redacted, or `None` if it contains no value.
     fn scalar(&self, raw: &str) -> Option<String> {
         let plain = raw.trim_matches('"');
         let text: Cow<'_, str> = if plain.contains('\\') {

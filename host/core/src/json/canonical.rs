@@ -1,18 +1,20 @@
-//! A value as bytes that equal values share, and no two others.
+//! Writes a JSON value as canonical bytes: equal values have equal bytes, and different values
+//! have different bytes.
 
 use serde_json::{Number, Value};
 
-/// Whole numbers below are read as integers where they are written as such: 2^64.
+/// 2^64. A whole number below it that is written as an integer is read as an integer.
 const INTEGERS: f64 = 18_446_744_073_709_551_616.0;
 
-/// The bytes, the same however a value was spaced, its members ordered and its numbers spelt.
+/// Returns the canonical bytes, which do not depend on spacing, on the order of members, or on the
+/// spelling of numbers.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     write(&mut bytes, value);
     bytes
 }
 
-/// Writes a value so that no other is written alike: its kind, its length, its content.
+/// Writes a value unambiguously: its kind, its length, its content.
 fn write(bytes: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null | Value::Bool(_) => piece(bytes, b'1', value.to_string().as_bytes()),
@@ -34,7 +36,8 @@ fn write(bytes: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// A client that reads and writes JSON may make `1` of `1.0`.
+/// Returns the text of a number. A client that reads and writes JSON may turn `1.0` into `1`, so
+/// both have the same text.
 fn canonical(number: &Number) -> String {
     match number.as_f64() {
         Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < INTEGERS => {

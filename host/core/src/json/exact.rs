@@ -1,14 +1,16 @@
-//! Whole numbers that a tree cannot hold: it has 64-bit integers and doubles.
+//! Keeps the digits of whole numbers that a tree cannot hold: a tree has 64-bit integers and
+//! doubles.
 //!
-//! In: valid JSON text. Out: the same text, where each such number is a string with all its digits.
+//! In: valid JSON text. Out: the same text, in which each such number is a string with all its
+//! digits.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Fewer digits than a whole number has that 64 bits cannot hold.
+/// Digits. 64 bits hold every whole number of this length.
 const SHORT: usize = 15;
 
-/// The text with each whole number in quotes that does not fit.
+/// Returns the text with quotes around each whole number for which `fits` is false.
 pub(crate) fn exact(text: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let mut numbers = whole_numbers(text).filter(|number| !fits(&text[number.clone()])).peekable();
     if numbers.peek().is_none() {
@@ -26,7 +28,7 @@ pub(crate) fn exact(text: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
     quoted.into()
 }
 
-/// Whether a 64-bit type or a double holds a whole number exactly.
+/// Returns true if a 64-bit type or a double holds a whole number exactly.
 pub(crate) fn fits(number: &str) -> bool {
     let is_exact = |double: f64| format!("{double:.0}") == number;
     number.parse::<u64>().is_ok()
@@ -34,8 +36,8 @@ pub(crate) fn fits(number: &str) -> bool {
         || number.parse().is_ok_and(is_exact)
 }
 
-/// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside
-/// of strings.
+/// Returns the positions of the long whole numbers of a text: those without a fraction or an
+/// exponent, and outside of strings.
 fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
     scalars(text).filter(|scalar| {
         let digits = text[scalar.clone()].strip_prefix('-').unwrap_or(&text[scalar.clone()]);
@@ -43,8 +45,8 @@ fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where the strings, with their quotes, and the numbers of valid JSON text are. Names of members
-/// are strings, too.
+/// Returns the positions of the strings, with their quotes, and of the numbers of valid JSON text.
+/// Names of members are strings, too.
 pub(crate) fn scalars(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -68,7 +70,7 @@ pub(crate) fn scalars(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The place after the quote that ends a string.
+/// Returns the position after the quote that ends a string.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -93,12 +95,12 @@ mod tests {
                 "[\"-123456789012345678901\",\"18446744073709551617\"]",
             ),
             (r#"{"a":123456789012345678901}"#, r#"{"a":"123456789012345678901"}"#),
-            // What a tree holds.
+            // Numbers that a tree can hold.
             ("18446744073709551615", "18446744073709551615"),
             ("-9223372036854775808", "-9223372036854775808"),
             ("18446744073709551616", "18446744073709551616"),
             ("100000000000000000000", "100000000000000000000"),
-            // What is no whole number, or no number.
+            // Fractions, exponents, and text without numbers.
             ("0.12345678901234567890123", "0.12345678901234567890123"),
             ("1e300", "1e300"),
             (

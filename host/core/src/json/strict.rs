@@ -1,4 +1,4 @@
-//! The strict parser: from text to a tree, or to the certainty that the text is good.
+//! The strict parser: parses a text into a tree, or only checks that it is valid.
 //!
 //! In: a text. Out: a [`Value`], nothing, or the [`JsonFault`]; and a text's [`Size`], from one
 //! pass over its bytes.
@@ -15,27 +15,27 @@ use serde_json::{Map, Value};
 use super::{JsonFault, MAX_DEPTH, MAX_NODES};
 use crate::defence::{Defence, stands};
 
-/// Members that the parser beneath takes as words to itself: a tree with one would read otherwise
-/// the second time.
+/// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
+/// not be read as the same tree again.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Bytes that a value takes in its array, which grows by doubling.
+/// Bytes that a value takes in an array, which grows by doubling.
 const VALUE_BYTES: u64 = 2 * size_of::<Value>() as u64;
 /// Bytes of an object with one member: a node of its map has room for eleven.
 const OBJECT_BYTES: u64 = 640;
-/// Bytes of each member: its place in a node that is half full, and its name's allocation.
+/// Bytes of each member: its place in a half-full node, and the allocation of its name.
 const MEMBER_BYTES: u64 = 160;
 
 /// The size of a JSON text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Bytes of memory that its tree takes, at most. Zero for a text so short that its tree cannot
-    /// be large.
+    /// The most bytes of memory that the text's tree takes. Zero for a text so short that its tree
+    /// cannot be large.
     pub(crate) tree: u64,
 }
 
-/// Parses `text` into a tree that can only mean one thing: an object that names a member twice is
-/// refused, because the host would judge one of the two and a guest might read the other.
+/// Parses `text` into a tree. An object that names a member twice is refused, because the host
+/// would check one of the two and a guest might read the other.
 ///
 /// # Errors
 /// [`JsonFault`] as for [`Json::parse`](super::Json::parse).
@@ -43,18 +43,18 @@ pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
     parse_within(text, MAX_DEPTH)
 }
 
-/// The same, with fewer levels.
+/// Does the same as [`parse_strict`], with a maximum number of levels.
 pub(crate) fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault> {
     measure(text, levels)?;
     parse_measured(text)
 }
 
-/// The same of a text that [`measure`] has accepted.
+/// Does the same for a text that [`measure`] has accepted.
 pub(crate) fn parse_measured(text: &str) -> Result<Value, JsonFault> {
     read(text)
 }
 
-/// Whether [`parse_strict`] accepts `text`, without a tree.
+/// Checks that [`parse_strict`] accepts `text`, without building a tree.
 ///
 /// # Errors
 /// Those of [`parse_strict`].
@@ -63,8 +63,8 @@ pub(crate) fn check(text: &str) -> Result<(), JsonFault> {
     read(text)
 }
 
-/// Counts levels and values. Linear, allocates nothing, and says nothing of validity: of a text
-/// that is not JSON the counts mean nothing.
+/// Counts levels and values. It is linear and allocates nothing. It does not check validity: for a
+/// text that is not JSON, the counts mean nothing.
 ///
 /// # Errors
 /// [`JsonFault::TooDeep`], [`JsonFault::TooManyNodes`].
@@ -122,7 +122,7 @@ fn read<M: Made>(text: &str) -> Result<M, JsonFault> {
         .map_err(|error| JsonFault::syntax(&error))
 }
 
-/// What the parser makes of a text.
+/// The result that the parser builds from a text.
 trait Made: Sized {
     type Items: Default;
     type Members: Default;
@@ -170,7 +170,7 @@ impl Made for Value {
     }
 }
 
-/// No tree: of each object that is still open its members' names, and nothing else.
+/// Builds no tree: keeps only the names of the members of each open object.
 impl Made for () {
     type Items = ();
     type Members = BTreeSet<String>;
@@ -271,7 +271,7 @@ mod tests {
     use super::super::tests::AMBIGUOUS_OR_INVALID;
     use super::*;
 
-    /// Seen to fail without the bound, and with an estimate that leaves out members.
+    /// Fails without: the bound on values, or members in the estimate.
     #[test]
     fn values_are_counted_and_bounded() {
         let array = |items: usize| format!("[{}]", vec!["[0, {}, \"a,[b\"]"; items].join(", "));
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_estimate_is_no_less_than_the_tree() {
-        // What a tree of 64-bit numbers and small maps takes, as measured: objects of one member
+        // The measured size of a tree of 64-bit numbers and small maps: objects of one member take
         // 680 bytes each.
         let text = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
         let Size { tree } = measure(&text, MAX_DEPTH).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(measure("{}", MAX_DEPTH), Ok(Size::default()));
     }
 
-    /// Seen to fail with a check that ignores what it does not keep.
+    /// Fails without: the check of values that are not kept.
     #[test]
     fn a_check_accepts_what_the_parser_accepts() {
         let others = [

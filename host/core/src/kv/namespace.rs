@@ -8,9 +8,9 @@ use crate::defence::{Defence, stands};
 /// The owner of keys: one component, for one tenant or without a tenant. All tools of the component
 /// share the keys.
 ///
-/// The embedder chooses the name of the component ([`Grants::store`](crate::Grants::store)). It
-/// should not be the digest of the component: with a name, a new version of the component finds the
-/// keys of the last one. A different component needs a different name, or it gets these keys.
+/// The embedder chooses the name of the component ([`Grants::store`](crate::Grants::store)). The
+/// component's digest is a poor choice: with a name, a new version of the component finds the keys
+/// of the last one. A different component needs a different name, or it gets these keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
     tenant: Option<String>,
@@ -18,26 +18,26 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of a component for a tenant. `None` and the tenant with the empty name are
-    /// different.
+    /// Creates the namespace of a component for a tenant. `None` and the tenant with the empty name
+    /// are different.
     #[must_use]
     pub fn new(tenant: Option<&str>, component: &str) -> Self {
         Self { tenant: tenant.map(str::to_owned), component: component.to_owned() }
     }
 
-    /// The tenant, if there is one.
+    /// Returns the tenant, if there is one.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// The component.
+    /// Returns the component.
     #[must_use]
     pub fn component(&self) -> &str {
         &self.component
     }
 
-    /// Its name in a database.
+    /// Returns its name in a database.
     ///
     /// # Shape
     /// `00 COMPONENT`, `01 TENANT COMPONENT`, each name as eight bytes of length and its bytes.
@@ -58,7 +58,7 @@ impl Namespace {
 mod tests {
     use super::*;
 
-    /// Names that look like each other's, or like the notation itself.
+    /// Names that resemble each other or the encoding itself.
     #[test]
     fn no_two_namespaces_have_one_name() {
         let words = [

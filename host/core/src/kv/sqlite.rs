@@ -1,10 +1,10 @@
-//! Stored keys in SQLite: quotas, times to live, versions and lists.
+//! A key-value store in SQLite: quotas, times to live, versions and lists.
 //!
 //! In: a directory, or none. Out: [`SqliteStore`].
-//! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing
-//! back; a version never comes again; a namespace without keys has no row; a value that was altered
-//! from outside is an error; a value is copied only where it is asked for. The file itself is the
-//! [`store`](crate::store)'s.
+//! Invariants: a key that was seen to have expired is removed, so a clock that goes back does not
+//! restore it; versions are never reused; a namespace without keys has no row; a value that was
+//! altered from outside is an error; a value is copied only where it is asked for.
+//! Not here: the database file ([`store`](crate::store)).
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::store::{Answer, Database};
 
-/// A store in a file, or in memory.
+/// A key-value store in a file, or in memory.
 pub struct SqliteStore {
     quota: Quota,
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
@@ -43,7 +43,8 @@ impl SqliteStore {
         Database::open(dir).map(Self::of)
     }
 
-    /// An empty store in memory, for tests and for tools whose keys need not outlive the process.
+    /// Creates an empty store in memory, for tests and for tools whose keys need not outlive the
+    /// process.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::of(Database::in_memory())
@@ -60,21 +61,21 @@ impl SqliteStore {
         self
     }
 
-    /// Sets the clock, which tells when keys expire.
+    /// Sets the clock that decides when keys expire.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// In milliseconds since 1970; a clock before that tells 1970.
+    /// Returns milliseconds since 1970, or 0 for an earlier clock.
     fn now(&self) -> i64 {
         let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// One state of a namespace. What has ended is removed after it; what was found stands, whether
-    /// that works or not.
+    /// Reads one state of a namespace. Expired keys are removed afterwards; a failed removal does
+    /// not affect the result.
     fn read<T>(
         &self,
         namespace: &Namespace,
@@ -94,8 +95,7 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// One change of a namespace, alone among all processes, after what has ended was removed from
-    /// it.
+    /// Changes a namespace, exclusively among all processes, after the removal of expired keys.
     fn write<T>(
         &self,
         namespace: &Namespace,
@@ -208,7 +208,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Finds a key, and returns the result of `read` for its value and version.
+    /// Finds a key. Returns the result of `read` for its value and version.
     fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
         let query =
             "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
@@ -227,7 +227,7 @@ impl View<'_> {
         Ok(Ok(expires.is_none_or(|end| end > self.now).then(|| read(value, version))))
     }
 
-    /// A namespace that has no keys any more is forgotten, but for its version.
+    /// Removes the row of a namespace without keys, and keeps its version under the empty name.
     fn settle(&self) -> rusqlite::Result<()> {
         let forget = "DELETE FROM last WHERE namespace = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1)
                       RETURNING version";
@@ -241,7 +241,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Puts a value in place of what is there, if there is room.
+    /// Stores a value and replaces an earlier one, if there is room.
     fn keep(&self, key: &str, data: &[u8], ttl: Option<Duration>) -> Answer<u64> {
         if let Err(problem) = self.room(key, data.len() as u64)? {
             return Ok(Err(StoreError::OverQuota(problem)));
@@ -249,7 +249,7 @@ impl View<'_> {
         let next = "INSERT INTO last VALUES (?1, 1 + ifnull((SELECT version FROM last WHERE namespace = x''), 0))
                     ON CONFLICT DO UPDATE SET version = version + 1 RETURNING version";
         let version = self.rows.query_row(next, [self.space], |row| row.get::<_, i64>(0))?;
-        // Rounded up: nothing ends before its time.
+        // Rounded up, so that no key expires early.
         let milliseconds =
             |ttl: Duration| i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
         let expires =
@@ -260,8 +260,8 @@ impl View<'_> {
         Ok(Ok(version.cast_unsigned()))
     }
 
-    /// Checks that a value of this size fits. One that takes no more than the one it replaces
-    /// always fits, also when the quota has become smaller than what there is.
+    /// Checks that a value of this size fits. A value that takes no more bytes than the one it
+    /// replaces always fits, even if the quota was lowered below the current usage.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
         if size > value && stands(Defence::ValueBytes) {
@@ -276,7 +276,7 @@ impl View<'_> {
         if held.is_some_and(|held| new <= held) {
             return Ok(Ok(()));
         }
-        // All of it is in an index, without the key.
+        // An index covers this query.
         let sums = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entry WHERE namespace = ?1";
         let (keys, bytes): (i64, i64) =
             self.rows.query_row(sums, [self.space], |row| row.try_into())?;
@@ -293,8 +293,8 @@ impl View<'_> {
     }
 }
 
-/// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its
-/// log only.
+/// Returns the checksum of an entry, which detects changes from outside: SQLite itself has
+/// checksums only for its log.
 fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in [
@@ -317,8 +317,8 @@ fn check(key: &str) -> Result<(), StoreError> {
     }
 }
 
-/// The key at which a page ended. A cursor that a caller made up is at most a place in the list
-/// that this caller may read.
+/// Decodes the key at which a page ended. A forged cursor is at most a position in the list that
+/// the caller may read anyway.
 fn place(cursor: &str) -> Result<String, StoreError> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
     key.filter(|key| check(key).is_ok()).ok_or(StoreError::InvalidKey)

@@ -1,4 +1,5 @@
-//! What every store does: scripts of operations with their answers, run against each backend.
+//! The behaviour of every store: scripts of operations with their expected answers, run against
+//! each backend.
 
 mod disk;
 mod model;
@@ -36,7 +37,7 @@ struct Subject {
     store: Arc<dyn KeyStore>,
     audit: Box<dyn Fn(&Namespace) + Send + Sync>,
     hand: Hand,
-    /// Removed after the store was used.
+    /// Removed after the store is closed.
     _dir: TempDir,
 }
 
@@ -54,7 +55,7 @@ impl Subject {
     }
 }
 
-/// An empty store of this kind, and its directory. The one on disk does not wait for it.
+/// Returns an empty store of this kind, and its directory. The store on disk does not flush.
 fn empty(kind: &str) -> (SqliteStore, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = match kind {
@@ -64,7 +65,7 @@ fn empty(kind: &str) -> (SqliteStore, TempDir) {
     (store, dir)
 }
 
-/// One empty store of each kind.
+/// Returns an empty store of each kind.
 fn subjects(quota: Quota) -> [Subject; 2] {
     ["memory", "disk"].map(|kind| {
         let (hand, (store, dir)) = (Hand::default(), empty(kind));
@@ -76,7 +77,7 @@ fn namespace() -> Namespace {
     Namespace::new(Some("acme"), "notes")
 }
 
-/// `x*3` is `xxx`.
+/// Expands `x*3` to `xxx`.
 fn long(word: &str) -> String {
     match word.split_once('*') {
         Some((word, times)) => word.repeat(times.parse().unwrap()),
@@ -112,7 +113,7 @@ fn pages(
     }
 }
 
-/// One line of a script; its answer as text.
+/// Runs one line of a script. Returns its answer as text.
 fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
     let ttl = |at: usize| words.get(at).map(|ttl| Duration::from_millis(ttl.parse().unwrap()));
@@ -354,7 +355,7 @@ fn a_cursor_is_what_a_page_gave() {
         }
         let cursor = store.list(&space, "", None, 1).unwrap().cursor.unwrap();
         assert_eq!(store.list(&space, "", Some(&cursor), 5).unwrap().keys, ["b", "c"]);
-        // Its key may be gone meanwhile.
+        // The cursor's key may have been removed in the meantime.
         store.delete(&space, "a").unwrap();
         assert_eq!(store.list(&space, "", Some(&cursor), 5).unwrap().keys, ["b", "c"]);
         for bad in ["", "!", "a", "_w", "=", &"YWFh".repeat(400), "\0"] {
@@ -372,8 +373,7 @@ fn a_cursor_is_what_a_page_gave() {
     }
 }
 
-/// The clock is read in the middle of a write: the store is what it was before, and the next write
-/// finds it open.
+/// The clock panics in the middle of a write: the store is unchanged, and the next write works.
 #[test]
 fn a_clock_that_panics_leaves_a_store_as_it_was() {
     const BROKEN: u64 = 7;

@@ -1,14 +1,14 @@
-//! What a run hands back, read again from its JSON.
+//! Reads the output of a run from its JSON.
 //!
-//! Members are read as they are, not as serde reads a tagged enum: text that is kept ([`Json`])
-//! cannot be read from a buffer.
+//! The members are read one by one instead of as serde's tagged enum, because [`Json`] keeps its
+//! text and cannot be read from serde's buffer.
 
 use serde::{Deserialize, Deserializer};
 
 use super::{Halted, Settled};
 use crate::json::{Json, needed, present};
 
-/// The members of every [`Settled`].
+/// The members of all kinds of [`Settled`].
 #[derive(Deserialize)]
 struct WrittenEnd {
     r#type: End,
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Settled {
     }
 }
 
-/// The members of every [`Halted`].
+/// The members of all kinds of [`Halted`].
 #[derive(Deserialize)]
 struct WrittenHalt {
     halted_reason: String,

@@ -26,12 +26,12 @@ pub enum Part {
     Resource(Resource),
     /// A link to a resource that is not included.
     ResourceLink {
-        /// Where it is.
+        /// The URI of the resource.
         uri: String,
         /// Its short name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What it is.
+        /// A description of the resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Its media type.
@@ -60,7 +60,7 @@ impl Part {
     }
 }
 
-/// A resource with its content: for example a file that a tool has made, and that a client can keep
+/// A resource with its content, for example a file that a tool has made and that a client can keep
 /// under its URI.
 ///
 /// # Shape
@@ -68,12 +68,12 @@ impl Part {
 /// with padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
-    /// What it is called. The host does not read it.
+    /// The URI of the resource. The host does not read it.
     pub uri: String,
     /// Its media type, `text/csv` for instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// What is in it.
+    /// The content.
     #[serde(flatten)]
     pub content: ResourceContent,
 }
@@ -96,7 +96,7 @@ pub enum ResourceContent {
 }
 
 impl ResourceContent {
-    /// The bytes of the content: those of a text in UTF-8.
+    /// Returns the bytes of the content; a text is in UTF-8.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {

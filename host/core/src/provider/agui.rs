@@ -1,4 +1,4 @@
-//! AG-UI: between an agent and the surface that a person sees.
+//! AG-UI: the protocol between an agent and a user interface.
 //!
 //! Source: the protocol's reference of events, messages and tools.
 
@@ -54,7 +54,7 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     result
 }
 
-/// A failure's text, which is for a person: without the JSON around it that is for the model.
+/// Returns a failure's text for a user interface, without the JSON for the model around it.
 fn error_text(content: &str) -> String {
     match parse_strict(content).ok().and_then(|mut told| told.get_mut("error").map(Value::take)) {
         Some(Value::String(text)) => text,
@@ -62,21 +62,21 @@ fn error_text(content: &str) -> String {
     }
 }
 
-/// The content of the message that answers a call, the same in the event and in the history: AG-UI
-/// takes text alone.
+/// Returns the content of the message that answers a call: the same in the event and in the
+/// history. AG-UI accepts text only.
 fn content(message: &Message, notes: &mut Vec<Note>) -> String {
     text(message, |_| false, notes)
 }
 
-/// The id of the message that answers a call: the same in the event and in the history.
+/// Returns the id of the message that answers a call: the same in the event and in the history.
 fn message_id(call: &str) -> String {
     format!("{call}-result")
 }
 
-/// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no
-/// event for, a halt too, is `CUSTOM` under its own name, with its own JSON as the value. Every
-/// call ends with one `TOOL_CALL_RESULT`: the message of that id which
-/// [`Provider::results`](super::Provider::results) makes, parts included.
+/// Converts an event of a run to AG-UI events, in order. A call is shown when it starts. An event
+/// without an AG-UI counterpart, such as a halt, becomes `CUSTOM` with its own name, and its own
+/// JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message with the id that
+/// [`Provider::results`](super::Provider::results) produces, parts included.
 ///
 /// # Shape
 /// A list of events, ready to be sent.
@@ -109,7 +109,7 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
                 Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
             }
         }
-        // Not `RUN_FINISHED` or `RUN_ERROR`: those end the agent's run, of which this is a part;
+        // `RUN_FINISHED` and `RUN_ERROR` would end the agent's run, of which this run is a part;
         // see `agui_run_end`.
         RunEvent::Halted(_) => vec![custom(event)],
         RunEvent::Error(failure) => {
@@ -120,8 +120,8 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
     }
 }
 
-/// The last event of an agent's run, for a front end that knows nothing of toolcell. Nothing may
-/// follow it, so the agent sends it when its loop is over, with the ids of its own `RUN_STARTED`.
+/// Returns the last event of an agent's run, for a front end that does not know toolcell. No event
+/// may follow it, so the agent sends it after its loop, with the ids of its own `RUN_STARTED`.
 ///
 /// # Shape
 /// `RUN_FINISHED` with the outcome `interrupt` for a question, which a front end shows and answers
@@ -159,7 +159,8 @@ pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> V
     finished
 }
 
-/// Our own event as a custom one: its type is the name, the rest is the value.
+/// Wraps one of this crate's events as a custom event: its type becomes the name, the rest the
+/// value.
 fn custom(event: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(event).unwrap_or_default();
     let name =
@@ -311,8 +312,7 @@ mod tests {
         ] {
             assert_eq!(agui_events(&event), expected);
         }
-        // Content beside the result is in it, as in the message of the same id that goes into the
-        // history.
+        // The event includes the content beside the result, like the history's message of that id.
         let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
         let message = Message::new("c", "book", "ok")
             .with_part(Part::Text { text: "beside".into() })
@@ -331,7 +331,7 @@ mod tests {
             told["content"],
             "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]"
         );
-        // The same events are read back as the call they show.
+        // The events can be read back as the call that they show.
         let started = RunEvent::Call(Event::Started {
             id: id(),
             name: "book".into(),

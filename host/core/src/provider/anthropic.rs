@@ -1,7 +1,8 @@
 //! Anthropic: messages.
 //!
-//! The top of a schema must be a plain object whose members are named by `[A-Za-z0-9_.-]{1,64}`.
-//! Source: the API reference of `messages`, the guide to tool use, and the API's own refusals.
+//! The root of a schema must be a plain object whose members have names of the form
+//! `[A-Za-z0-9_.-]{1,64}`.
+//! Source: the API reference of `messages`, the guide to tool use, and the API's error messages.
 
 use serde_json::{Value, json};
 
@@ -14,11 +15,11 @@ use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::message::Message;
 
-/// What a result may show. Source: the guide to vision.
+/// Image types of a result. Source: the guide to vision.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Reasons to end a message before its end.
+/// Stop reasons of a message that was cut.
 const CUTS: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
-/// Longest name of a member at the top, in characters.
+/// Longest member name at the root, in characters.
 const MAX_MEMBER: usize = 64;
 
 pub(super) fn tool(
@@ -64,16 +65,17 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     Ok(Calls::of(calls).cut(Provider::Anthropic, response.word("stop_reason", &CUTS)))
 }
 
-/// One message with every result: they must all stand in the one that follows the calls.
+/// Returns one message with every result: all results must be in the message that follows the
+/// calls.
 pub(super) fn results(blocks: Vec<Value>) -> Vec<Value> {
     if blocks.is_empty() { Vec::new() } else { vec![json!({"role": "user", "content": blocks})] }
 }
 
 pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
-    // A failure may have text only.
+    // A failure may contain text only.
     let images = if message.is_error { &[][..] } else { &IMAGES[..] };
     let said = text(message, |part| image(part, images).is_some(), notes);
-    // Nor may it have none.
+    // The text of a failure must not be empty.
     let said =
         if message.is_error && said.is_empty() { "the tool failed".to_owned() } else { said };
     let shown: Vec<_> = message.parts.iter().filter_map(|part| image(part, images)).collect();
@@ -84,7 +86,7 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
             let source = json!({"type": "base64", "media_type": media.mime_type, "data": base64(&media.data)});
             json!({"type": "image", "source": source})
         });
-        // A block of text must not be empty.
+        // A text block must not be empty.
         let said = (!said.is_empty()).then(|| json!({"type": "text", "text": said}));
         said.into_iter().chain(shown).collect()
     };

@@ -1,7 +1,6 @@
-//! What a model asked for in one response: the calls that can be made, and those that cannot be
-//! read.
+//! The calls of one response: those that can be made, and those that cannot be read.
 //!
-//! Invariants: what is wrong with one call of a list touches no other.
+//! Invariants: an error in one call of a list does not affect the others.
 
 use serde_json::json;
 
@@ -10,7 +9,7 @@ use crate::call::ToolCall;
 use crate::message::Message;
 use crate::refusal::shorten;
 
-/// Characters of a provider's reason that an error repeats.
+/// Longest quote of a provider's reason in an error, in characters.
 const REASON: usize = 60;
 
 /// The calls of one response.
@@ -32,25 +31,25 @@ const REASON: usize = 60;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Calls {
-    /// The calls that can be made, in their order.
+    /// The calls that can be made, in order.
     pub calls: Vec<ToolCall>,
-    /// The others, in their order. The model waits for an answer to these too:
+    /// The unreadable calls, in order. The model waits for an answer to these too:
     /// [`UnreadableCall::message`].
     pub unreadable: Vec<UnreadableCall>,
 }
 
-/// A call that cannot be read: unfinished, not as the provider sends one, or the last one of an
-/// answer that was cut.
+/// A call that cannot be read: it is unfinished, does not have the provider's form, or is the last
+/// one of an answer that was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadableCall {
-    /// Its place among all calls of the response, from 0.
+    /// Its index among all calls of the response, from 0.
     pub index: usize,
-    /// Its id, where that can be read.
+    /// Its id, if that can be read.
     pub id: Option<String>,
-    /// The tool's name, where that can be read.
+    /// The tool's name, if that can be read.
     pub name: Option<String>,
-    /// What is wrong with it.
+    /// The reason why it cannot be read.
     pub error: ProviderError,
 }
 
@@ -69,9 +68,8 @@ impl Calls {
         calls
     }
 
-    /// The calls of an answer that its provider calls cut, if there is a reason: the last one is
-    /// not made. Its arguments may be a part of what the model meant, or `{}`, also where they are
-    /// valid JSON.
+    /// Makes the last call unreadable if the provider gave a reason for a cut. The arguments of
+    /// that call may be incomplete, or `{}`, even if they are valid JSON.
     pub(super) fn cut(mut self, provider: Provider, reason: Option<&str>) -> Self {
         let Some(reason) = reason else { return self };
         let index = self.calls.len() + self.unreadable.len();
@@ -88,11 +86,11 @@ impl Calls {
         self
     }
 
-    /// The messages that answer [`calls`](Self::calls), one each and in their order, with those of
-    /// the unreadable calls in their places.
+    /// Returns the messages that answer the response: `messages`, one for each of
+    /// [`calls`](Self::calls) in order, and the answers of the unreadable calls at their positions.
     #[must_use]
     pub fn answered(&self, mut messages: Vec<Message>) -> Vec<Message> {
-        // A call without an id has no message: the places after it are one less.
+        // A call without an id has no message, so later indices shift by one.
         let mut silent = 0;
         for unreadable in &self.unreadable {
             match unreadable.message() {
@@ -111,8 +109,8 @@ impl UnreadableCall {
         Box::new(Self { index: 0, id: id.map(str::to_owned), name: name.map(str::to_owned), error })
     }
 
-    /// The failure as the model gets it: `{"error": …}`, of a call that failed. `None` for a call
-    /// without an id, which cannot be answered.
+    /// Returns the answer to the model: `{"error": …}` of a failed call. `None` for a call without
+    /// an id, which cannot be answered.
     #[must_use]
     pub fn message(&self) -> Option<Message> {
         let content = json!({"error": self.error.to_string()}).to_string();

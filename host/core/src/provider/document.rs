@@ -1,8 +1,8 @@
-//! The text of a provider's response as a tree.
+//! Parses the text of a provider's response into a tree.
 //!
 //! In: the text. Out: a [`Value`] for [`Provider::calls`].
-//! Invariants: a value that no tree can hold takes no other value away. In a call's arguments it
-//! stays text, which the executor refuses with the call's id.
+//! Invariants: a value that a tree cannot hold does not affect other values. In a call's arguments
+//! it stays text, and the executor refuses that call by its id.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,15 +15,16 @@ use serde_json::{Map, Value};
 use super::Provider;
 use crate::json::{JsonFault, MAX_DEPTH, exact, fits, parse_strict};
 
-/// The members that hold a call's arguments, or a piece of them.
+/// Names of members that hold a call's arguments, or a piece of them.
 const ARGUMENTS: [&str; 4] = ["args", "arguments", "delta", "input"];
 
 impl Provider {
-    /// The text of a response as the tree that [`detect`](Self::detect) and [`calls`](Self::calls)
-    /// read. A tree cannot hold `1e400` or half of a surrogate pair (`"\ud83d"`), and arguments may
-    /// be nested too deep or name a member twice: such arguments stay text, so that their call is
-    /// refused alone and the others run. Outside of arguments a value that a tree cannot hold is
-    /// `null`. A whole number that a tree cannot hold exactly is a string with all its digits.
+    /// Parses the text of a response into the tree that [`detect`](Self::detect) and
+    /// [`calls`](Self::calls) read. A tree cannot hold `1e400` or half of a surrogate pair
+    /// (`"\ud83d"`), and arguments may be nested too deeply or name a member twice: such arguments
+    /// stay text, so that only their call is refused. Outside of arguments, a value that a tree
+    /// cannot hold becomes `null`. An integer that a tree cannot hold exactly becomes a string with
+    /// all its digits.
     ///
     /// # Errors
     /// [`JsonFault`] for a text that is not JSON, and outside of arguments for more than
@@ -44,7 +45,7 @@ impl Provider {
     }
 }
 
-/// One value. Its text is known to be JSON, but for what a tree cannot hold.
+/// Reads one value. Its text is valid JSON, but a tree may be unable to hold it.
 fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
     let (fault, levels) = match (whole(text), levels.checked_sub(1)) {
         (Err(fault), Some(levels)) if !matches!(fault, JsonFault::TooManyNodes(_)) => {
@@ -73,12 +74,12 @@ fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
     }
 }
 
-/// All of a text as a tree.
+/// Parses a whole text as a tree.
 fn whole(text: &str) -> Result<Value, JsonFault> {
     parse_strict(&exact(text, fits))
 }
 
-/// The members of an object as text, none of them twice.
+/// Reads the members of an object as text. Fails if a member appears twice.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {

@@ -1,10 +1,10 @@
-//! Calls out of a whole list of AG-UI's events.
+//! Reads the calls from a complete list of AG-UI events.
 //!
-//! A call is started, given arguments and ended by events of its own, or it comes in chunks, which
-//! need no end: the protocol ends it with the last of them. Where `RUN_ERROR` follows that last
-//! one, the call was cut.
-//! Invariants: what is wrong with one call's events touches no other call. A call that was not
-//! ended is none: half of its arguments may be missing.
+//! A call is started, given arguments and ended by separate events, or it comes in chunks, which
+//! need no end event: it ends with its last chunk. If `RUN_ERROR` follows that chunk, the call was
+//! cut.
+//! Invariants: an error in one call's events does not affect the others. A call without its end is
+//! unreadable, because a part of its arguments may be missing.
 //! Source: the protocol's reference of events.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::{Provider, ProviderError};
 use crate::call::ToolCall;
 use crate::json::or_empty_object;
 
-/// The calls, in the order in which they begin.
+/// Returns the calls, in the order in which they begin.
 pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
     let mut list = List::default();
     // The call that chunks without an id belong to.
@@ -36,7 +36,7 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
                 continue;
             }
             "RUN_ERROR" => list.cut(chunked),
-            // What another protocol said is passed on between the events of this one.
+            // Events of another protocol are passed through between those of this one.
             "RAW" => continue,
             _ => event.check_is_own()?,
         }
@@ -45,17 +45,17 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
     Ok(Calls::of(list.calls.into_iter().map(Reading::read)))
 }
 
-/// How a call is told to end.
+/// The way in which a call ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// By an event that has not come.
+    /// By an event that has not arrived.
     Open,
     Ended,
-    /// By itself.
+    /// With its last chunk.
     Chunks,
 }
 
-/// A call whose events are read.
+/// A call whose events are being read.
 struct Reading<'p> {
     id: Option<&'p str>,
     name: Option<&'p str>,
@@ -63,7 +63,7 @@ struct Reading<'p> {
     state: State,
     /// Its first event.
     first: Place<'p>,
-    /// What went wrong first.
+    /// The first error.
     problem: Option<ProviderError>,
 }
 
@@ -75,7 +75,8 @@ struct List<'p> {
 }
 
 impl<'p> List<'p> {
-    /// The call of this id, which begins with this event if there is none yet.
+    /// Returns the call with this id and true if this event begins it. Creates the call if it is
+    /// new.
     fn call(
         &mut self,
         id: Result<&'p str, ProviderError>,
@@ -130,7 +131,8 @@ impl<'p> List<'p> {
         call.state = State::Ended;
     }
 
-    /// The run failed while chunks of this call came: a part of the call may be missing.
+    /// Marks a call as cut: the run failed while chunks of it arrived, so a part of it may be
+    /// missing.
     fn cut(&mut self, id: Option<&str>) {
         if let Some(place) = id.and_then(|id| self.places.get(id)) {
             self.calls[*place]

@@ -1,4 +1,4 @@
-//! Which API a document comes from, by its form alone.
+//! Detects the API that a document comes from, by its form alone.
 //!
 //! In: a whole response, a message, a list of calls, or one call. Out: the one [`Provider`] whose
 //! form it has.
@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::{Provider, ProviderError};
 
 impl Provider {
-    /// The API that sent what [`calls`](Self::calls) is to read, by its form: by the members of a
-    /// response, of a message or of a single call, and in a list by its items. A list of `{"id",
-    /// "type", "function"}` counts as [`OpenAi`](Self::OpenAi)'s; AG-UI writes it in the same form.
+    /// Detects the API whose response [`calls`](Self::calls) is to read, from the members of a
+    /// response, a message or a single call, and from the items of a list. A list of `{"id",
+    /// "type", "function"}` counts as [`OpenAi`](Self::OpenAi)'s, although AG-UI has the same form.
     ///
     /// # Errors
-    /// [`ProviderError::UnknownForm`] where nothing tells, as in an empty list or a message without
-    /// calls, and [`ProviderError::AmbiguousForm`] where several APIs are told.
+    /// [`ProviderError::UnknownForm`] if no API matches, as for an empty list or a message without
+    /// calls, and [`ProviderError::AmbiguousForm`] if several match.
     ///
     /// ```
     /// # use serde_json::json;
@@ -39,7 +39,7 @@ impl Provider {
         }
     }
 
-    /// Whether a response or a message has this API's form.
+    /// Returns true if a response or a message has this API's form.
     fn wrote(self, document: &Value) -> bool {
         let has_list = |name: &str| document.get(name).is_some_and(Value::is_array);
         let holds_list = |pointer: &str| document.pointer(pointer).is_some_and(Value::is_array);
@@ -48,7 +48,7 @@ impl Provider {
                 has_list("choices") || has_list("tool_calls") || holds_list("/message/tool_calls")
             }
             Self::OpenAiResponses => has_list("output"),
-            // OpenAI's messages may have a list there too, beside their calls.
+            // OpenAI's messages may also have a list there, beside their calls.
             Self::Anthropic => {
                 has_list("content") && !has_list("tool_calls") && !has_list("toolCalls")
             }
@@ -61,21 +61,22 @@ impl Provider {
         }
     }
 
-    /// Whether an item of a list that is not a call in this API's form is one in another form, a
-    /// piece of a stream, a whole answer, or not even an object: to leave it out would lose a call.
+    /// Returns true if an item that is not a call in this API's form is a call in another form, a
+    /// piece of a stream, a whole answer, or not an object. To leave out such an item would lose a
+    /// call.
     pub(super) fn is_foreign(self, item: &Value) -> bool {
         let has = |name: &&str| item.get(name).is_some();
-        // What an API sends beside its calls has a `type`, or members of its own.
+        // Items that an API sends beside its calls have a `type` or members of their own.
         let is_bare =
             !has(&"type") && ["name", "arguments", "function", "input", "args"].iter().any(has);
-        // Calls would stand inside of it.
+        // These members would contain calls.
         let is_piece = ["candidates", "choices", "content_block", "delta", "item"].iter().any(has);
         let others = || Self::ALL.into_iter().filter(|other| *other != self);
         let is_call = || is_bare || is_piece || others().any(|other| other.wrote_item(item));
         !item.is_object() || (!self.wrote_item(item) && is_call())
     }
 
-    /// Whether one item of a list has this API's form.
+    /// Returns true if one item of a list has this API's form.
     fn wrote_item(self, item: &Value) -> bool {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
         match self {
@@ -87,7 +88,7 @@ impl Provider {
                 item.get("method").is_some()
                     || (item.get("name").is_some() && item.get("_meta").is_some())
             }
-            // Events are named in capitals: `TOOL_CALL_START`.
+            // Event names are upper case: `TOOL_CALL_START`.
             Self::AgUi => {
                 kind.contains('_')
                     && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')

@@ -1,9 +1,9 @@
 //! Gemini: `generateContent`.
 //!
-//! Parameters are written in the API's own `Schema`, which every model and both endpoints know, not
-//! in `parametersJsonSchema`, which some do.
+//! Parameters are written in the API's own `Schema`, which every model and both endpoints support,
+//! not in `parametersJsonSchema`, which only some support.
 //! Source: the API reference (`FunctionDeclaration`, `Schema`, `FunctionCall`, `FunctionResponse`),
-//! and the API's own refusals.
+//! and the API's error messages.
 
 mod subset;
 
@@ -23,7 +23,7 @@ use crate::message::Message;
 use crate::outcome::{Media, Part};
 use subset::Subset;
 
-/// What a model can look at and listen to. Source: the guides to images and audio.
+/// Image and audio types that models accept. Source: the guides to images and audio.
 const MEDIA: [&str; 11] = [
     "image/png",
     "image/jpeg",
@@ -37,7 +37,7 @@ const MEDIA: [&str; 11] = [
     "audio/ogg",
     "audio/flac",
 ];
-/// Reasons to end a candidate before its end.
+/// Finish reasons of a candidate that was cut.
 const CUTS: [&str; 8] = [
     "MAX_TOKENS",
     "SAFETY",
@@ -48,7 +48,7 @@ const CUTS: [&str; 8] = [
     "SPII",
     "OTHER",
 ];
-/// The largest integer up to which a double holds each: numbers travel as doubles.
+/// The largest integer up to which a double is exact: numbers are sent as doubles.
 const MAX_EXACT: u64 = 1 << 53;
 
 pub(super) fn tools(declarations: Vec<Value>) -> Value {
@@ -69,7 +69,8 @@ pub(super) fn tool(
     let (noted, document) = (changes.count(), definition.parameters.as_ref());
     let parameters =
         Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
-            // Of a schema that is too large with its recursion written out, once may be enough.
+            // A schema that is too large with its recursion expanded may fit if it is expanded
+            // once.
             changes.truncate(noted);
             Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1))
                 .parameters()
@@ -80,7 +81,7 @@ pub(super) fn tool(
     } else if let Some(Value::String(words)) = parameters.get("description")
         && !definition.description.contains(words.as_str())
     {
-        // An object without members must be left out as a whole; what is said of it need not be.
+        // An object without members must be left out as a whole; its description is kept.
         tool["description"] = format!("{}\n{words}", definition.description).trim_start().into();
     }
     Ok(tool)
@@ -132,13 +133,13 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     .cut(Provider::Gemini, cut))
 }
 
-/// One content with every result: there must be as many of them as there were calls.
+/// Returns one content with every result: there must be as many results as there were calls.
 pub(super) fn results(messages: &[Message], notes: &mut Vec<Note>) -> Vec<Value> {
     let parts: Vec<_> = messages.iter().flat_map(|message| result(message, notes)).collect();
     if parts.is_empty() { Vec::new() } else { vec![json!({"role": "user", "parts": parts})] }
 }
 
-/// The response, and after it what it shows.
+/// Returns the response, followed by its media.
 fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
     let structured =
         parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
@@ -154,7 +155,8 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
                         .into(),
                 });
             }
-            // Text beside the value has a member of its own: the value stays what it is.
+            // Text beside the value goes into a member of its own, so that the value stays
+            // unchanged.
             let beside =
                 text(&Message { content: String::new(), ..message.clone() }, is_shown, notes);
             let mut response = match (message.is_error, value) {
@@ -198,7 +200,7 @@ fn shown(part: &Part) -> Option<&Media> {
     }
 }
 
-/// Whether a double holds a whole number, and each smaller one, exactly.
+/// Returns true if a double holds this integer, and each smaller one, exactly.
 fn is_double(number: &str) -> bool {
     number.trim_start_matches('-').parse::<u64>().is_ok_and(|size| size <= MAX_EXACT)
 }

@@ -1,8 +1,8 @@
 //! Model Context Protocol, revision 2025-06-18, from the server's side.
 //!
-//! The envelope is the transport's: a call's id is the request's id as text, and a result is what
-//! goes at `result`. A question (`ask_user`) has no form here but its text: a server that can
-//! elicit asks before it answers.
+//! The envelope belongs to the transport: a call's id is the request's id as text, and a result is
+//! the value of `result`. A question (`ask_user`) has no form here except its text: a server that
+//! can elicit asks before it answers.
 //! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
 
 use std::borrow::Cow;
@@ -23,9 +23,9 @@ use crate::outcome::{Media, Part, Resource, ResourceContent};
 const EXPECTED: &str = "a `tools/call` request (`id`, `method`, `params`), or its `params` alone (`name`, `arguments`, `_meta`, `task`)";
 /// The members of a request's `params`.
 const PARAMS: [&str; 4] = ["name", "arguments", "_meta", "task"];
-/// The request that calls a tool.
+/// Method of the request that calls a tool.
 const METHOD: &str = "tools/call";
-/// The attribute of a definition that holds the tool's name for people.
+/// The attribute of a definition that holds the tool's display name.
 const TITLE: &str = "title";
 
 pub(super) fn tool(
@@ -54,7 +54,7 @@ pub(super) fn tool(
             );
         }
     }
-    // Silence is not a promise: where the author said nothing, the protocol's own defaults hold.
+    // Without hints from the author, the protocol's own defaults apply.
     if definition.hints != Hints::default() {
         let Hints { read_only, idempotent, destructive, open_world } = definition.hints;
         tool["annotations"] = json!({

@@ -1,4 +1,4 @@
-//! What a conversion changed, for the operator.
+//! Notes for the operator on the changes that a conversion made.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use serde_json::Value;
 
 use super::{Provider, ProviderError};
 
-/// A value in a provider's format, and what was changed for it.
+/// A value in a provider's format, with notes on the changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Converted {
     /// The JSON for the API.
     pub value: Value,
-    /// What the API cannot express as it was.
+    /// The changes, for the features that the API lacks.
     pub notes: Vec<Note>,
 }
 
-/// One thing that an API cannot express.
+/// A change to something that an API cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Note {
     /// The tool's name.
     pub tool: String,
-    /// Where in its definition or message, as a JSON pointer (RFC 6901). What was reached by a
-    /// reference is named by the reference's place.
+    /// The place in its definition or message, as a JSON pointer (RFC 6901). For content behind a
+    /// reference, the place of the reference.
     pub pointer: String,
-    /// What was changed.
+    /// The change.
     pub change: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Note {
-    /// Says that a tool is left out of a list.
+    /// Returns the note that a tool is left out of a list.
     pub(super) fn left_out(error: &ProviderError) -> Option<Self> {
         let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else {
             return None;
@@ -70,18 +70,18 @@ impl<'a> Changes<'a> {
             change: change.to_owned(),
             reason: reason.to_owned(),
         };
-        // What stands in a definition that is referred to often needs saying once.
+        // Content that several references share is noted once.
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// How many notes there are.
+    /// Returns the number of notes.
     pub(super) fn count(&self) -> usize {
         self.notes.len()
     }
 
-    /// Takes back the notes after the first `count`.
+    /// Removes the notes after the first `count`.
     pub(super) fn truncate(&mut self, count: usize) {
         self.notes.truncate(count);
     }

@@ -1,8 +1,8 @@
 //! OpenAI: chat completions and responses.
 //!
-//! Functions are declared without `strict`: strict mode wants every member required and every
-//! object closed, which no stranger's schema keeps. The top of a schema must be a plain object, and
-//! an array must say what its items are.
+//! Functions are declared without `strict`: strict mode requires that every member is required and
+//! every object closed, which third-party schemas do not satisfy. The root of a schema must be a
+//! plain object, and an array must describe its items.
 //! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
 
 use std::collections::BTreeSet;
@@ -19,10 +19,9 @@ use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::message::Message;
 
-/// What a result may show. Source: the guide to images.
+/// Image types of a result. Source: the guide to images.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Reasons to end a chat completion before its end: OpenAI's, then those of others who speak its
-/// form.
+/// Finish reasons of a chat completion that was cut: OpenAI's, then those of compatible providers.
 const CHAT_CUTS: [&str; 6] = [
     "length",
     "content_filter",
@@ -31,9 +30,10 @@ const CHAT_CUTS: [&str; 6] = [
     "error",
     "insufficient_system_resource",
 ];
-/// States of a response that is not complete.
+/// Statuses of an incomplete response.
 const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cancelled", "failed"];
-/// What the top of a schema must not have, beside the alternatives that are spread already.
+/// Keywords that the root of a schema must not have, beside the alternatives, which are merged
+/// before.
 const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
 
 pub(super) fn chat_tool(
@@ -75,7 +75,7 @@ fn function(
             schema.entry("items").or_insert_with(|| json!({}));
         }
     });
-    // Said aloud, because what is not said is false for the one API and true for the other.
+    // Set explicitly, because the default is false in one API and true in the other.
     let mut function = Map::from_iter([
         ("name".to_owned(), definition.name.as_str().into()),
         ("parameters".to_owned(), parameters),
@@ -121,7 +121,7 @@ fn has(place: &Place<'_>, name: &str) -> bool {
     place.get(name).is_some()
 }
 
-/// The calls of a list, which AG-UI writes in the same form.
+/// Returns the calls of a list. AG-UI uses the same form.
 pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = list.items("a list of tool calls")?;
     let is_function = |call: &Place<'_>| {
@@ -141,8 +141,8 @@ pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
     })))
 }
 
-/// Whether items with an `index` are pieces of a stream. Some APIs write an `index` in whole calls
-/// too.
+/// Returns true if items with an `index` are pieces of a stream. Some APIs write an `index` in
+/// whole calls too.
 fn has_pieces(calls: &[Place<'_>]) -> bool {
     let mut places = BTreeSet::new();
     calls.iter().any(|call| {
@@ -150,7 +150,7 @@ fn has_pieces(calls: &[Place<'_>]) -> bool {
         let member =
             |name: &str| call.value.get("function").and_then(|function| function.get(name));
         let is_whole = match member("arguments") {
-            // Also with what no tree can hold: that call is refused alone.
+            // Arguments that a tree cannot hold count as whole: that call is refused alone.
             Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
             arguments => arguments.is_some(),
         };

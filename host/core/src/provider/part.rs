@@ -1,4 +1,5 @@
-//! Content beside a result: what an API takes as it is, and words for the rest.
+//! Content beside a result: returns the parts that an API accepts, and describes the others in
+//! text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +8,10 @@ use super::Note;
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
-/// The media type of bytes of which nothing is known (RFC 2046).
+/// The media type of unknown bytes (RFC 2046).
 const UNKNOWN_BYTES: &str = "application/octet-stream";
 
-/// The content and, in words, every part that does not travel `apart`.
+/// Returns the content, and the text of every part that is not sent separately (`apart`).
 pub(super) fn text(
     message: &Message,
     apart: impl Fn(&Part) -> bool,
@@ -23,7 +24,7 @@ pub(super) fn text(
     pieces.join("\n\n")
 }
 
-/// A part in words, with a note if its bytes are left out.
+/// Describes a part in text, with a note if its bytes are left out.
 pub(super) fn described(
     message: &Message,
     index: usize,
@@ -46,17 +47,18 @@ pub(super) fn described(
     words(part)
 }
 
-/// Whether a part is an image or a sound of 0 bytes, for which an API refuses the whole request.
+/// Returns true if a part is an image or audio of 0 bytes, for which an API refuses the whole
+/// request.
 pub(super) fn is_empty(part: &Part) -> bool {
     matches!(part, Part::Image(media) | Part::Audio(media) if media.data.is_empty())
 }
 
-/// The media type, which is that of unknown bytes if the tool wrote an empty one.
+/// Returns the media type, or that of unknown bytes if the tool wrote an empty one.
 pub(super) fn media_type(written: &str) -> &str {
     if written.trim().is_empty() { UNKNOWN_BYTES } else { written }
 }
 
-/// The media type of a part that has no words.
+/// Returns the media type of a part that cannot be sent as text.
 fn left_out(part: &Part) -> Option<&str> {
     match part {
         Part::Image(media) | Part::Audio(media) => Some(media_type(&media.mime_type)),
@@ -92,7 +94,7 @@ fn words(part: &Part) -> String {
     }
 }
 
-/// An image of one of these types that has bytes.
+/// Returns the image of a part, if it has one of these types and is not empty.
 pub(super) fn image<'a>(part: &'a Part, types: &[&str]) -> Option<&'a Media> {
     match part {
         Part::Image(media) => {

@@ -1,4 +1,4 @@
-//! A place in a provider's response: reads what should be there, and says where it is not.
+//! A place in a provider's response: reads the expected values, and reports where one is missing.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{Provider, ProviderError};
 use crate::call::ToolCall;
 use crate::json::or_empty_object;
 
-/// One value of a response, and the way to it.
+/// One value of a response, and the path to it.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'a> {
     provider: Provider,
@@ -24,18 +24,18 @@ impl<'a> Place<'a> {
         Self { provider: self.provider, value, pointer: format!("{}/{name}", self.pointer) }
     }
 
-    /// A member that may be missing. `null` counts as missing: several APIs write it for an empty
-    /// list.
+    /// Returns an optional member. `null` counts as missing, because several APIs write it for an
+    /// empty list.
     pub(super) fn get(&self, name: &str) -> Option<Self> {
         self.value.get(name).filter(|value| !value.is_null()).map(|value| self.inside(name, value))
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     pub(super) fn need(&self, name: &str, expected: &'static str) -> Result<Self, ProviderError> {
         self.get(name).ok_or_else(|| self.inside(name, &Value::Null).malformed(expected))
     }
 
-    /// A string that must be there and must say something.
+    /// Returns a required string that is not empty.
     pub(super) fn text(
         &self,
         name: &str,
@@ -49,7 +49,7 @@ impl<'a> Place<'a> {
             .ok_or_else(|| place.malformed(expected))
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items(&self, expected: &'static str) -> Result<Vec<Self>, ProviderError> {
         let items = self.value.as_array().ok_or_else(|| self.malformed(expected))?;
         Ok(items
@@ -59,8 +59,8 @@ impl<'a> Place<'a> {
             .collect())
     }
 
-    /// The calls among the items of a list. Other items are left out, unless one is a call in
-    /// another form.
+    /// Returns the calls among the items of a list. Other items are left out, unless one is a call
+    /// in another form.
     pub(super) fn calls_among(
         items: Vec<Self>,
         is_call: impl Fn(&Self) -> bool,
@@ -70,26 +70,26 @@ impl<'a> Place<'a> {
         Ok(calls)
     }
 
-    /// An item that is not a call may be anything but a call in another form.
+    /// Fails for an item that is a call in another form.
     pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
         const EXPECTED: &str =
             "an item of this form; it looks like a call in another form, or a piece of a stream";
         if self.provider.is_foreign(self.value) { Err(self.malformed(EXPECTED)) } else { Ok(()) }
     }
 
-    /// The one item of a list of alternatives. None when the list is empty.
+    /// Returns the one item of a list of alternatives, or `None` if the list is empty.
     pub(super) fn only(&self, expected: &'static str) -> Result<Option<Self>, ProviderError> {
         let mut items = self.items(expected)?;
         let last = items.pop();
         if items.is_empty() { Ok(last) } else { Err(self.malformed(expected)) }
     }
 
-    /// Whether a member is this string.
+    /// Returns true if a member is this string.
     pub(super) fn says(&self, name: &str, word: &str) -> bool {
         self.word(name, &[word]).is_some()
     }
 
-    /// A member that is one of these strings.
+    /// Returns a member that is one of these strings.
     pub(super) fn word(&self, name: &str, words: &[&str]) -> Option<&'a str> {
         self.value.get(name).and_then(Value::as_str).filter(|word| words.contains(word))
     }
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The call at this place of a list, whose name and arguments stand at `function`.
+    /// Reads the call at this place of a list. Its name and arguments are at `function`.
     pub(super) fn read(
         &self,
         id: Result<&str, ProviderError>,
@@ -119,7 +119,7 @@ impl<'a> Place<'a> {
         call.map_err(|error| UnreadableCall::new(known.as_deref(), name.as_deref(), error))
     }
 
-    /// A function's name and arguments, which stand at this place, as a call.
+    /// Reads a function's name and arguments at this place as a call.
     pub(super) fn call(&self, id: &str, arguments: &str) -> Result<ToolCall, ProviderError> {
         let name = self.text("name", "the function's name")?;
         let arguments = match self.get(arguments).map(|place| place.value) {
@@ -131,15 +131,15 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What the ids that are made here begin with.
+/// Prefix of the ids that are generated here.
 const PLACED: &str = "toolcell-call-";
 
-/// The id of a call that came without: its place among the calls of the response.
+/// Returns the id of a call that arrived without one: its index among the calls of the response.
 pub(super) fn placed_id(index: usize) -> String {
     format!("{PLACED}{index}")
 }
 
-/// Whether an id was made here, so that the provider does not know it.
+/// Returns true if an id was generated here, so that the provider does not know it.
 pub(super) fn is_placed(id: &str) -> bool {
     id.strip_prefix(PLACED).is_some_and(|index| index.parse::<usize>().is_ok())
 }

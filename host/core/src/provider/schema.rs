@@ -1,8 +1,9 @@
-//! Rewriting a stranger's JSON Schema into what an API takes.
+//! Rewrites an untrusted JSON Schema to the form that an API accepts.
 //!
-//! In: a schema (2020-12), perhaps one that was never compiled. Out: an equivalent or looser one.
-//! Invariants: what is loosened is said in the description and noted; never stricter without a
-//! note; the work is bounded. The host checks arguments against the original in any case.
+//! In: a schema (2020-12), possibly one that was never compiled. Out: an equivalent or looser one.
+//! Invariants: every loosened rule is described in the text and noted; a schema never gets stricter
+//! without a note; the work is bounded. The host always checks arguments against the original
+//! schema.
 
 mod merge;
 mod spread;
@@ -12,19 +13,18 @@ use serde_json::{Map, Value, json};
 use super::ProviderError;
 use super::note::Changes;
 
-/// Bytes of schema that one rewriting may go through, references followed: 64 times the largest
-/// schema that a tool can have. Two references to one place at each of many levels would double the
-/// output per level.
+/// Bytes of schema that one conversion may process, with references followed: 64 times the largest
+/// schema of a tool. Two references to one place at each of many levels would double the output per
+/// level.
 const MAX_WORK: usize = 4 << 20;
-/// References and `allOf` that may lead on to each other in one place: generated schemas have a
-/// handful.
+/// Nested `$ref` and `allOf` at one place. Generated schemas have a handful.
 const MAX_HOPS: usize = 64;
-/// How often a schema is written out inside of itself, at most, for an API that has no references.
+/// Expansions of a recursive schema, at most, for an API without references.
 pub(super) const MAX_RECURSION: usize = 3;
-/// Places that are looked at to see whether a schema promises an object.
+/// Places that are inspected to find out if a schema allows only objects.
 const MAX_LOOKS: usize = 1_000;
 
-/// Keywords with one subschema, a list of them, a map of them.
+/// Keywords with one subschema, with a list of subschemas, and with a map of subschemas.
 const ONE: [&str; 11] = [
     "additionalProperties",
     "contains",
@@ -41,24 +41,24 @@ const ONE: [&str; 11] = [
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const MAP: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
-/// Where a plain yes or no is what every API knows.
+/// Keywords for which every API accepts `true` and `false`.
 const YES_OR_NO: [&str; 3] = ["additionalProperties", "unevaluatedItems", "unevaluatedProperties"];
 
-/// A schema on its way to another form.
+/// A schema that is being rewritten.
 #[derive(Debug)]
 pub(super) struct Rewrite<'a, 'n> {
-    /// What references point into. None: anything goes.
+    /// The root that references point into. `None`: any value is allowed.
     document: Option<&'a Value>,
-    /// Where it stands in the definition.
+    /// The place of the schema in the definition.
     start: &'static str,
     pub(super) changes: &'a mut Changes<'n>,
-    /// How often a schema is written out inside of itself.
+    /// Number of expansions of a recursive schema.
     recursion: usize,
     work: usize,
     levels: usize,
 }
 
-/// References that are being followed, as they are written.
+/// The references that are being followed, as written in the schema.
 pub(super) type Open = Vec<String>;
 
 impl<'a, 'n> Rewrite<'a, 'n> {
@@ -70,13 +70,13 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Self { document, start, changes, recursion: MAX_RECURSION, work: 0, levels: 0 }
     }
 
-    /// With another number of times that a schema is written out inside of itself.
+    /// Sets the number of expansions of a recursive schema.
     pub(super) fn with_recursion(self, recursion: usize) -> Self {
         Self { recursion, ..self }
     }
 
-    /// The schema as an object without alternatives or references at its top. The references that
-    /// led there stay `open`.
+    /// Returns the schema as an object without alternatives or references at its root. The
+    /// references that were followed stay in `open`.
     pub(super) fn object(&mut self, open: &mut Open) -> Result<Map<String, Value>, ProviderError> {
         let mut object = match self.document {
             None => Map::new(),
@@ -93,7 +93,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Ok(object)
     }
 
-    /// The schema with `type: object` at its top, and otherwise as it is.
+    /// Returns the schema with `type: object` at its root, and otherwise unchanged.
     pub(super) fn object_of_any_form(&mut self) -> Result<Map<String, Value>, ProviderError> {
         let mut object = match self.document {
             None | Some(Value::Bool(true)) => Map::new(),
@@ -117,7 +117,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         ))
     }
 
-    /// Whether only objects can fit the schema, as far as its top says so.
+    /// Returns true if the root of the schema allows only objects.
     pub(super) fn promises_an_object(&self) -> bool {
         self.document.is_some_and(|schema| self.promises(schema, 0, &mut 0))
     }
@@ -141,9 +141,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             || list("oneOf").is_some_and(|one| one.iter().all(&mut promises))
     }
 
-    /// A schema without `$ref` and `allOf` at its top: what they say is merged into it. References
-    /// that were followed are left in `open`; meeting one of them again inside means that the
-    /// schema is recursive. After some times it is cut there, with a note.
+    /// Returns a schema with the `$ref` and `allOf` at its root merged into it. The references that
+    /// were followed are left in `open`: if one of them occurs again inside, the schema is
+    /// recursive. After the allowed number of expansions it is cut there, with a note.
     pub(super) fn flatten(
         &mut self,
         schema: &Value,
@@ -165,7 +165,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
                 return Err(self.changes.refusal(at, "it is not a JSON Schema"));
             }
         };
-        // Two parts may well refer to the same place: only what leads there is a circle.
+        // Two parts may refer to the same place: only the references on the path to a place make a
+        // cycle.
         let way = open.clone();
         let count = |list: &[String], reference: &str| {
             list.iter().filter(|followed| *followed == reference).count()
@@ -206,8 +207,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Ok(flat)
     }
 
-    /// Writes of a schema that stands inside of itself too often its types, and words in the place
-    /// of the rest.
+    /// Replaces a recursive schema by its types and a description.
     fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
         let words = json!("More of the same form, which is not written out here.");
         let kinds = target
@@ -228,7 +228,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         );
     }
 
-    /// Counts bytes of schema that are gone through or written twice.
+    /// Charges bytes of schema that are processed or copied.
     pub(super) fn spend(&mut self, bytes: usize, at: &str) -> Result<(), ProviderError> {
         self.work += bytes;
         if self.work <= MAX_WORK {
@@ -239,12 +239,12 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             .refusal(at, "the schema is too large with its references and alternatives expanded"))
     }
 
-    /// The subschema that a reference names.
+    /// Returns the subschema that a reference names.
     fn target(&self, reference: &Value) -> Option<&'a Value> {
         target(self.document?, reference.as_str()?)
     }
 
-    /// Takes a keyword out of the schema's rules and says it in the description.
+    /// Moves a keyword from the schema's rules into its description.
     pub(super) fn say(
         &mut self,
         schema: &mut Map<String, Value>,
@@ -253,7 +253,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         at: &str,
         reason: &str,
     ) {
-        // Words that point elsewhere are no use to a reader.
+        // A description with references is of no use to the model.
         if has_reference(value) {
             return self.changes.note(at, &format!("`{keyword}` left out"), reason);
         }
@@ -268,8 +268,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         self.changes.note(at, &format!("`{keyword}` moved into the description"), reason);
     }
 
-    /// The same schema without `true` and `false` for a schema, which many parsers do not know; its
-    /// references checked, since one may have pointed at what was rewritten.
+    /// Replaces `true` and `false` as schemas, which many parsers do not support. Checks the
+    /// references, since one may have pointed into a part that was rewritten.
     pub(super) fn plain(&self, schema: Map<String, Value>) -> Result<Value, ProviderError> {
         let mut plain = Value::Object(schema);
         each_subschema(&mut plain, &mut spell_out);
@@ -293,18 +293,18 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 }
 
-/// What a reference names in a document. Generated schemas escape no more than this.
+/// Resolves a reference in a document. Generated schemas escape only these characters.
 fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     document.pointer(&pointer.replace("%3C", "<").replace("%3E", ">").replace("%25", "%"))
 }
 
-/// A place inside of another.
+/// Returns the pointer of a member below another place.
 pub(super) fn inside(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The types that a schema names; none when it names none.
+/// Returns the types that a schema names, or `None` if it names none.
 pub(super) fn types(schema: &Map<String, Value>) -> Option<Vec<&str>> {
     match schema.get("type")? {
         Value::String(one) => Some(vec![one]),
@@ -317,7 +317,7 @@ fn takes_objects(schema: &Map<String, Value>) -> bool {
     !is_never(schema) && types(schema).is_none_or(|types| types.contains(&"object"))
 }
 
-/// Whether nothing at all fits.
+/// Returns true if no value fits the schema.
 pub(super) fn is_never(schema: &Map<String, Value>) -> bool {
     schema.get("not").is_some_and(|not| *not == json!({}) || *not == json!(true))
 }
@@ -326,7 +326,7 @@ pub(super) fn is_array(schema: &Map<String, Value>) -> bool {
     types(schema).is_some_and(|types| types.contains(&"array"))
 }
 
-/// Looks at every subschema that is an object, the schema itself included, the inner ones first.
+/// Visits every subschema that is an object, inner ones first, and the schema itself.
 pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(keywords) = schema else { return };
     for (keyword, value) in keywords.iter_mut() {
@@ -350,7 +350,7 @@ pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<
     look(keywords);
 }
 
-/// Writes yes and no as the schemas that mean the same.
+/// Replaces `true` and `false` by the equivalent schemas.
 fn spell_out(keywords: &mut Map<String, Value>) {
     let spell = |value: &mut Value| match value {
         Value::Bool(true) => *value = json!({}),
@@ -385,7 +385,7 @@ fn has_reference(value: &Value) -> bool {
     }
 }
 
-/// A reference in a schema that leads nowhere inside of `document`.
+/// Returns a reference in a schema that does not resolve inside of `document`.
 fn first_dead_reference(schema: &Value, document: &Value) -> Option<String> {
     let mut dead = None;
     let mut schema = schema.clone();

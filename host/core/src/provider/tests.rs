@@ -1,4 +1,4 @@
-//! Payloads as each API's public reference shows them, and what is particular to Gemini's schemas.
+//! Payloads as in each API's public reference, and the particular cases of Gemini's schemas.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::outcome::Part;
 
 mod lists;
 
-/// What every provider is given.
+/// The input of every provider.
 #[derive(Deserialize)]
 struct Given {
     definitions: BTreeMap<String, Vec<Definition>>,
@@ -45,7 +45,7 @@ impl From<&Said> for Message {
     }
 }
 
-/// What one provider makes of it: an output, or the pointer of an error.
+/// The expected result for one provider: an output, or the pointer of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Payloads {
@@ -61,7 +61,7 @@ struct Case {
     name: String,
     input: Value,
     output: Option<Value>,
-    /// Calls that cannot be read, by id, and the pointer of each one's error, or `cut: REASON`.
+    /// Unreadable calls: the id, and the pointer of the error or `cut: REASON`.
     #[serde(default)]
     unreadable: Vec<(Option<String>, String)>,
     error: Option<String>,
@@ -70,7 +70,7 @@ struct Case {
 }
 
 impl Case {
-    /// The name of something given.
+    /// Returns the name of an input.
     fn key(&self) -> &str {
         self.input.as_str().unwrap()
     }
@@ -145,14 +145,14 @@ fn calls_come_in() {
     }
 }
 
-/// Every payload that holds a call tells which API it comes from.
+/// Each payload that contains a call identifies its API.
 #[test]
 fn the_form_of_a_payload_is_detected() {
     let mut seen = 0;
     for provider in Provider::ALL {
         for case in payloads(provider).calls {
             let has_calls = provider.calls(&case.input).is_ok_and(|read| !read.calls.is_empty());
-            // The parameters of MCP's request alone have the form of a call of our own.
+            // The parameters of an MCP request alone have the same form as this crate's calls.
             let is_bare = provider == Provider::Mcp
                 && case.input.get("params").is_none()
                 && !case.input.is_array();
@@ -170,7 +170,7 @@ fn the_form_of_a_payload_is_detected() {
     assert!(seen > 20, "{seen} payloads");
 }
 
-/// The answers of calls that cannot be read stand where the calls do.
+/// The answers of unreadable calls are at the positions of these calls.
 #[test]
 fn each_call_of_a_list_has_its_answer() {
     let call =
@@ -225,7 +225,7 @@ fn names_are_known_and_slips_are_found() {
     }
 }
 
-/// One member of a Gemini schema: what comes out, and where something was noted.
+/// Converts one member of a Gemini schema. Returns the result and the places of the notes.
 fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
     let schema = json!({"properties": {"x": member}, "$defs": {
         "Unit": {"type": "string", "enum": ["m", "ft"], "description": "A unit."},
@@ -372,7 +372,8 @@ fn what_gemini_cannot_say_is_refused() {
     }
 }
 
-/// Schemas that would double at each level, or go round, cost a bounded time everywhere.
+/// Schemas that would double at each level, or that are cyclic, take bounded time in every
+/// conversion.
 #[test]
 fn hostile_schemas_are_refused() {
     let doubling = |keyword: &str| {
@@ -400,7 +401,7 @@ fn hostile_schemas_are_refused() {
             Definition::new("t", "").unwrap().with_parameters(schema.clone()).with_output(schema);
         assert!(Provider::Gemini.definitions([&definition]).is_err());
         for provider in Provider::ALL {
-            // Some of them may pass where references stay: what counts is that all of them return.
+            // Some may succeed in APIs with references: each conversion only has to return.
             let _ = provider.definitions([&definition]);
         }
     }

@@ -1,8 +1,8 @@
-//! What is wrong with one value: the place, a stable code, and the values that a program needs.
+//! A fault of one value: the place, a stable code, and the values that a program needs.
 //!
-//! In: what a check found. Out: [`Fault`], and its sentence for people and models.
-//! Invariants: the sentence is made from the [`FaultKind`], in `text` only; a fault is bounded in
-//! size by the check that makes it.
+//! In: the finding of a check. Out: [`Fault`], and its sentence for people and models.
+//! Invariants: the sentence is made from the [`FaultKind`], in `text` only; the check that makes a
+//! fault bounds its size.
 //! Not here: the checks (`schema`, `executor`).
 
 mod text;
@@ -18,10 +18,10 @@ pub(crate) use text::shorten;
 use super::MAX_FAULTS;
 use crate::json::JsonFault;
 
-/// Characters of one fault that a handler's own check reports.
+/// Characters of one problem that a handler's own check reports. The rest is cut.
 pub(super) const MAX_PROBLEM: usize = 1000;
 
-/// How many members are named where one is missing, and the characters of a name.
+/// The number of members that are named where one is missing, and the characters of each name.
 const NAMED: usize = 6;
 const NAME: usize = 60;
 
@@ -35,22 +35,23 @@ const NAME: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// Where, as a JSON pointer (RFC 6901); empty for the whole value.
+    /// The place as a JSON pointer (RFC 6901); empty for the whole value.
     pub path: String,
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// Whether the value may have several forms, and this is a fault by the form that fits best.
+    /// True if the value may have several forms and this is a fault against the form that fits
+    /// best.
     pub in_alternative: bool,
-    /// What is there, shortened: JSON text, or its kind in words.
+    /// The value that was found, shortened: JSON text, or its kind in words.
     pub got: Option<String>,
-    /// The allowed value, or the name of the member, that is most like what is there: the value
-    /// itself, without quotes.
+    /// The allowed value or member name that is most similar to the one found: the value itself,
+    /// without quotes.
     pub nearest: Option<String>,
-    /// What to send instead, if that is known: "send a JSON array, not text".
+    /// The correction, if it is known: "send a JSON array, not text".
     pub hint: Option<String>,
 }
 
-/// What is wrong with a value.
+/// The kinds of faults of a value.
 ///
 /// # Shape
 /// As JSON, within the [`Fault`]: `code`, which is the variant's name in snake case, and its
@@ -74,7 +75,7 @@ pub enum FaultKind {
         /// The types that are allowed, by their names in JSON Schema.
         types: Vec<String>,
     },
-    /// The value is none of those allowed.
+    /// The value is not one of the allowed values.
     Enum {
         /// The allowed values: at most 12, each of at most 60 characters as JSON.
         allowed: Vec<Value>,
@@ -82,7 +83,7 @@ pub enum FaultKind {
         #[serde(default, skip_serializing_if = "is_zero")]
         more: usize,
     },
-    /// The number is too small or too large. One bound at least is there.
+    /// The number is too small or too large. At least one bound is given.
     Range {
         /// The smallest number allowed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +98,9 @@ pub enum FaultKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exclusive_maximum: Option<Number>,
     },
-    /// Too few or too many characters, items or members. One bound at least is there.
+    /// Too few or too many characters, items or members. At least one bound is given.
     Length {
-        /// What is counted.
+        /// The unit of the count.
         unit: LengthUnit,
         /// The smallest count allowed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ pub enum FaultKind {
         /// The regular expression (ECMA 262).
         pattern: String,
     },
-    /// The text has not the form that the schema names.
+    /// The text does not have the form that the schema names.
     Format {
         /// The name of the form in JSON Schema, for example `date-time`.
         format: String,
@@ -127,22 +128,22 @@ pub enum FaultKind {
     UniqueItems,
     /// The value has none of several allowed forms.
     Alternatives {
-        /// The first thing wrong by each of them, in their order: at most 12; none for alternatives
-        /// in alternatives.
+        /// The first fault against each alternative, in their order: at most 12. Empty for
+        /// alternatives within alternatives.
         alternatives: Vec<FaultKind>,
     },
-    /// The value has several forms of which it must have exactly one.
+    /// The value matches several forms, but must match exactly one.
     Ambiguous,
     /// The schema allows no value here.
     Forbidden,
     /// Another rule of the schema.
     Schema {
-        /// Which rule, as a sentence; or that the value is too large to say which.
+        /// The rule as a sentence, or a note that the value is too large to name the rule.
         message: String,
     },
     /// The text is not JSON.
     Syntax {
-        /// What the parser says.
+        /// The message of the parser.
         message: String,
         /// The line, from 1.
         line: usize,
@@ -161,20 +162,20 @@ pub enum FaultKind {
     },
     /// The value takes too long to check. A shorter, smaller or flatter value can be checked.
     TooCostly,
-    /// A rule that is not the schema's: of the tool, the application or the host.
+    /// A rule outside the schema: of the tool, the application or the host.
     Rule {
-        /// What the rule says. In JSON this is the fault's `expected`.
+        /// The text of the rule. In JSON this is the fault's `expected`.
         #[serde(rename = "expected")]
         message: String,
     },
-    /// Not a fault of its own: the number of faults that are not listed.
+    /// Not a fault itself: the number of faults that are not listed.
     More {
-        /// How many.
+        /// The number of these faults.
         count: usize,
     },
 }
 
-/// What a [`FaultKind::Length`] counts.
+/// The unit that a [`FaultKind::Length`] counts.
 ///
 /// # Shape
 /// As JSON: the variant's name in snake case.
@@ -196,13 +197,13 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Fault {
-    /// A fault by a rule of the caller's own at this JSON pointer, empty for the whole value, with
-    /// what would be right.
+    /// Creates a fault against a rule of the caller, at this JSON pointer (empty for the whole
+    /// value), with a sentence about what is expected.
     pub fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::of_kind(path, FaultKind::Rule { message: expected.into() })
     }
 
-    /// A fault of this kind at this JSON pointer, empty for the whole value.
+    /// Creates a fault of this kind at this JSON pointer, empty for the whole value.
     pub fn of_kind(path: impl Into<String>, kind: FaultKind) -> Self {
         Self {
             path: path.into(),
@@ -214,7 +215,8 @@ impl Fault {
         }
     }
 
-    /// The faults that a handler's own check reports. Bounded, like all text of a stranger.
+    /// Creates the faults that a handler's own check reports. Their number and length are bounded,
+    /// because the texts are untrusted.
     pub(crate) fn of_handler(problems: Vec<String>) -> Vec<Self> {
         let more = problems.len().saturating_sub(MAX_FAULTS);
         let spelled = problems.into_iter().take(MAX_FAULTS).map(|problem| {
@@ -229,21 +231,21 @@ impl Fault {
             .collect()
     }
 
-    /// With what is there instead, shortened by the caller.
+    /// Sets the value that was found, which the caller has shortened.
     #[must_use]
     pub fn with_got(mut self, got: impl Into<String>) -> Self {
         self.got = Some(got.into());
         self
     }
 
-    /// With what to send instead.
+    /// Sets the correction.
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With the members that an object has, where one is missing.
+    /// Sets `got` to the names of the members that an object has, for a missing member.
     pub(crate) fn with_members(self, members: &Map<String, Value>) -> Self {
         let named = members.keys().take(NAMED).map(|name| format!("`{}`", shorten(name, NAME)));
         let more = members.len().saturating_sub(NAMED);
@@ -255,7 +257,7 @@ impl Fault {
         })
     }
 
-    /// What would be right, as a sentence.
+    /// Returns what is expected, as a sentence.
     #[must_use]
     pub fn expected(&self) -> String {
         let prefix = if self.in_alternative { "in the closest alternative: " } else { "" };
@@ -283,17 +285,17 @@ impl fmt::Display for Fault {
 }
 
 impl FaultKind {
-    /// The type of this name is expected.
+    /// The value must have the type of this name.
     pub(crate) fn of_type(name: &str) -> Self {
         Self::Type { types: vec![name.to_owned()] }
     }
 
-    /// At least so many.
+    /// The minimum of a length.
     pub(crate) fn at_least(minimum: u64, unit: LengthUnit) -> Self {
         Self::Length { unit, minimum: Some(minimum), maximum: None }
     }
 
-    /// At most so many.
+    /// The maximum of a length.
     pub(crate) fn at_most(maximum: u64, unit: LengthUnit) -> Self {
         Self::Length { unit, minimum: None, maximum: Some(maximum) }
     }
@@ -316,7 +318,7 @@ struct Shown<'a> {
     kind: &'a FaultKind,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     in_alternative: bool,
-    /// A rule has it already.
+    /// Absent for a rule, whose message is already written as `expected`.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -353,7 +355,7 @@ impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Written { path, in_alternative, got, nearest, hint, kind } =
             Written::deserialize(deserializer)?;
-        // A code of a later version still has its sentence.
+        // A code of a later version is read as a rule with its sentence.
         let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
         let kind = FaultKind::deserialize(&kind).ok().or_else(rule);
         let kind = kind.ok_or_else(|| D::Error::missing_field("expected"))?;

@@ -1,4 +1,4 @@
-//! Tests of the texts of refusals and faults.
+//! Tests the texts of refusals and faults.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn a_handlers_problems_are_bounded_and_the_rest_counted() {
     assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
 }
 
-/// JSON of an earlier version, and of a later one.
+/// Reads JSON of an earlier and of a later version.
 #[test]
 fn a_fault_without_a_known_code_has_its_sentence() {
     for code in ["", r#""code": "of_tomorrow", "#] {

@@ -1,4 +1,4 @@
-//! Schedules as tables, and what is tried again, when, and how often.
+//! Tests the schedules as tables, and which failures are retried, when, and how often.
 
 use std::task::{Context, Waker};
 
@@ -55,7 +55,7 @@ fn jitter_is_the_upper_half_and_repeats_with_its_seed() {
     assert!(longest.delay(1, &mut Rng::with_seed(1)) >= Duration::MAX / 2);
 }
 
-/// How a call ends, and which attempts it makes, when.
+/// Returns the result of a call, and the number and time of each of its attempts.
 async fn run(
     script: &[Say],
     retry: Retry,
@@ -77,7 +77,7 @@ async fn only_what_may_pass_is_tried_again() {
         (&[Busy, Busy, Busy, Ok], &[0, 1000, 2000]),
         (&[Busy, Error], &[0, 1000]),
         (&[Died, Blocked, Ok], &[0, 1000, 2000]),
-        // As long as the failure asks for, if that is longer.
+        // The wait is the one that the failure asks for, if that is longer.
         (&[BusyFor(300), BusyFor(2500), Ok], &[0, 1000, 3500]),
         (&[Overloaded, Ok], &[0, 1000]),
         (&[BusyFor(10_001), Ok], &[0]),
@@ -106,8 +106,7 @@ async fn attempts_are_counted_and_bounded() {
     assert_eq!(calls.len(), MAX_ATTEMPTS as usize);
 }
 
-/// The failure comes back at once: there is no sleeping towards a deadline that leaves no time for
-/// an attempt.
+/// The failure returns at once: no sleep begins if its end leaves no time for an attempt.
 #[tokio::test]
 async fn no_attempt_starts_after_the_deadline() {
     let many = Retry::exponential(SECOND).with_attempts(100);
@@ -121,8 +120,7 @@ async fn no_attempt_starts_after_the_deadline() {
     assert_eq!(run(&[Busy], endless, Duration::MAX).await.1.len(), 1, "no clock can say that time");
 }
 
-/// The caller's wish ends the sleep with the failure that there was; dropping the call leaves
-/// nothing behind.
+/// An abort ends the sleep with the last failure; dropping the call leaves no sleeper.
 #[test]
 fn a_cancelled_call_is_not_tried_again() {
     let clock = ManualClock::new();
@@ -147,7 +145,7 @@ fn a_cancelled_call_is_not_tried_again() {
     assert_eq!(scripted.calls().len(), 3);
 }
 
-/// By the real clock too, where another one tells that there is time left.
+/// The real clock ends the sleep too, even if another clock says that time is left.
 #[tokio::test]
 async fn a_sleep_ends_at_the_deadline() {
     let clock = ManualClock::new();
@@ -169,8 +167,8 @@ async fn everything_else_is_the_handlers_own() {
     .await;
 }
 
-/// Real time: an attempt that hangs passes its own, and the next one answers. The call's deadline
-/// ends them all.
+/// In real time: an attempt that hangs is ended after its own time, and the next one answers. The
+/// call's deadline ends all attempts.
 #[tokio::test]
 async fn an_attempt_has_a_time_of_its_own() {
     let clock = ManualClock::automatic();

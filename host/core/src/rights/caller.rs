@@ -1,6 +1,6 @@
-//! The rights of a tool that another tool calls: at most those of the other.
+//! The rights of a tool that another tool calls: at most those of its caller.
 //!
-//! Invariants: the same words mean the same thing to both, or are denied: a directory is the same
+//! Invariants: a request has the same meaning for both tools, or is denied. A directory is the same
 //! one of the host, a variable has the same value, a secret is bound to the same requests, keys are
 //! those of the same component.
 
@@ -12,7 +12,8 @@ use super::{Decision, Request, Rights};
 use crate::grants::{Directory, Grants, Method, Overlay, SCRATCH, TEMPORARY, Target, is_below};
 
 impl Rights {
-    /// Whether the tool that made the call is allowed it, too.
+    /// Returns true if the tool that made the call is allowed this request too. True if no tool
+    /// made the call.
     pub(super) fn caller_allows(&self, request: &Request<'_>) -> bool {
         let Some(caller) = &self.caller else { return true };
         caller.allows(request) == Decision::Allowed && self.means_the_same(caller, request)
@@ -40,7 +41,7 @@ impl Rights {
         }
     }
 
-    /// All overlays, those of the tools that led to the call included.
+    /// Returns all overlays, those of the tools that led to the call included.
     pub(super) fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
         let chain = std::iter::successors(Some(self), |rights| rights.caller.as_deref());
         chain
@@ -48,7 +49,7 @@ impl Rights {
             .flatten()
     }
 
-    /// The private networks that a request may go to.
+    /// Returns the private networks that a request may go to.
     pub(crate) fn private_networks(&self, method: Method, target: &Target) -> Vec<IpNet> {
         let rules = self.granted.http.iter().filter(|rule| rule.covers(method, target));
         let networks = rules.flat_map(|rule| rule.private()).copied();
@@ -64,7 +65,7 @@ impl Rights {
     }
 }
 
-/// Where on the host a path of the tool's leads, as the directory that it is in and the rest.
+/// Resolves a tool's path on the host, as the directory that contains it and the rest of the path.
 fn host_path<'a>(grants: &'a Grants, path: &'a str) -> Option<(&'a std::path::Path, &'a str)> {
     let holds = |directory: &&Directory| is_below(path, &directory.name);
     let directory =
@@ -106,7 +107,7 @@ mod tests {
         "invoke own other",
     ];
 
-    /// What a tool may when another calls it.
+    /// Returns the requests that are left to a tool when another one calls it.
     fn left(called: &Rights, caller: Rights) -> Vec<&'static str> {
         let called = called.within_caller(Some(Arc::new(caller)));
         let is_left = |request: &&str| match called.allows(&Request::parse(request).unwrap()) {
@@ -123,7 +124,7 @@ mod tests {
     fn a_called_tool_has_at_most_the_rights_of_its_caller() {
         let all = || rights("called", "/srv/a", "C", "https://a.example");
         assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
-        // Keys are each component's own.
+        // Each component has its own keys.
         let same = rights("caller", "/srv/a", "C", "https://a.example");
         let but_keys: Vec<_> =
             ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
@@ -135,7 +136,7 @@ mod tests {
             ["invoke other", "invoke own other"],
             "the same words for other things"
         );
-        // It goes on through the chain.
+        // The narrowing applies through the whole chain of callers.
         let between = all().within_caller(Some(Arc::default()));
         assert!(left(&all(), between).is_empty());
     }

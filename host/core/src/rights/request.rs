@@ -1,4 +1,4 @@
-//! One thing that a tool asks for.
+//! A single request of a tool, which its rights allow or deny.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::grants::{
     Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, SCRATCH, TEMPORARY, Target,
 };
 
-/// One thing that a tool asks for.
+/// A single request of a tool.
 ///
 /// # Shape
 /// As text: `GET https://example.com/x`, `read /data/x`, `write /data/x`, `environment NAME`,
@@ -23,9 +23,9 @@ pub enum Request<'a> {
         /// Where it goes.
         target: Cow<'a, Target>,
     },
-    /// A path, as the tool sees it, in its shortest form.
+    /// A path in its shortest form, as the tool sees it.
     File {
-        /// What is to be done.
+        /// The kind of access.
         access: Access,
         /// The path.
         path: Cow<'a, str>,
@@ -35,44 +35,44 @@ pub enum Request<'a> {
         /// Its name.
         name: Cow<'a, str>,
     },
-    /// A secret, to be put into a request by the host.
+    /// A secret that the host puts into a request.
     Secret {
         /// Its name.
         name: Cow<'a, str>,
     },
-    /// A secret's value.
+    /// The value of a secret.
     Reveal {
         /// Its name.
         name: Cow<'a, str>,
     },
     /// A key of the tool's store.
     Key {
-        /// What is to be done.
+        /// The kind of access.
         access: Access,
         /// The key.
         key: Cow<'a, str>,
     },
-    /// All keys that begin with this.
+    /// All keys with a prefix.
     Keys {
-        /// What they begin with.
+        /// The prefix.
         prefix: Cow<'a, str>,
     },
     /// A call of another tool.
     Invoke {
         /// The other tool's name.
         tool: Cow<'a, str>,
-        /// Whether that tool is to have its own rights, and not at most those of the tool that
-        /// calls it.
+        /// True if that tool runs with its own rights, and not with at most those of the calling
+        /// tool.
         own: bool,
     },
 }
 
 impl Request<'_> {
-    /// Reads a request in its notation. The kind may be written in front, by any word that
+    /// Parses a request in its notation. The kind may be written in front, by any word that
     /// [`GrantKind`] knows: `http GET https://example.com/x`, `filesystem read /data/x`.
     ///
     /// # Errors
-    /// [`BadRule`].
+    /// [`BadRule`] if the text is not a request.
     pub fn parse(text: &str) -> Result<Request<'static>, BadRule> {
         let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`, \
                     `kv read KEY` or `invoke TOOL`";
@@ -120,7 +120,7 @@ impl Request<'_> {
             GrantKind::Secrets => Ok(Request::Secret { name: rest.into() }),
             GrantKind::Reveal => Ok(Request::Reveal { name: rest.into() }),
             GrantKind::Keys => {
-                // `kv list` alone is the list of all keys.
+                // `kv list` alone lists all keys.
                 let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
                 match (access(word).filter(|_| !key.is_empty()), word) {
                     (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
@@ -143,8 +143,8 @@ impl Request<'_> {
         }
     }
 
-    /// The need that covers this, as the author of a tool declares it in any language: ``kind `kv`,
-    /// pattern `read KEY` ``.
+    /// Returns the need that covers this request, as the author of a tool declares it in any
+    /// language: ``kind `kv`, pattern `read KEY` ``.
     #[must_use]
     pub fn declaration(&self) -> String {
         let (kind, pattern) = match self {
@@ -154,14 +154,14 @@ impl Request<'_> {
             Self::Secret { .. } => ("secret", self.rule()),
             Self::Reveal { .. } => ("reveal", self.rule()),
             Self::Key { .. } | Self::Keys { .. } => ("kv", self.rule()),
-            // With whose rights the tool runs is for the operator to say.
+            // The operator decides with whose rights the tool runs.
             Self::Invoke { tool, .. } => ("invoke", tool.to_string()),
         };
         format!("kind `{kind}`, pattern `{}`", pattern.escape_debug())
     }
 
-    /// The smallest rule that allows it, as the lists of an [`Overlay`] have it: `read notes/*` for
-    /// `kv list notes/`, the name for a variable or a secret.
+    /// Returns the smallest rule that allows this request, as in the lists of an [`Overlay`]:
+    /// `read notes/*` for `kv list notes/`, the name for a variable or a secret.
     #[must_use]
     pub fn rule(&self) -> String {
         match self {
@@ -176,7 +176,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether an embedder's grants cover it.
+    /// Returns true if these grants cover the request.
     pub(super) fn is_granted(&self, grants: &Grants) -> bool {
         match self {
             Self::Http { method, target } => {
@@ -208,7 +208,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether an overlay leaves it.
+    /// Returns true if the overlay allows the request.
     pub(super) fn within(&self, overlay: &Overlay) -> bool {
         match self {
             Self::Http { method, target } => overlay
@@ -248,7 +248,7 @@ impl Request<'_> {
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Without the query: it may hold what must not be read in a log.
+            // Without the query, which may hold values that must not appear in a log.
             Self::Http { method, target } => {
                 write!(f, "{} {}{}", method.as_str(), target.origin(), target.path())
             }

@@ -1,10 +1,10 @@
-//! Lines of configuration that would grant something: what a denial, a refusal and an explanation
-//! say, to be pasted.
+//! Suggested grants as lines of configuration, which denials, refusals and explanations print for
+//! pasting.
 //!
-//! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each
-//! once, and what is to be known or done before it is used.
-//! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no
-//! grant of its own.
+//! In: requests and needs, with untrusted texts in them. Out: TOML with each kind once, in a fixed
+//! order, and the warnings and steps that belong to it.
+//! Invariants: an untrusted text stays inside of its TOML string: it cannot end the string or add a
+//! grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,12 +20,12 @@ pub const PLACEHOLDER: &str = "…";
 /// Grants that could be added, as lines of configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// Rules, and the private networks that each has to name.
+    /// Rules, each with the private networks that it has to name.
     http: BTreeMap<String, BTreeSet<String>>,
     directories: BTreeMap<String, Access>,
     scratch: bool,
     environment: BTreeSet<String>,
-    /// Names, and the rules of the requests that each was to be put into.
+    /// Names, each with the rules of the requests that contain the secret.
     secrets: BTreeMap<String, BTreeSet<String>>,
     reveal: BTreeSet<String>,
     keys: BTreeSet<String>,
@@ -35,7 +35,7 @@ pub struct Suggestion {
 }
 
 impl Suggestion {
-    /// The grants that one request requires.
+    /// Returns the grants that one request requires.
     #[must_use]
     pub fn of(request: &Request<'_>) -> Self {
         let mut suggestion = Self::default();
@@ -43,7 +43,7 @@ impl Suggestion {
         suggestion
     }
 
-    /// The grant of requests of this rule.
+    /// Returns the grant for requests of this rule.
     #[must_use]
     pub fn of_rule(rule: &HttpRule) -> Self {
         let mut suggestion = Self::default();
@@ -51,8 +51,8 @@ impl Suggestion {
         suggestion
     }
 
-    /// The grant of requests of this rule to a host on a private network: the networks that are
-    /// known without resolving a name, or a [`PLACEHOLDER`].
+    /// Returns the grant for requests of this rule to a host on a private network, with the
+    /// networks that are known without resolving a name, or a [`PLACEHOLDER`].
     pub(super) fn of_private(rule: &HttpRule) -> Self {
         let mut suggestion = Self::of_rule(rule);
         for networks in suggestion.http.values_mut().filter(|networks| networks.is_empty()) {
@@ -61,7 +61,7 @@ impl Suggestion {
         suggestion
     }
 
-    /// The grants that a declared need requires.
+    /// Returns the grants that a declared need requires.
     #[must_use]
     pub fn of_need(need: &Need) -> Self {
         let mut suggestion = Self::default();
@@ -89,17 +89,17 @@ impl Suggestion {
         self.http.entry(text).or_default().extend(rule.private().iter().map(ToString::to_string));
     }
 
-    /// Adds a secret that is to be put into requests of this rule.
+    /// Adds a secret that the host puts into requests of this rule.
     pub fn add_secret(&mut self, name: &str, rule: &HttpRule) {
         self.secrets.entry(name.to_owned()).or_default().insert(rule.to_string());
     }
 
-    /// The directories, by the tool's name for them.
+    /// Returns the directories by the tool's names for them.
     pub fn directories(&self) -> impl Iterator<Item = (&str, Access)> {
         self.directories.iter().map(|(name, access)| (name.as_str(), *access))
     }
 
-    /// The suggestion without the directories of these names.
+    /// Returns the suggestion without the directories of these names.
     #[must_use]
     pub fn without_directories(&self, left_out: &[&str]) -> Self {
         let mut rest = self.clone();
@@ -107,7 +107,7 @@ impl Suggestion {
         rest
     }
 
-    /// The suggestion without the secrets of these names.
+    /// Returns the suggestion without the secrets of these names.
     #[must_use]
     pub fn without_secrets<'a>(&self, left_out: impl IntoIterator<Item = &'a str>) -> Self {
         let mut rest = self.clone();
@@ -118,9 +118,9 @@ impl Suggestion {
         rest
     }
 
-    /// Adds a directory under this name. If it lies in another one, it becomes part of that one,
-    /// with the greater access of the two, because a configuration accepts no nested directories
-    /// with different access.
+    /// Adds a directory under this name. A directory below or above another one is merged with it,
+    /// under the upper name and with the greater access of the two, because a configuration does
+    /// not accept nested directories with different access.
     pub fn add_directory(&mut self, name: &str, access: Access) {
         if is_below(name, SCRATCH) || is_below(name, TEMPORARY) {
             self.scratch = true;
@@ -143,7 +143,7 @@ impl Suggestion {
         self.directories.insert(name, access);
     }
 
-    /// Adds what a definition declares.
+    /// Adds the grants that a declared need requires.
     pub fn add_need(&mut self, need: &Need) {
         let Need { kind, pattern, .. } = need;
         match kind.as_str() {
@@ -157,10 +157,10 @@ impl Suggestion {
             "secret" => drop(self.secrets.entry(pattern.clone()).or_default()),
             "reveal" => drop(self.reveal.insert(pattern.clone())),
             "kv" => drop(self.keys.insert(pattern.clone())),
-            // Which tools there are is for the operator to say.
+            // The operator decides which tools may be called.
             "invoke" if pattern == ANY_TOOL => drop(self.invoke.insert(PLACEHOLDER.to_owned())),
             "invoke" => drop(self.invoke.insert(pattern.clone())),
-            // A need of no kind is refused when the component is loaded.
+            // A need of an unknown kind is refused when the component is loaded.
             _ => {}
         }
     }
@@ -177,13 +177,13 @@ impl Suggestion {
         }
     }
 
-    /// Whether it has no grants.
+    /// Returns true if there are no grants.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// One line of configuration for each kind, with [`PLACEHOLDER`] for values that are not known.
+    /// Returns one line of configuration for each kind, with a [`PLACEHOLDER`] for unknown values.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let directory = |(name, access): (&String, &Access)| directory(name, *access, PLACEHOLDER);
@@ -194,17 +194,17 @@ impl Suggestion {
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
-    /// The lines as they can be pasted: a directory has a path beside the configuration; a secret
-    /// has the requests that it is for and the environment variable that holds its value. Values
-    /// that only the operator knows are a
-    /// [`PLACEHOLDER`]: see [`steps`](Self::steps).
+    /// Returns the lines as they can be pasted: a directory has a path beside the configuration; a
+    /// secret has the requests that may contain it and the environment variable that holds its
+    /// value. Values that only the operator knows are a [`PLACEHOLDER`]: see
+    /// [`steps`](Self::steps).
     #[must_use]
     pub fn to_paste(&self) -> Vec<String> {
         lines(self.additions())
     }
 
-    /// The same by the key of the configuration's section, each with the items to add. The items of
-    /// `environment` and `secrets` belong in a table, the others in a list.
+    /// Returns the same by key of the configuration's section, each with the items to add. The
+    /// items of `environment` and `secrets` belong in a table, the others in a list.
     #[must_use]
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
         let directories =
@@ -225,7 +225,8 @@ impl Suggestion {
         self.entries(directories.collect(), secrets.collect())
     }
 
-    /// What the operator has to do before the pasted lines work, one sentence each.
+    /// Returns the steps that the operator has to take before the pasted lines work, one sentence
+    /// each.
     #[must_use]
     pub fn steps(&self) -> Vec<String> {
         let directories = self.directories.keys().map(|name| {
@@ -250,7 +251,7 @@ impl Suggestion {
         directories.chain(variables).chain(secrets).collect()
     }
 
-    /// What an operator should know before granting this, one sentence each.
+    /// Returns the risks that an operator should know before granting this, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let metadata = self.metadata.iter().map(|host| {
@@ -275,8 +276,9 @@ impl Suggestion {
         metadata.chain(private).chain(root).chain(reveal).collect()
     }
 
-    /// The one rule that a secret is for: of the requests that it was to be put into, or of all.
-    /// Several to one host are that host's.
+    /// Returns the rule that a secret is bound to, made from the rules of the requests that contain
+    /// it, or from all HTTP rules if there are none. Several rules for one host become one rule for
+    /// that host; several hosts become a [`PLACEHOLDER`].
     fn bound_to(&self, rules: &BTreeSet<String>) -> String {
         let mut methods = BTreeSet::new();
         let mut origins = BTreeSet::new();
@@ -301,7 +303,7 @@ impl Suggestion {
         }
     }
 
-    /// What there is of each kind, in the order in which it is printed.
+    /// Returns the items of each kind that has any, in the order in which they are printed.
     fn entries(
         &self,
         directories: Vec<String>,
@@ -317,7 +319,7 @@ impl Suggestion {
             }
         });
         let texts = |texts: &BTreeSet<String>| texts.iter().map(|text| toml_text(text)).collect();
-        // Who may write a key may read it.
+        // `write` includes `read` of the same key.
         let is_less = |rule: &str| {
             rule.strip_prefix("read ")
                 .is_some_and(|key| self.keys.contains(&format!("write {key}")))
@@ -349,7 +351,7 @@ fn lines(entries: Vec<(&'static str, Vec<String>)>) -> Vec<String> {
     entries.into_iter().map(line).collect()
 }
 
-/// A text as a TOML string in one line, whatever characters it contains.
+/// Writes a text as a TOML string in one line, whatever characters it contains.
 #[must_use]
 pub fn toml_text(text: &str) -> String {
     let mut quoted = String::from('"');
@@ -375,7 +377,8 @@ fn directory(name: &str, access: Access, path: &str) -> String {
     format!("{{ name = {}, path = {}, access = \"{access}\" }}", toml_text(name), toml_text(path))
 }
 
-/// A directory beside the configuration, called like the last part of the tool's name for it.
+/// Returns the path of a directory beside the configuration, named after the last part of the
+/// tool's name for it.
 fn beside(name: &str) -> &str {
     name.rsplit('/')
         .find(|part| !matches!(*part, "" | "." | "..") && !part.contains('*'))

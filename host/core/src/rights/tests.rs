@@ -1,4 +1,4 @@
-//! Layers only take away, and a denial says how it could be otherwise.
+//! Tests that layers only take away, and that a denial says how the request could be allowed.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn a_layer_takes_away_and_never_gives() {
     assert_eq!(denied(&narrowed, "environment LANG"), None, "a kind that it leaves alone");
 }
 
-/// What a denial says to grant is enough, and is a rule.
+/// The suggested grant is a rule and allows the request.
 #[test]
 fn the_smallest_grant_is_enough() {
     let rights = Rights::default();
@@ -148,8 +148,7 @@ fn the_scratch_directory_has_two_names() {
     }
 }
 
-/// What a denial says to grant is one rule, whatever a stranger asks for: pasted, it grants nothing
-/// else.
+/// The suggested grant is a single rule, whatever an untrusted request contains.
 #[test]
 fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
     let hostile = "k\"]\nhttp = [\"GET https://evil.example";
@@ -170,7 +169,7 @@ fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
     }
 }
 
-/// What a stranger asks for is quoted, not repeated at any length.
+/// An untrusted request is quoted up to a maximum length.
 #[test]
 fn a_long_request_is_quoted_in_part() {
     for length in [1 << 11, 1 << 20] {
@@ -179,7 +178,7 @@ fn a_long_request_is_quoted_in_part() {
             panic!("it is denied")
         };
         assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
-        // No grant names it: the reason is for people, in the hint.
+        // There is no grant for it. The hint gives the reason.
         assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
         assert_eq!(
             denial.hint(),
@@ -188,7 +187,7 @@ fn a_long_request_is_quoted_in_part() {
     }
 }
 
-/// As needs, grants and denials print it.
+/// The forms are those of needs, grants and denials.
 #[test]
 fn a_request_may_name_its_kind() {
     for (typed, expected) in [
@@ -270,7 +269,7 @@ fn openings_are_the_topmost_paths_that_all_layers_leave() {
     );
 }
 
-/// With a need, or with `needs = []`: what the others do not declare they do not get.
+/// A need or `needs = []` in one tool means that the others get only what they declare.
 #[test]
 fn one_declaration_counts_for_all_tools_of_a_component() {
     let named = |name: &str| Definition::new(name, "").unwrap();

@@ -1,8 +1,8 @@
 //! Asks a policy function about a failure: an async one in the call's own task, a blocking one on a
 //! thread of its own.
 //!
-//! Invariants: a panic and silence are answers too. Blocking functions that never return are
-//! bounded per runner, so they hold up no other runner's.
+//! Invariants: a panic and a missing answer are errors, not hangs. The number of blocking functions
+//! that never return is bounded per runner, so they do not hold up other runners.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::clock::before;
 use crate::fence::{Fenced, Panic, words};
 use crate::policy::{Decide, Failure, Policy, PolicyKind, Verdict};
 
-/// Blocking functions of one runner or stepper that may run at once, those that never return
-/// included.
+/// The maximum number of blocking functions of one runner or stepper that run at the same time,
+/// those that never return included.
 pub(crate) const MOST: usize = 64;
 
-/// Asks, within a time from now. An error says what became of the function instead, as the end of a
-/// sentence about it.
+/// Asks the function, with a time limit from now. The error says what happened to the function, as
+/// the end of a sentence about it.
 pub(crate) async fn ask(
     places: &Arc<Semaphore>,
     budget: Duration,
@@ -65,7 +65,7 @@ async fn on_a_thread(
         .await
         .and_then(Result::ok)
         .ok_or_else(silent)?;
-    // What the function calls finds itself where the run is.
+    // The runtime and the tracing span of the run are entered for the function.
     let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
     let (answered, answer) = oneshot::channel();
     let asking = move || {

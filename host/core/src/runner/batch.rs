@@ -1,4 +1,4 @@
-//! The calls of one run: checked together, started in order, ended in any.
+//! The calls of one run: all are checked first, then started in order; they end in any order.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::registry::Toolbox;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 
-/// What the calls of a run share.
+/// The state that the calls of a run share.
 pub(super) struct Shared {
     pub(super) executor: Executor,
     pub(super) encoder: Fenced,
     pub(super) options: RunOptions,
     pub(super) deciding: Arc<Semaphore>,
-    /// What the run started with, whatever is registered meanwhile.
+    /// The tools at the start of the run. Later registrations do not change it.
     toolbox: Toolbox,
 }
 
-/// A call and its tool. Without a tool its model is told that there is none.
+/// A call and its tool. `None`: the model is told that the tool does not exist.
 type Resolved = (ToolCall, Option<Tool>);
 
-/// The calls of a run, known to be good to start.
+/// The checked calls of a run.
 pub(super) struct Batch {
     calls: Vec<Resolved>,
     most: usize,
@@ -41,7 +41,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Checks everything that can be checked before a call is made.
+    /// Checks the calls and the options before any call is made.
     pub(super) fn new(
         runner: &Runner,
         calls: impl IntoIterator<Item = ToolCall>,
@@ -74,14 +74,14 @@ impl Batch {
         })
     }
 
-    /// How many calls.
+    /// The number of calls.
     pub(super) fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Makes the calls as it is read, in their order: their ends, in the order in which they come.
-    /// While `hold` holds, no further call starts; the caller that let it hold reads on when it
-    /// does not.
+    /// Makes the calls in their order while the stream is read, and yields their ends in the order
+    /// in which they come. While `hold` returns true, no further call starts; the caller polls the
+    /// stream again when that changes.
     pub(super) fn ends(
         self,
         hold: impl Fn() -> bool + Send + 'static,
@@ -95,18 +95,18 @@ impl Batch {
     }
 }
 
-/// One call, from its start to its settled end.
+/// Makes one call, from its start to its settled end.
 ///
-/// Every running call has one of these futures on the heap: what is not needed across an await
-/// stays out of it, because it keeps room for each of its arguments twice, and for whatever it ever
-/// lent out.
+/// Every running call has one of these futures on the heap. A value that is not needed across an
+/// await stays out of it, because the future reserves space for each of its arguments twice, and
+/// also for each value that was ever borrowed in it.
 fn one(
     shared: Arc<Shared>,
     (index, (call, tool)): (usize, Resolved),
 ) -> impl Future<Output = Ended> + Send {
     let kept = shared.kept(&call);
     async move {
-        // In a box: it is rare, and would make every call's future larger.
+        // Boxed, because it is rare and would make every call's future larger.
         let Some(tool) = tool else { return Box::pin(missing(shared, index, call, kept)).await };
         let counting = Counting::new(tool.counters());
         let options = shared.options.of_a_call(&call.id);
@@ -117,13 +117,13 @@ fn one(
         };
         match settle(&shared, (index, None), completion, kept, &tool, counting) {
             Ok(ended) => ended,
-            // In a box for the same reason.
+            // Boxed for the same reason.
             Err(undecided) => Box::pin(undecided.decided()).await,
         }
     }
 }
 
-/// The end of a call whose tool is not registered: `not_found`, with its events.
+/// Ends a call whose tool is not registered as `not_found`, with its events.
 async fn missing(
     shared: Arc<Shared>,
     index: usize,
@@ -149,12 +149,13 @@ async fn missing(
 }
 
 impl Shared {
-    /// The time that a call of this tool has.
+    /// Returns the time that a call of this tool has.
     pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
         tool.tightened(self.executor.limits().tightened(&self.options.limits_of_a_call())).timeout
     }
 
-    /// A copy of a call for a policy function: it is not read again.
+    /// Copies a call for a policy function. `None` if the policy is not a function, because the
+    /// copy would not be read.
     fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
         matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
     }
@@ -213,7 +214,7 @@ mod tests {
                 (false, "done"),
                 (true, r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#),
                 (true, r#"{"error":"there is no tool ``"}"#),
-                // A tool that is not offered here is not named.
+                // The hint does not name a tool that is not offered here.
                 (true, r#"{"error":"there is no tool `secret_wrd`"}"#),
                 (true, r#"{"error":"there is no tool `manual\\n`"}"#),
             ]

@@ -10,11 +10,11 @@ use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
 use crate::policy::OnToolError;
 
-/// Calls at once, for each core, unless the options say otherwise. Source: docs/contract.md,
+/// The default number of calls that run at the same time, for each core. Source: docs/contract.md,
 /// section 3.
 const CALLS_PER_CORE: usize = 2;
 
-/// What a run does about a call whose tool is not registered.
+/// The rule for a call whose tool is not registered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownTools {
     /// The run does not start: [`Error::is_unknown_tool`].
@@ -35,15 +35,15 @@ pub enum UnknownTools {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Where the calls come from. Each call gets it unchanged. An answer to a question (`resume`)
+    /// The context of the calls. Each call gets it unchanged. An answer to a question (`resume`)
     /// belongs to one call: with more calls, the run does not start.
     pub context: Arc<CallContext>,
     /// Tightens the executor's limits for each call. A run does not start if they leave a call no
     /// time, fuel, memory, arguments or result.
     pub limits: Limits,
-    /// What to do about failures.
+    /// The rule for failures.
     pub on_tool_error: OnToolError,
-    /// What to do about a call whose tool is not registered.
+    /// The rule for a call whose tool is not registered.
     pub unknown_tools: UnknownTools,
     /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A
     /// run with a longer time than they allow does not start ([`Error::is_options`]). A tool's own
@@ -55,8 +55,8 @@ pub struct RunOptions {
     /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its
     /// events and its message.
     pub abort: AbortSignal,
-    /// The time that handlers have to end by themselves. [`Duration::MAX`]: they are never ended by
-    /// force.
+    /// The time that handlers have to end by themselves. With [`Duration::MAX`] they are never
+    /// ended by force.
     pub stop_grace: Duration,
     /// Ends single calls early, by their ids, in the same way.
     pub canceller: Option<CallCanceller>,
@@ -82,7 +82,7 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// Sets where the calls come from.
+    /// Sets the context of the calls.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
@@ -103,7 +103,7 @@ impl RunOptions {
         self
     }
 
-    /// Sets what happens to a call whose tool is not registered.
+    /// Sets the rule for a call whose tool is not registered.
     #[must_use]
     pub fn with_unknown_tools(mut self, policy: UnknownTools) -> Self {
         self.unknown_tools = policy;
@@ -152,20 +152,20 @@ impl RunOptions {
         self
     }
 
-    /// The limits of each of its calls.
+    /// Returns the limits of each call.
     pub(super) fn limits_of_a_call(&self) -> Limits {
         let timeout = self.tool_timeout.unwrap_or(DEFAULT_TIMEOUT);
         self.limits.with_timeout(self.limits.timeout.min(timeout))
     }
 
-    /// The signal of the call with this id.
+    /// Returns the signal of the call with this id.
     pub(super) fn signal(&self, id: &str) -> AbortSignal {
         self.canceller
             .as_ref()
             .map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
     }
 
-    /// The options of the call with this id, which starts now.
+    /// Returns the options of the call with this id, which starts now.
     pub(super) fn of_a_call(&self, id: &str) -> CallOptions {
         CallOptions {
             context: Arc::clone(&self.context),
@@ -177,7 +177,8 @@ impl RunOptions {
         }
     }
 
-    /// Checks them for a run of so many calls, each of which the executor allows this time.
+    /// Checks the options for a run of `calls` calls, each of which the executor allows the time
+    /// `allowed`.
     pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
         let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } =
             self.limits;
@@ -208,15 +209,15 @@ impl RunOptions {
         Ok(())
     }
 
-    /// How many of this many calls run at the same time.
+    /// Returns the number of calls that run at the same time in a run of this many calls.
     #[must_use]
     pub fn concurrency(&self, calls: usize) -> usize {
         self.max_concurrency.unwrap_or_else(|| usual_concurrency(calls))
     }
 }
 
-/// How many of so many calls run at once where nothing else was said. Source: docs/contract.md,
-/// section 3.
+/// Returns the default number of calls that run at the same time. Source: docs/contract.md, section
+/// 3.
 pub(crate) fn usual_concurrency(calls: usize) -> usize {
     calls.min(CALLS_PER_CORE * cores()).max(1)
 }
@@ -242,12 +243,12 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
     }
 
-    /// A tool that tells what it was given.
+    /// A runner of a tool that returns the context and the time that it was given.
     fn runner(definition: Definition) -> Runner {
         tighter(definition, Limits::unlimited())
     }
 
-    /// The same with limits of its own.
+    /// A runner of the same tool with limits of its own.
     fn tighter(definition: Definition, limits: Limits) -> Runner {
         let tells = async |_: Value, invocation: Arc<Invocation>| {
             let Invocation { context, limits, .. } = &*invocation;
@@ -298,7 +299,7 @@ mod tests {
         );
     }
 
-    /// The smallest that was set. An executor without limits sets no time.
+    /// The smallest time that was set counts. An executor without limits sets none.
     #[test]
     fn a_call_has_the_time_that_the_run_gives_it() {
         let executor =
@@ -324,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Seen to fail with the shorter of the two times for each call.
+    /// Fails without: the check of the run's time against the executor's limits.
     #[test]
     fn a_run_that_asks_for_more_time_than_its_executor_allows_does_not_start() {
         let executor = Executor::new().with_limits(Limits::default().with_timeout(SECOND));

@@ -1,7 +1,7 @@
-//! From a completion to what the model gets, and whether the loop goes on.
+//! Turns a completion into the message that the model gets, and decides if the loop continues.
 //!
-//! Invariants: a policy function is called once per failure and never about its own; an encoder
-//! that fails costs the text it would have made, never a message.
+//! Invariants: a policy function is called once per failure and never about its own failure; if an
+//! encoder fails, only its text is lost, never a message.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct Ended {
     then: Then,
 }
 
-/// What is to happen after a call.
+/// The next step after a call.
 enum Then {
     GoOn,
     Ask(Question),
@@ -37,7 +37,7 @@ enum Then {
 }
 
 impl Ended {
-    /// Why the loop is not to go on, if it is not.
+    /// Returns the reason why the loop does not continue, if there is one.
     pub(super) fn halted(&self) -> Option<Halted> {
         let id = || self.message.tool_call_id.clone();
         Some(match &self.then {
@@ -54,7 +54,7 @@ impl Ended {
         })
     }
 
-    /// The last event of the call.
+    /// Returns the last event of the call.
     pub(super) fn settled(self) -> RunEvent {
         let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
         let settled = match self.then {
@@ -75,8 +75,9 @@ impl Ended {
     }
 }
 
-/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is
-/// to become of it. Of a tool that is not registered the model is told in the words of `unknown`.
+/// Settles one completion and counts it. Settles it at once, or returns an [`Undecided`] if a
+/// policy function has to decide. For a tool that is not registered, the model gets the text
+/// `unknown`.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
     (index, unknown): (usize, Option<String>),
@@ -113,8 +114,8 @@ pub(super) struct Undecided<'a> {
 }
 
 impl Undecided<'_> {
-    /// Asks the function. Where the caller has ended the call or ends it meanwhile, the failure is
-    /// told as it is.
+    /// Asks the function. If the caller has ended the call or ends it meanwhile, the failure is
+    /// reported unchanged.
     pub(super) async fn decided(self) -> Ended {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;
@@ -122,7 +123,7 @@ impl Undecided<'_> {
         let is_cancelled =
             matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
         if is_cancelled && abort.is_raised() {
-            // The caller ended it: there is nothing to decide.
+            // The caller ended the call, so the policy is not asked.
             return end.reported(&failure);
         }
         let call = call.map_or_else(
@@ -145,24 +146,24 @@ impl Undecided<'_> {
     }
 }
 
-/// An end in the making.
+/// The state of an end that is being made.
 struct End<'a> {
     shared: &'a Shared,
     index: usize,
     message: Message,
     usage: Usage,
-    /// What the model is told of a tool that is not registered.
+    /// The text for the model if the tool is not registered.
     unknown: Option<String>,
 }
 
-/// An end that is up to the policy.
+/// A failed end, which the policy decides about.
 struct Failed<'a> {
     end: End<'a>,
     failure: Failure,
 }
 
 impl<'a> End<'a> {
-    /// The end of a result that is no failure, and can be encoded.
+    /// Returns the end of a result that is not a failure and can be encoded.
     fn of(self, result: CallResult) -> Result<Ended, Box<Failed<'a>>> {
         match result {
             CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
@@ -205,7 +206,7 @@ impl<'a> End<'a> {
         }
     }
 
-    /// What a policy function put in a failure's place.
+    /// Ends the call with the value that a policy function gave in place of the failure.
     fn replaced(self, replacement: &Json) -> Ended {
         match self.shared.encoder.encode(Said::Value(replacement)) {
             Ok(content) => self.ended(content, Then::GoOn),
@@ -213,7 +214,7 @@ impl<'a> End<'a> {
         }
     }
 
-    /// The model gets the failure.
+    /// Reports the failure to the model.
     fn reported(mut self, failure: &Failure) -> Ended {
         self.message.is_error = true;
         let is_not_found = matches!(failure, Failure::ToolError(ToolError::NotFound));
@@ -228,7 +229,7 @@ impl<'a> End<'a> {
         self.ended(content, Then::GoOn)
     }
 
-    /// The same, and the loop does not go on.
+    /// Reports the failure to the model and ends the loop.
     fn halted(self, failure: &Failure, exception: Option<String>) -> Ended {
         Ended { then: Then::Fail { exception }, ..self.reported(failure) }
     }

@@ -1,6 +1,6 @@
 //! A run as a stream of events.
 //!
-//! Invariants: per call, events come in their order; nothing new starts while events wait to be
+//! Invariants: the events of one call come in their order; no call starts while events wait to be
 //! read, so that a run of any length needs little memory.
 
 use std::collections::VecDeque;
@@ -21,11 +21,11 @@ use crate::error::Error;
 use crate::event::{Event, EventSink};
 use crate::message::{Halted, RunEvent, RunFailure};
 
-/// Progress that waits to be read; more of it is dropped: it says how far a call is, and the next
-/// one says it better.
+/// The maximum number of queued events at which progress is still queued. Later progress events are
+/// dropped: a newer one makes them obsolete.
 const MAX_PROGRESS: usize = 1024;
 
-/// The events of a run, which makes progress while they are read. It ends after the last event.
+/// The events of a run. The run advances while they are read. The stream ends after the last event.
 pub struct RunStream {
     run: Result<BoxStream<'static, Ended>, Option<Error>>,
     queue: Arc<Queue>,
@@ -48,7 +48,7 @@ impl RunStream {
         Self { run, queue, halted: None, is_over: false }
     }
 
-    /// The next event; none after the last.
+    /// Returns the next event, or `None` after the last.
     ///
     /// # Cancel safety
     /// May be dropped and called again: no event is lost.
@@ -56,7 +56,8 @@ impl RunStream {
         futures_util::StreamExt::next(self).await
     }
 
-    /// Why the loop is not to go on, as far as the run has come: final once the stream has ended.
+    /// Returns the reason why the loop must not continue, as far as the run has come. It is final
+    /// once the stream has ended.
     #[must_use]
     pub fn halted(&self) -> Option<&Halted> {
         self.halted.as_ref().map(|(_, halted)| halted)
@@ -74,8 +75,8 @@ impl Stream for RunStream {
                 return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error))));
             }
         };
-        // The calls go on at every look, also while events wait: a slow reader costs no call its
-        // time.
+        // Every poll advances the calls, also while events wait: a slow reader does not delay a
+        // call.
         queue.reader.register(context.waker());
         while !*is_over {
             match ends.poll_next_unpin(context) {
@@ -110,7 +111,7 @@ impl std::fmt::Debug for RunStream {
     }
 }
 
-/// Events that wait to be read.
+/// The queue of events that wait to be read.
 #[derive(Default)]
 struct Queue {
     events: Mutex<VecDeque<RunEvent>>,

@@ -1,5 +1,5 @@
-//! Runs of native tools: every rule of a batch. Components run through the same path in the
-//! end-to-end tests.
+//! Tests of runs with native tools: every rule of a batch. Components run through the same path in
+//! the end-to-end tests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// A tool that ends as its arguments say, and counts how often it ran.
+/// A tool that ends as its arguments say, and counts its executions.
 fn scripted(ran: &Arc<AtomicUsize>) -> Tool {
     let ran = Arc::clone(ran);
     let definition = Definition::new("t", "").unwrap().with_attribute("team", "a".into());
@@ -54,7 +54,7 @@ fn runner() -> (Runner, Arc<AtomicUsize>) {
     (Runner::new(registry).with_executor(Executor::new().without_sealer()), ran)
 }
 
-/// Calls `c0`, `c1`, … that end so.
+/// Calls `c0`, `c1`, … with these ends.
 fn calls(ends: &[(&str, &str)]) -> Vec<ToolCall> {
     let call = |(index, (end, say)): (usize, &(&str, &str))| {
         ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end, "say": say}))
@@ -112,7 +112,7 @@ fn each_end_as_a_message_and_as_events() {
         ]
     );
     assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
-    // The earliest in the input wins, whichever ended first.
+    // The earliest call in the input wins, whichever ended first.
     let halt =
         json!({"halted_reason": "done", "halt_tool_call_id": "c4", "halt_result": {"final": true}});
     assert_eq!(serde_json::to_value(&outcome.halted).unwrap(), halt);
@@ -263,7 +263,7 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
-    // One that never answers is left to its thread. It ends with the test.
+    // A function that never answers stays on its thread, which ends with the test.
     let (gate, end) = std::sync::mpsc::channel::<()>();
     let end = parking_lot::Mutex::new(end);
     let never = OnToolError::decide(move |_, _| {
@@ -311,7 +311,7 @@ fn an_encoder_that_fails_costs_no_message() {
             (1, 3),
             "what cannot be encoded is a failure"
         );
-        // A replacement that cannot be encoded halts, without asking again.
+        // A replacement that cannot be encoded halts the run; the policy is not asked again.
         let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
         let options = RunOptions::default().with_on_tool_error(policy);
         let outcome = wait(runner.run(calls(&[("error", "x")]), options)).unwrap();
@@ -320,8 +320,8 @@ fn an_encoder_that_fails_costs_no_message() {
     }
 }
 
-/// Every call waits until as many others run as may: more than that never do, and fewer would never
-/// end.
+/// Each call waits until the maximum number of calls run. A larger number fails the test, and a
+/// smaller one would hang it.
 #[test]
 fn concurrency_is_reached_and_never_exceeded() {
     for most in [1, 3, 8] {
@@ -375,7 +375,7 @@ fn a_long_batch_starts_no_more_than_is_read() {
     assert!(most_ahead <= 8, "{most_ahead} calls ran ahead of the reader");
 }
 
-/// What is registered while a run goes on does not touch it.
+/// Registrations during a run do not change that run.
 #[test]
 fn a_run_keeps_what_it_started_with() {
     let (runner, _) = runner();
@@ -399,8 +399,7 @@ fn a_run_keeps_what_it_started_with() {
     );
 }
 
-/// Another thread puts a tool in the place of the one that runs: what has not started yet is the
-/// old one too.
+/// Another thread replaces the running tool: calls that have not started yet use the old one too.
 #[test]
 fn a_change_from_another_thread_is_for_the_next_run() {
     let (registry, definition) = (Registry::new(), Definition::new("t", "").unwrap());
@@ -426,8 +425,7 @@ fn a_change_from_another_thread_is_for_the_next_run() {
     }
 }
 
-/// Nothing has to start that is to end: each such call is cancelled, with its events and its
-/// message.
+/// Calls that have not started are cancelled, each with its events and its message.
 #[test]
 fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
     for (raised_before, expected_ran) in [(true, 0), (false, 1)] {
@@ -455,7 +453,7 @@ fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
     }
 }
 
-/// A call that was refused or cancelled says nothing of the tool.
+/// A refused or cancelled call does not count.
 #[test]
 fn statistics_count_the_calls_that_were_made() {
     let (runner, _) = runner();

@@ -1,5 +1,5 @@
-//! Schemas of strangers with the values that cost most to check against them: each pair has an
-//! answer soon.
+//! Tests of hostile schemas, each with the value that costs most to check against it: every pair
+//! gets an answer soon.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::Schema;
 
-/// Only a hang takes as long, on the busiest machine.
+/// Only a hang takes this long, even on a busy machine.
 const BOUND: Duration = Duration::from_secs(10);
-/// Bytes of arguments, and of a result, that a call may have.
+/// The size limit of a call's arguments and of its result, in bytes.
 const MIB: usize = 1 << 20;
 
 fn each<T: Into<Value>>(count: usize, make: impl Fn(usize) -> T) -> Value {
@@ -25,7 +25,7 @@ fn nested(levels: usize, innermost: Value, around: impl Fn(Value) -> Value) -> V
     (0..levels).fold(innermost, |inner, _| around(inner))
 }
 
-/// As many definitions that each lead to the next, and one at the end.
+/// Builds `links` definitions, each of which refers to the next, and one at the end.
 fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     let next = |n: usize| json!({"$ref": format!("#/$defs/l{}", n + 1)});
     let defs =
@@ -33,13 +33,13 @@ fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     json!({"$ref": "#/$defs/l0", "$defs": Value::Object(defs.collect())})
 }
 
-/// A schema that holds for as many items as its own definition says, each time anew.
+/// Builds a schema that applies the same definition `times` times.
 fn again(times: usize, schema: Value) -> Value {
     json!({"allOf": each(times, |_| json!({"$ref": "#/$defs/it"})), "$defs": {"it": schema}})
 }
 
-/// Arrays of nothing but arrays, one for each number: a hash of their items alone takes all for the
-/// same.
+/// Builds a different array for each number, out of nothing but arrays: a hash of their items alone
+/// is the same for all.
 fn tree(number: usize) -> Value {
     match (number, number % 2) {
         (0, _) => json!([]),
@@ -48,7 +48,7 @@ fn tree(number: usize) -> Value {
     }
 }
 
-/// Numbers of 64 bits that are alike as doubles, a few at a time.
+/// Builds integers of 64 bits, several of which are equal as doubles.
 fn alike() -> Value {
     each(MIB / 20, |n| json!((1_u64 << 63) + n as u64))
 }
@@ -231,7 +231,7 @@ fn each_has_an_answer_soon() {
     assert!(bombs.len() >= 30);
     for (name, schema, value) in bombs {
         let (said, heard) = mpsc::channel();
-        // On a stack of its own, as small as they are.
+        // On a thread with a small stack of its own.
         std::thread::spawn(move || {
             let began = Instant::now();
             let compiled = Schema::compile(&schema);

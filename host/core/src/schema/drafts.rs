@@ -1,5 +1,5 @@
-//! Schemas of every draft, references within a schema, and parts of a schema that cannot be
-//! enforced.
+//! Tests of schemas of every draft, of references within a schema, and of parts of a schema that
+//! cannot be enforced.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn with(draft: &str, mut schema: Value) -> Value {
     schema
 }
 
-/// The text that is listed and checked: 2020-12 without identifiers.
+/// The text that is listed and checked is 2020-12 without identifiers.
 #[test]
 fn a_schema_of_an_earlier_draft_is_translated() {
     for (given, written) in [
@@ -79,7 +79,7 @@ fn a_schema_of_an_earlier_draft_is_translated() {
     }
 }
 
-/// References by anchor, identifier and dynamic scope, which end inside of the schema.
+/// The references are anchors, identifiers and dynamic references that end inside of the schema.
 #[test]
 fn references_resolve_within_the_schema() {
     let node = |more: Value| {
@@ -131,15 +131,15 @@ fn references_resolve_within_the_schema() {
     }
 }
 
-/// Each way to a schema that asks for its scope is a copy: `levels` times two ways would be
-/// 2^levels copies.
+/// Each path to a schema that depends on its dynamic scope needs a copy: two paths at each of
+/// `levels` levels would need 2^levels copies.
 #[test]
 fn copies_for_dynamic_references_are_bounded() {
     let levels = 12;
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
         for side in ["a", "b"] {
-            // What is reached through it finds its own anchor of this level.
+            // A schema that is reached through it finds its own anchor of this level.
             let next = |other: &str| json!({"$ref": format!("r{}{other}", level + 1)});
             let schema = json!({"$id": format!("r{level}{side}"), "$defs": {"own": {"$dynamicAnchor": format!("n{level}")}},
                 "anyOf": [next("a"), next("b")]});
@@ -160,7 +160,7 @@ fn copies_for_dynamic_references_are_bounded() {
     assert!(problem.contains(&format!("copies of more than {MAX_BYTES} bytes")), "{problem}");
 }
 
-/// The bad part alone is left out. It never makes the schema stricter.
+/// Only the bad part is left out. That never makes the schema stricter.
 #[test]
 fn a_bad_part_takes_no_other_away() {
     let definition = Definition::new("t", "").unwrap().with_parameters(json!({
@@ -231,8 +231,8 @@ fn a_pattern_can_look_around() {
     }
 }
 
-/// References to parts that stand under no keyword, one of which gives a name to what others look
-/// up.
+/// The references point to parts that are not under a keyword. One of these parts defines an anchor
+/// that others look up.
 #[test]
 fn references_to_odd_places_do_not_panic() {
     let schema = json!({
@@ -254,12 +254,12 @@ fn an_open_brace_is_a_character() {
             "{pattern}"
         );
     }
-    // Each brace is looked at once, however many follow.
+    // Each brace is read once, however many follow.
     compiled(&json!({"pattern": "{".repeat(1_000)}));
 }
 
-/// A match that does not end within the bounds is no mismatch: the value is refused as what cannot
-/// be judged, by `not` too.
+/// A match that does not finish within the bounds does not count as a mismatch: the value is
+/// refused as one that cannot be checked, under `not` too.
 #[test]
 fn backtracking_is_bounded() {
     let slow = r"^(x+x+)+\1y";
@@ -280,7 +280,7 @@ fn backtracking_is_bounded() {
         .check(&json!({"a": long}))
         .unwrap_err();
     assert_eq!(faults[0].path, "/a");
-    // Texts that a tool has.
+    // Texts of ordinary tools.
     assert_eq!(
         compiled(&json!({"pattern": "^(?!\\s*$)"})).check(&json!("a ".repeat(50_000))),
         Ok(())

@@ -1,20 +1,21 @@
-//! ECMA-262 regular expressions, as the engines here spell them.
+//! Translates ECMA-262 regular expressions into the syntax of the regex engines.
 //!
 //! In: a pattern as JavaScript reads it without flags, `\u{…}` and `\p{…}` included. Out: the same
-//! for `regex`, or for `fancy-regex` where it needs to go back.
+//! for `regex`, or for `fancy-regex` if it needs backtracking.
 //! Source: ECMA-262, section 22.2 and annex B.1.2.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A pattern in the engine's spelling.
+/// A pattern in the syntax of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Spelled {
     pub(super) text: String,
-    /// It has look-around or back-references, which only an engine that goes back can match.
+    /// True if it has look-around or back-references, which only a backtracking engine can match.
     pub(super) backtracks: bool,
-    /// A match takes as many steps as the text has bytes, to this power, before it goes back for
-    /// the first time: a look-around inside a repetition looks again at each repetition.
+    /// The exponent of the cost: before it backtracks for the first time, a match takes as many
+    /// steps as the text has bytes, to this power. A look-around inside a repetition runs again at
+    /// each repetition.
     pub(super) power: u32,
 }
 
@@ -25,18 +26,18 @@ const SPACE: &str =
 const NEWLINE: &str = r"\n\r\x{2028}\x{2029}";
 const NONE: &str = r"[^\x00-\x{10FFFF}]";
 
-/// The same pattern in the engine's spelling. None if it is not ECMA-262.
+/// Translates a pattern into the engine's syntax. `None` if it is not ECMA-262.
 pub(super) fn spell(pattern: &str) -> Option<Spelled> {
     let spelled = Speller::new(pattern, false).spell()?;
     if spelled.backtracks { Speller::new(pattern, true).spell() } else { Some(spelled) }
 }
 
-/// The same, always for the engine that goes back.
+/// Translates a pattern, always for the backtracking engine.
 pub(super) fn spell_to_go_back(pattern: &str) -> Option<Spelled> {
     Speller::new(pattern, true).spell()
 }
 
-/// A group that is open, and the power of what stood before it.
+/// An open group, and the exponent of the cost of what precedes it.
 struct Group {
     is_look: bool,
     before: u32,
@@ -47,21 +48,21 @@ struct Speller<'a> {
     fancy: bool,
     out: String,
     open: Vec<Group>,
-    /// The powers of what stands in the open group so far, and of its last part: 0 where nothing
-    /// looks around.
+    /// The exponents of the cost of the open group so far, and of its last part: 0 without a
+    /// look-around.
     power: u32,
     last: u32,
-    /// The last part can be repeated.
+    /// True if the last part can be repeated.
     is_atom: bool,
     backtracks: bool,
     groups: usize,
     referred: usize,
 }
 
-/// What an escape stands for in a class.
+/// The meaning of an escape in a class.
 enum Member {
     One(u32),
-    /// Many characters, as the inside of a class of the engine.
+    /// Many characters, as the inside of a class in the engine's syntax.
     Many(String),
 }
 
@@ -181,7 +182,7 @@ impl<'a> Speller<'a> {
         Some(())
     }
 
-    /// After a quantifier, which may be lazy. No other quantifier may follow.
+    /// Handles the end of a quantifier, which may be lazy. No other quantifier may follow.
     fn repeated(&mut self, many: bool) -> Option<()> {
         if self.eat('?') {
             self.out.push('?');
@@ -192,7 +193,7 @@ impl<'a> Speller<'a> {
         std::mem::take(&mut self.is_atom).then_some(())
     }
 
-    /// A quantifier in braces. None, with nothing read, where the brace is a brace.
+    /// Reads a quantifier in braces. `None`, with nothing read, if the brace is a literal.
     fn counted(&mut self) -> Option<String> {
         let mut ahead = self.rest.clone();
         let mut inside = String::new();
@@ -245,7 +246,7 @@ impl<'a> Speller<'a> {
                 }
                 self.referred = self.referred.max(number.parse().ok()?);
                 self.backtracks = true;
-                // A group that took no part matches the empty text.
+                // A group that did not take part in the match matches the empty text.
                 self.atom(&format!(r"(?:(?({number})\{number}))"));
             }
             _ => match self.escaped()? {
@@ -256,7 +257,7 @@ impl<'a> Speller<'a> {
         Some(())
     }
 
-    /// What a backslash and the characters that follow stand for, in a class and outside of one.
+    /// Reads the meaning of an escape, in a class and outside of one.
     fn escaped(&mut self) -> Option<Member> {
         let many = |class: String| Some(Member::Many(class));
         let c = self.rest.next()?;
@@ -294,8 +295,8 @@ impl<'a> Speller<'a> {
         is_whole.then(|| u32::from_str_radix(&text, 16).ok())?
     }
 
-    /// After `\u`: four digits, two such escapes that are the halves of a surrogate pair, or digits
-    /// in braces.
+    /// Reads the rest of an escape after `\u`: four digits, two such escapes that form a surrogate
+    /// pair, or digits in braces.
     fn unicode(&mut self) -> Option<u32> {
         if self.eat('{') {
             let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
@@ -318,7 +319,7 @@ impl<'a> Speller<'a> {
                 ']' => break,
                 '\\' if self.eat('b') => Member::One(0x08),
                 '\\' => self.escaped()?,
-                // A hyphen by itself, to tell a range from an escaped one.
+                // A hyphen is a member by itself, so that a range differs from an escaped hyphen.
                 '-' => Member::Many("-".to_owned()),
                 other => Member::One(u32::from(other)),
             });
@@ -357,8 +358,8 @@ impl<'a> Speller<'a> {
     }
 }
 
-/// A character as itself, or as its number where the engine might take it for more. Half a
-/// surrogate pair is in no text.
+/// Writes a character as itself, or as its number if the engine could give it a special meaning.
+/// Half a surrogate pair matches nothing.
 fn literal(character: u32) -> String {
     match char::from_u32(character) {
         Some(plain)
@@ -378,7 +379,7 @@ mod tests {
     use jsonschema::Keyword as _;
     use serde_json::json;
 
-    /// Cases of ECMA-262 that the engines spell differently.
+    /// Cases of ECMA-262 that the engines write differently.
     #[test]
     fn patterns_are_those_of_ecma_262() {
         for (pattern, good, bad) in [
@@ -405,7 +406,7 @@ mod tests {
             (r"é\b", "éa", "é"),
             (r"[]|b", "b", "a"),
             (r"^a$", "a", "a\n"),
-            // Not ECMA-262, but what the linear engine reads.
+            // Not ECMA-262, but accepted by the linear engine.
             (r"(?i)^abc$", "ABC", "abd"),
             (r"^(?P<name>a)\z", "a", "b"),
         ] {

@@ -1,4 +1,4 @@
-//! A validator's errors as faults that a model can act on.
+//! Turns a validator's errors into faults that a model can act on.
 
 use std::collections::HashSet;
 
@@ -11,23 +11,23 @@ use crate::json::parse_strict;
 use crate::names;
 use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 
-/// How much of an offending value is quoted, in characters.
+/// The maximum number of characters that are quoted of an offending value.
 const QUOTE: usize = 60;
-/// How many allowed values are listed.
+/// The maximum number of allowed values that are listed.
 const LISTED: usize = 12;
-/// Bytes of a text that is read as JSON, to see what its author meant.
+/// Bytes. A longer text is not parsed as JSON to find out if its author meant JSON.
 const LONGEST_TEXT: usize = 64 << 10;
-/// How many faults of the alternative that was probably meant are spelled out.
+/// The maximum number of faults of the probably intended alternative that are spelled out.
 const MEANT: usize = 4;
 
-/// A value, its schema, and the members that the schema declares anywhere.
+/// A value, its schema, and the member names that the schema declares anywhere.
 struct Known<'a> {
     value: &'a Value,
     schema: &'a Value,
     declared: HashSet<&'a str>,
 }
 
-/// All faults, the ones over [`MAX_FAULTS`] counted.
+/// Returns all faults; those over [`MAX_FAULTS`] are only counted.
 pub(super) fn all<'a>(
     schema: &Value,
     value: &Value,
@@ -49,7 +49,7 @@ pub(super) fn all<'a>(
     faults
 }
 
-/// The fault of a value with a text in it that a pattern could not be matched with.
+/// Creates the fault of a value that contains a text whose match with a pattern did not finish.
 pub(super) fn unfinished(value: &Value, (pattern, text): (String, String)) -> Fault {
     let message = format!(
         "expected a text that can be matched with the pattern `{}` in {BACKTRACKS} steps back; a shorter text takes fewer",
@@ -59,7 +59,7 @@ pub(super) fn unfinished(value: &Value, (pattern, text): (String, String)) -> Fa
     Fault::of_kind(&place, FaultKind::Schema { message }).with_got(quote(&Value::String(text)))
 }
 
-/// The place of the first text of this value.
+/// Returns the place of the first occurrence of a text in a value.
 fn place_of(value: &Value, text: &str) -> Option<String> {
     match value {
         Value::String(found) => (found == text).then(String::new),
@@ -85,7 +85,8 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Where a value is text, and JSON of another type is expected: which.
+/// Returns the hint to send JSON instead of text, if the value is text and JSON of another type is
+/// expected.
 fn written_as_text(error: &ValidationError<'_>) -> Option<String> {
     let text = error.instance().as_str()?;
     let types = expected_types(error)?;
@@ -102,7 +103,7 @@ fn written_as_text(error: &ValidationError<'_>) -> Option<String> {
     Some(format!("send a JSON {wanted}, not text"))
 }
 
-/// The types that a value may have, if its type is all that is wrong with it.
+/// Returns the types that a value may have, if its type is the only fault.
 fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
     use ValidationErrorKind as Kind;
     if let Kind::Type { kind } = error.kind() {
@@ -118,7 +119,7 @@ fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
     }
 }
 
-/// Where a value is `null`, and its member may be missing: to leave it out.
+/// Returns the hint to leave a member out, if its value is `null` and the member is optional.
 fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
     let (above, member) = error.instance_path().as_str().rsplit_once('/')?;
     let (beside, inside) = error.evaluation_path().as_str().rsplit_once("/properties/")?;
@@ -131,12 +132,12 @@ fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String>
     (!is_required).then(|| format!("leave `{}` out", shorten(&name, QUOTE)))
 }
 
-/// A step of a JSON pointer as the name that it stands for.
+/// Decodes a step of a JSON pointer into a member name.
 fn plain_step(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// The part of a schema at this pointer, which may lead through references.
+/// Returns the part of a schema at this pointer, which may lead through references.
 fn followed<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
     let mut part = schema;
     for step in pointer.split('/').skip(1) {
@@ -192,7 +193,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::MaxProperties { limit } => one(FaultKind::at_most(*limit, LengthUnit::Members)),
         Kind::Pattern { pattern } => one(FaultKind::Pattern { pattern: pattern.clone() }),
         Kind::Format { format } => one(FaultKind::Format { format: format.clone() }),
-        // The keywords of our own are `pattern`, whose message is the pattern, and `uniqueItems`.
+        // The custom keywords are `pattern`, whose message is the pattern, and `uniqueItems`.
         Kind::Custom { keyword, message } if keyword == "pattern" => {
             one(FaultKind::Pattern { pattern: message.clone() })
         }
@@ -206,8 +207,8 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             faults
         }
         Kind::OneOfMultipleValid { .. } => one(FaultKind::Ambiguous),
-        // The validator says this of an object without any declared member, and of its first
-        // member's value.
+        // The validator reports this for an object without any declared member, with the value of
+        // its first member.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
             let members =
                 known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
@@ -232,7 +233,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     }
 }
 
-/// The members of an object that its schema does not allow.
+/// Returns a fault for each member of an object that its schema does not allow.
 fn strangers<'a>(
     known: &Known<'_>,
     error: &ValidationError<'_>,
@@ -254,12 +255,12 @@ fn strangers<'a>(
     faults
 }
 
-/// The place of a member, as a JSON pointer.
+/// Returns the place of a member as a JSON pointer.
 fn below(path: &str, member: &str) -> String {
     format!("{path}/{}", shorten(member, QUOTE).replace('~', "~0").replace('/', "~1"))
 }
 
-/// A mistyped name of a required member is one mistake: the fault of the unknown member stays,
+/// Merges the two faults of a mistyped required member: the fault of the unknown member stays,
 /// which names the required one.
 fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
     let meant = |fault: &Fault| {
@@ -273,14 +274,15 @@ fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
     });
 }
 
-/// What each alternative would have wanted, in short.
+/// Returns the expectation of each alternative, in short.
 fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> FaultKind {
     let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
     let wants = first_errors.filter_map(|error| inside(known, error).into_iter().next());
     FaultKind::Alternatives { alternatives: wants.map(|fault| fault.kind).collect() }
 }
 
-/// An error inside of an alternative. Its own alternatives are not spelled out: they multiply.
+/// Returns the faults of an error inside of an alternative. Nested alternatives are not spelled
+/// out, because they multiply.
 fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     let nests = matches!(
         error.kind(),
@@ -290,9 +292,9 @@ fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     if nests { vec![allowed(error, unsaid)] } else { explain(known, error) }
 }
 
-/// What is wrong inside of a value by the alternative that was probably meant: one that takes a
-/// value of this type, if possible with these constants (they tell alternatives apart), and has the
-/// least to find fault with.
+/// Returns the faults inside of a value against the alternative that was probably meant: one that
+/// accepts the value's type, if possible with these constants (which distinguish alternatives), and
+/// has the fewest faults.
 fn meant(
     known: &Known<'_>,
     error: &ValidationError<'_>,
@@ -323,7 +325,7 @@ fn meant(
         .collect()
 }
 
-/// A fault of a value that is none of those allowed, with the most similar of them.
+/// Creates the fault of a value that is not allowed, with the most similar allowed value.
 fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     let value = error.instance();
     let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_got(quote(value));
@@ -335,7 +337,7 @@ fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     fault
 }
 
-/// The texts that stand at the place of `whole` by an error about it, and by its alternatives'.
+/// Collects the texts that are allowed at the place of `whole`, from an error and its alternatives.
 fn gather<'a>(
     whole: &ValidationError<'_>,
     error: &'a ValidationError<'_>,
@@ -354,14 +356,14 @@ fn gather<'a>(
     }
 }
 
-/// The present member that is most like a missing one, of those that the schema declares nowhere:
-/// one that it declares is there in its own right.
+/// Returns the present member that is most similar to a missing one. Members that the schema
+/// declares anywhere are not candidates, because they are probably not misspelled.
 fn nearest_stranger<'a>(known: &Known<'_>, value: &'a Value, name: &str) -> Option<&'a str> {
     let members = value.as_object()?.keys().map(String::as_str);
     names::nearest(name, members.filter(|member| !known.declared.contains(member)))
 }
 
-/// The members that a schema declares, wherever it does.
+/// Collects the member names that a schema declares anywhere.
 fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| declarations(item, declared)),
@@ -376,8 +378,8 @@ fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
     }
 }
 
-/// The declared member that is most like an unknown one, of those that are missing. The
-/// declarations stand beside the keyword that failed.
+/// Returns the missing declared member that is most similar to an unknown one. The declarations are
+/// next to the keyword that failed.
 fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> Option<String> {
     let (beside, _) = error.schema_path().as_str().rsplit_once('/')?;
     let declared = schema.pointer(beside)?.get("properties")?.as_object()?;
@@ -395,14 +397,15 @@ fn types(kind: &TypeKind) -> Vec<String> {
     }
 }
 
-/// One of these values. A long one is only counted: cut, it would be another value.
+/// Creates the fault of a value that is not one of these. A long option is only counted: cut, it
+/// would be another value.
 fn one_of(options: &[Value]) -> FaultKind {
     let short = options.iter().filter(|option| option.to_string().chars().count() <= QUOTE);
     let allowed: Vec<_> = short.take(LISTED).cloned().collect();
     FaultKind::Enum { more: options.len() - allowed.len(), allowed }
 }
 
-/// The bound that a number is beyond.
+/// Creates the fault of a number that exceeds a bound.
 fn range(keyword: &ValidationErrorKind, limit: &Value) -> FaultKind {
     use ValidationErrorKind as Kind;
     let bound = |is_this: bool| limit.as_number().filter(|_| is_this).cloned();
@@ -414,7 +417,7 @@ fn range(keyword: &ValidationErrorKind, limit: &Value) -> FaultKind {
     }
 }
 
-/// The shortest JSON number of this value: the validator has turned `3` into `3.0`.
+/// Returns the shortest JSON number of this value: the validator has turned `3` into `3.0`.
 fn plain(number: f64) -> Number {
     let text = number.to_string();
     serde_json::from_str(&text).unwrap_or_else(|_| Number::from(0))

@@ -1,7 +1,7 @@
-//! The parts of a schema that references can name.
+//! An index of the parts of a schema that references can name.
 //!
-//! In: a schema of any draft. Out: its subschemas with their drafts, and what a reference names.
-//! Invariants: nothing is fetched; each subschema is looked at once.
+//! In: a schema of any draft. Out: its subschemas with their drafts, and the targets of references.
+//! Invariants: nothing is fetched; each subschema is visited once.
 //! Source: JSON Schema 2020-12, section 8.2; the earlier drafts' sections on `id` and `$id`.
 
 use std::collections::{BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::keywords::{Subschemas, subschemas};
 
-/// A subschema, told apart by its address.
+/// A subschema, compared by its address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At<'a>(pub(super) &'a Value);
 
@@ -31,50 +31,51 @@ impl Hash for At<'_> {
     }
 }
 
-/// A schema with an identifier of its own, or the whole.
+/// A schema with its own identifier, or the whole schema.
 pub(super) struct Resource<'a> {
     root: &'a Value,
     at: String,
     uri: Uri<String>,
     pub(super) draft: Draft,
     anchors: HashMap<&'a str, At<'a>>,
-    /// What `$dynamicAnchor` names; by the empty name, the whole if it has `$recursiveAnchor`.
+    /// The targets of `$dynamicAnchor` by name. Under the empty name: the whole resource, if it has
+    /// `$recursiveAnchor`.
     pub(super) dynamic: HashMap<&'a str, At<'a>>,
 }
 
-/// Where a subschema stands: in which resource, and its JSON pointer in the whole.
+/// The place of a subschema: its resource, and its JSON pointer in the whole schema.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) resource: usize,
     pub(super) at: String,
 }
 
-/// The subschemas of a schema.
+/// The index of the subschemas of a schema.
 pub(super) struct Index<'a> {
     pub(super) resources: Vec<Resource<'a>>,
     uris: HashMap<String, usize>,
     pub(super) places: HashMap<At<'a>, Place>,
-    /// Names that dynamic references ask for. The empty one: `$recursiveRef`.
+    /// Names that dynamic references look up. The empty name is that of `$recursiveRef`.
     pub(super) asked: BTreeSet<&'a str>,
     pub(super) has_unevaluated_items: bool,
 }
 
-/// What a reference names.
+/// The target of a reference.
 pub(super) enum Named<'a> {
     Schema(At<'a>),
-    /// A schema that a dynamic reference may find elsewhere, by this name.
+    /// A schema that a dynamic reference may replace by another one of this name.
     Dynamic(At<'a>, &'a str),
     Nothing,
     OtherDocument,
 }
 
-/// Whether other keywords beside `$ref` are ignored.
+/// Returns true if the keywords beside `$ref` are ignored.
 pub(super) fn stands_alone(draft: Draft, schema: &Value) -> bool {
     draft <= Draft::Draft7 && schema.get("$ref").is_some_and(Value::is_string)
 }
 
 impl<'a> Index<'a> {
-    /// The index of a whole schema of this draft.
+    /// Indexes a whole schema of this draft.
     pub(super) fn of(root: &'a Value, draft: Draft) -> Option<Self> {
         let whole = Resource {
             root,
@@ -148,8 +149,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The number of the resource that begins at a subschema with an identifier. An identifier that
-    /// is no URI begins none.
+    /// Returns the index of the resource that begins at a subschema with an identifier. An
+    /// identifier that is not a URI begins no resource.
     fn begin(&mut self, schema: &'a Value, at: &str, id: &str, around: usize) -> usize {
         let Ok(uri) = uri::resolve_against(&self.resources[around].uri.borrow(), id) else {
             return around;
@@ -176,7 +177,7 @@ impl<'a> Index<'a> {
         number
     }
 
-    /// What a reference names that stands in a resource.
+    /// Resolves a reference from within a resource.
     pub(super) fn named(&mut self, reference: &'a str, from: usize) -> Named<'a> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let mut resource = from;
@@ -222,7 +223,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The JSON pointer of a place inside of another.
+/// Returns the JSON pointer of a member below a place.
 pub(super) fn inside(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

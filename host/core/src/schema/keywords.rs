@@ -1,8 +1,8 @@
-//! The keywords of JSON Schema: which of them hold schemas, and the form of each.
+//! The keywords of JSON Schema that contain schemas, and the required form of each keyword.
 
 use serde_json::{Map, Value};
 
-/// Keywords with one subschema, a list of them, a map of them.
+/// Keywords with one subschema, with a list of subschemas, and with a map of subschemas.
 const ONE: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -29,7 +29,8 @@ pub(super) enum Subschemas<'a> {
     Map(&'a Map<String, Value>),
 }
 
-/// The subschemas of a keyword, in any draft. A list of names in `dependencies` is among them.
+/// Returns the subschemas of a keyword, in any draft. A list of names in `dependencies` counts as
+/// one.
 pub(super) fn subschemas<'a>(keyword: &str, value: &'a Value) -> Subschemas<'a> {
     match value {
         Value::Array(list) if LIST.contains(&keyword) => Subschemas::List(list),
@@ -44,7 +45,7 @@ pub(super) fn subschemas<'a>(keyword: &str, value: &'a Value) -> Subschemas<'a> 
     }
 }
 
-/// The form that the value of a keyword has to have, if it has another one.
+/// Returns the required form of a keyword's value, if the value has another form.
 pub(super) fn misfit(keyword: &str, value: &Value) -> Option<&'static str> {
     let is_text = |value: &Value| value.is_string();
     let texts = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(is_text));
@@ -90,7 +91,7 @@ pub(super) fn misfit(keyword: &str, value: &Value) -> Option<&'static str> {
     (!fits).then_some(form)
 }
 
-/// Looks at every subschema that is an object, the schema itself included.
+/// Calls `look` with every subschema that is an object, the schema itself included.
 pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(keywords) = schema else { return };
     look(keywords);

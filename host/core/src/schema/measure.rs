@@ -1,4 +1,4 @@
-//! A value's size at each depth, and what it costs to check with so many steps at each.
+//! Measures a value at each depth, and estimates the cost of a check from the cost at each depth.
 
 use std::fmt;
 use std::ops::Add;
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::json::MAX_DEPTH;
 
-/// Bytes of text that are counted or compared in a step: many in a nanosecond.
+/// Bytes of text that count as one step: a check reads many bytes in a nanosecond.
 const STEP_BYTES: u64 = 128;
 
-/// What a schema does at one place.
+/// The operations of a schema at one place.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cost {
-    /// Looks at the place and its own text.
+    /// Visits of the place and its own text.
     pub(super) looks: u64,
-    /// Looks at all that is inside of it.
+    /// Visits of everything inside of the place.
     pub(super) whole: u64,
-    /// Patterns that its text is matched with.
+    /// Patterns that the text of the place is matched with.
     pub(super) patterns: u64,
 }
 
@@ -25,7 +25,7 @@ impl Cost {
     /// One look.
     pub(super) const LOOK: Self = Self { looks: 1, whole: 0, patterns: 0 };
 
-    /// The more of each.
+    /// Returns the maximum of each count.
     pub(super) fn max(self, other: Self) -> Self {
         Self {
             looks: self.looks.max(other.looks),
@@ -47,11 +47,11 @@ impl Add for Cost {
     }
 }
 
-/// What lies at one depth.
+/// The part of a value at one depth.
 #[derive(Debug, Clone, Copy, Default)]
 struct Layer {
     nodes: u64,
-    /// Bytes of strings and of members' names.
+    /// Bytes of strings and of member names.
     text: u64,
 }
 
@@ -61,7 +61,7 @@ impl Layer {
     }
 }
 
-/// A value, by depth.
+/// The size of a value at each depth.
 #[derive(Debug)]
 pub(super) struct Measure(Vec<Layer>);
 
@@ -79,7 +79,7 @@ impl Measure {
                 Value::String(text) => layers[depth].text += text.len() as u64,
                 Value::Array(items) => open.extend(items.iter().map(|item| (item, inside))),
                 Value::Object(members) => {
-                    // A name is its object's, and for `propertyNames` a place of its own.
+                    // A name belongs to its object, and is a place of its own for `propertyNames`.
                     let names = members.keys().map(|name| name.len() as u64).sum::<u64>();
                     layers[depth].text += names;
                     layers[inside].text += names;
@@ -91,18 +91,19 @@ impl Measure {
         Self(layers)
     }
 
-    /// Steps of a check that costs so much at the busiest place of each depth.
+    /// Returns the steps of a check with this cost at the busiest place of each depth.
     pub(super) fn steps(&self, costs: &[Cost]) -> u64 {
         self.sum(costs, |cost| (cost.looks, cost.whole))
     }
 
-    /// Steps of looking for every fault: each look may leave one behind, with a copy of all that it
-    /// is about.
+    /// Returns the steps of collecting every fault: each visit may produce a fault with a copy of
+    /// the value that it is about.
     pub(super) fn copied(&self, costs: &[Cost]) -> u64 {
         self.sum(costs, |cost| (0, cost.looks.saturating_add(cost.whole)))
     }
 
-    /// Over all depths: so often what lies there, and so often that with all that lies below.
+    /// Sums over all depths: the first number times the steps at a depth, plus the second number
+    /// times the steps at that depth and all below.
     fn sum(&self, costs: &[Cost], of: impl Fn(&Cost) -> (u64, u64)) -> u64 {
         let (mut below, mut sum) = (0_u64, 0_u64);
         for (layer, cost) in self.0.iter().zip(costs).rev() {
@@ -115,7 +116,7 @@ impl Measure {
         sum
     }
 
-    /// Bytes that are matched with patterns.
+    /// Returns the number of bytes that are matched with patterns.
     pub(super) fn matched(&self, costs: &[Cost]) -> u64 {
         let layers = self.0.iter().zip(costs);
         layers.fold(0, |sum, (layer, cost)| {

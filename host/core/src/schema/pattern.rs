@@ -1,9 +1,9 @@
-//! Patterns of a schema: ECMA-262 regular expressions.
+//! Matches the patterns of a schema: ECMA-262 regular expressions.
 //!
-//! In: a pattern and a text. Out: whether it matches, or that this could not be told within the
-//! bounds.
-//! Invariants: a pattern without look-around and back-references is matched in linear time. Another
-//! one backtracks, and its backtracking and its texts are bounded.
+//! In: a pattern and a text. Out: the result of the match, or the fact that it did not finish
+//! within the bounds.
+//! Invariants: a pattern without look-around and back-references is matched in linear time. Any
+//! other pattern backtracks; its backtracking and its texts are bounded.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,23 +17,23 @@ use super::keywords::each_subschema;
 use crate::defence::{Defence, stands};
 use crate::refusal::shorten;
 
-/// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}`
+/// Bytes of memory of one compiled pattern. Ordinary patterns take a few KiB; `(x{1,1000}){1000}`
 /// would take gigabytes.
 const PATTERN_BYTES: usize = 128 << 10;
-/// Times that a backtracking match may go back.
+/// The maximum number of backtracking steps of a match.
 pub(super) const BACKTRACKS: usize = 1_000;
-/// What all backtracking matches of one check may cost: each costs the length of its text, to the
-/// power that the nesting of its look-arounds gives. Between two steps back a match may take as
-/// many steps.
+/// The maximum cost of all backtracking matches of one check. Each match costs the length of its
+/// text, to the power that the nesting of its look-arounds gives. Between two backtracking steps a
+/// match may take as many steps.
 const BACKTRACK_BUDGET: usize = 1 << 20;
-/// Times that the validator may run a check with a pattern for names that did not end, to judge it
-/// and to tell its faults.
+/// The maximum number of times that the validator repeats a check with a pattern for names whose
+/// match did not finish, to decide the check and to list its faults.
 const RUNS: u64 = 128;
 
-/// Why a pattern cannot be used.
+/// The reason why a pattern cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// It is no regular expression.
+    /// It is not a regular expression.
     Unreadable,
     /// It takes too much memory.
     TooLarge,
@@ -49,16 +49,17 @@ pub(super) struct Pattern {
 #[derive(Debug)]
 enum Engine {
     Linear(regex::Regex),
-    /// With the power of a text's length that a match costs.
+    /// With the exponent of the cost: a match costs the length of the text to this power.
     Backtracking(fancy_regex::Regex, u32),
 }
 
-/// Look-arounds of a pattern that may each have as many bytes as a pattern.
+/// The number of look-arounds in a pattern that may each take as many bytes as a pattern. More
+/// look-arounds share the bytes of this many.
 const LOOKS: usize = 8;
 
 impl Pattern {
-    /// Compiles a pattern: as ECMA-262 has it, and what that cannot read, as the linear engine
-    /// does.
+    /// Compiles a pattern as ECMA-262. A pattern that is not ECMA-262 is compiled in the syntax of
+    /// the linear engine.
     pub(super) fn new(text: &str) -> Result<Self, Unusable> {
         let most = most_bytes();
         let linear = |spelled: &str| {
@@ -73,7 +74,7 @@ impl Pattern {
             None => linear(text)?,
             Some(spelled) if !spelled.backtracks => linear(&spelled.text)?,
             Some(spelled) => {
-                // Each look-around is compiled for itself: many share the bytes of a few.
+                // Each look-around is compiled by itself: many share the bytes of a few.
                 let looks = ["(?=", "(?!", "(?<"]
                     .iter()
                     .map(|look| spelled.text.matches(look).count())
@@ -96,7 +97,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), engine })
     }
 
-    /// The power of a name's length that a match costs.
+    /// Returns the exponent of the cost: a match costs the length of a name to this power.
     pub(super) fn power(&self) -> u32 {
         match self.engine {
             Engine::Linear(_) => 1,
@@ -122,15 +123,15 @@ impl Pattern {
     }
 }
 
-/// How much of a text is quoted that a pattern could not be matched with, in characters.
+/// The maximum number of characters that are quoted of a pattern.
 const QUOTE: usize = 60;
 
-/// Bytes that one compiled pattern may have.
+/// Returns the maximum number of bytes of one compiled pattern.
 pub(super) fn most_bytes() -> usize {
     if stands(Defence::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
 }
 
-/// Times that a match may go back.
+/// Returns the maximum number of backtracking steps of a match.
 pub(super) fn backtracks() -> usize {
     bounded(BACKTRACKS)
 }
@@ -139,8 +140,8 @@ fn bounded(most: usize) -> usize {
     if stands(Defence::PatternBacktracks) { most } else { usize::MAX }
 }
 
-/// What the backtracking matches of the check that runs on this thread have cost, and the first
-/// that did not end: its pattern and its text.
+/// The state of the check that runs on this thread: the cost of its backtracking matches, and the
+/// pattern and the text of the first match that did not finish.
 #[derive(Default)]
 struct Check {
     cost: u64,
@@ -151,7 +152,7 @@ thread_local! {
     static CHECK: RefCell<Check> = RefCell::default();
 }
 
-/// Whether the budget of this check has room for a match, and the matches before have all ended.
+/// Returns true if the budget of this check allows the match and all earlier matches have finished.
 fn afforded(text: &str, power: u32) -> bool {
     CHECK.with_borrow_mut(|check| {
         check.cost = check.cost.saturating_add((text.len() as u64).saturating_pow(power));
@@ -159,16 +160,16 @@ fn afforded(text: &str, power: u32) -> bool {
     })
 }
 
-/// Runs a check. Besides its answer: the pattern and the text of a match that did not end, with
-/// which the answer means nothing.
+/// Runs a check. Returns its answer, and the pattern and the text of a match that did not finish;
+/// the answer is then meaningless.
 pub(super) fn watched<T>(check: impl FnOnce() -> T) -> (T, Option<(String, String)>) {
     CHECK.set(Check::default());
     let answer = check();
     (answer, CHECK.take().unfinished)
 }
 
-/// The schema with the names of `patternProperties` in the engine's spelling, and whether one of
-/// them has to go back.
+/// Returns the schema with the names of `patternProperties` in the engine's syntax, and true if one
+/// of them backtracks.
 pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
     let mut schema = schema.clone();
     let mut backtracks = false;
@@ -182,7 +183,7 @@ pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
             return;
         };
         let spelled = std::mem::take(names).into_iter().map(|(name, value)| {
-            // The validator leaves a pattern as it is that begins to look around.
+            // The validator does not change a pattern that begins with a look-around.
             let spelled = if backtracks {
                 ecma::spell_to_go_back(&name).map(|one| format!("(?=){}", one.text))
             } else {
@@ -199,13 +200,13 @@ fn names(keywords: &Map<String, Value>) -> Option<&Map<String, Value>> {
     keywords.get("patternProperties").and_then(Value::as_object)
 }
 
-/// What a pattern for names costs, as the number of those that never go back. The validator repeats
-/// a check in which one did not end, as often as [`RUNS`] says.
+/// Returns the cost of a pattern for names, as a number of patterns that do not backtrack. The
+/// validator repeats a check in which a match did not finish up to [`RUNS`] times.
 pub(super) fn name_weight(name: &str) -> u64 {
     if ecma::spell(name).is_some_and(|spelled| spelled.backtracks) { RUNS } else { 1 }
 }
 
-/// Makes the keyword `pattern`.
+/// Creates the keyword `pattern`.
 pub(super) fn keyword<'a>(
     _: &'a Map<String, Value>,
     pattern: &'a Value,
@@ -219,7 +220,7 @@ pub(super) fn keyword<'a>(
 }
 
 impl Unusable {
-    /// The problem with this pattern, in words for its author.
+    /// Returns the problem with this pattern, in words for its author.
     pub(super) fn about(&self, pattern: &str) -> String {
         let pattern = shorten(pattern, QUOTE);
         match self {

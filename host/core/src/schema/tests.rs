@@ -1,4 +1,4 @@
-//! Faults in words, and schemas that must not cost more than they may.
+//! Tests of the texts of faults, and of the limits on a schema's cost.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn every_fault_is_named() {
     insta::assert_snapshot!(faults(schema, given));
 }
 
-/// What models send in place of the right value, each with what to send.
+/// Typical mistakes of models, each with the correction.
 #[test]
 fn a_fault_says_what_to_send_instead() {
     let schema = json!({
@@ -75,7 +75,7 @@ fn a_fault_says_what_to_send_instead() {
     }
 }
 
-/// A given member that the schema declares is no misspelling of another member.
+/// A given member that the schema declares is not reported as a misspelling of another member.
 #[test]
 fn a_declared_member_is_no_misspelt_one() {
     let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
@@ -112,8 +112,7 @@ fn a_declared_member_is_no_misspelt_one() {
     assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
 }
 
-/// As enumerations come whose variants are described one by one, optional ones, and those whose
-/// variants carry data.
+/// The forms of enumerations: variants with descriptions, optional ones, and variants with data.
 #[test]
 fn the_nearest_alternative_is_named() {
     let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
@@ -153,7 +152,7 @@ fn an_answer_is_checked_against_the_questions_schema() {
     );
 }
 
-/// A program decides by the code and the values, never by the sentence.
+/// Programs use the code and the values, not the sentence.
 #[test]
 fn a_fault_has_a_code_and_values() {
     for (schema, given, expected) in [
@@ -231,7 +230,7 @@ fn a_fault_has_a_code_and_values() {
     }
 }
 
-/// One mistake, one fault: the required member is missing because its name is mistyped.
+/// The required member is missing because its name is mistyped: one fault, not two.
 #[test]
 fn a_mistyped_name_is_one_fault_whose_members_are_values() {
     let strict = json!({"properties": {"name": {}, "unit": {"enum": ["celsius"]}}, "required": ["name"],
@@ -257,7 +256,7 @@ fn a_flood_of_faults_is_counted() {
     assert!(text.ends_with("968 more"), "{text}");
 }
 
-/// Schemas that a stranger could wedge the host with: each is refused when it is compiled.
+/// Each of these schemas could hang the host. They are refused when they are compiled.
 #[test]
 fn hostile_schemas_are_refused() {
     let fan: Value = (0..40)
@@ -302,7 +301,7 @@ fn fan_root(mut defs: Value) -> Value {
     json!({"$defs": defs, "$ref": "#/$defs/l0"})
 }
 
-/// What stands in a reference as an escape is the character.
+/// Escapes in a reference are decoded.
 #[test]
 fn references_have_their_escapes() {
     for (name, reference) in
@@ -318,7 +317,8 @@ fn references_have_their_escapes() {
     }
 }
 
-/// Two ways back to the whole: 2^depth visits. Flat values pass, deep ones are refused at once.
+/// Two references to the whole schema cause 2^depth visits. Flat values are checked, deep ones are
+/// refused at once.
 #[test]
 fn an_ambiguous_schema_takes_flat_values_only() {
     let schema = json!({"anyOf": [
@@ -337,7 +337,7 @@ fn patterns_are_linear() {
     assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
 }
 
-/// The largest result that a call may have, of a tool that means well.
+/// The largest result of a call, from an ordinary tool.
 #[test]
 fn a_large_table_is_checked() {
     let row = json!({
@@ -362,8 +362,8 @@ fn a_large_table_is_checked() {
     assert_eq!(faults(json!({"type": "array", "items": row, "uniqueItems": true}), table), "");
 }
 
-/// Errors cost memory too. A small schema and a small value that have millions of faults between
-/// them get one answer.
+/// Errors cost memory too. A small schema and a small value that have millions of faults together
+/// get one fault.
 #[test]
 fn faults_are_looked_for_within_a_budget() {
     let names: Vec<String> = (0..6000).map(|n| format!("n{n}")).collect();
@@ -371,7 +371,7 @@ fn faults_are_looked_for_within_a_budget() {
     for (schema, value) in [
         (json!({"items": {"required": names}}), json!(vec![json!({}); 200])),
         (json!({"items": {"anyOf": alternatives}}), json!(vec![0; 5000])),
-        // Few looks at the top, each of which copies all that is below.
+        // Few visits at the top level, each of which copies the whole value below.
         (json!({"anyOf": vec![json!({"type": "integer"}); 4]}), json!(vec![json!([1, 2]); 20_000])),
     ] {
         assert_eq!(faults(schema, value).lines().count(), 1);
@@ -387,7 +387,7 @@ fn faults_are_looked_for_within_a_budget() {
     );
 }
 
-/// Also where there are so many that they are not compared one by one.
+/// Also for many items, which are not compared one by one.
 #[test]
 fn items_are_unique_as_values() {
     for many in [0, 100] {

@@ -1,8 +1,8 @@
-//! A schema of any draft as one of 2020-12.
+//! Translates a schema of any draft to 2020-12.
 //!
-//! In: a schema of a stranger. Out: the same in 2020-12 without what cannot be enforced, and a
-//! warning for each such part.
-//! Invariants: references are `$ref` with a JSON pointer into the result; what is left out never
+//! In: an untrusted schema. Out: the same in 2020-12 without the parts that cannot be enforced, and
+//! a warning for each such part.
+//! Invariants: references are `$ref` with a JSON pointer into the result; leaving a part out never
 //! makes the schema stricter; translating the result again changes nothing; the work and the result
 //! are bounded.
 //! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
@@ -20,25 +20,25 @@ use super::work::MAX_BYTES;
 use crate::defence::{Defence, stands};
 use crate::refusal::shorten;
 
-/// Keywords that keep their meaning beside a `$ref` where others are ignored: they assert nothing.
+/// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
 const BESIDE_A_REFERENCE: [&str; 7] =
     ["$comment", "$defs", "default", "definitions", "description", "examples", "title"];
-/// How much of a stranger's text is quoted, in characters.
+/// The maximum number of characters that are quoted of an untrusted text.
 const QUOTE: usize = 60;
 
 /// A schema in 2020-12.
 #[derive(Debug)]
 pub(crate) struct Translated {
     pub(crate) schema: Value,
-    /// What is left out: the JSON pointer of the place in the original, and the problem.
+    /// The parts that are left out: the JSON pointer of the place in the original, and the problem.
     pub(crate) warnings: Vec<(String, String)>,
 }
 
 /// Translates a schema.
 ///
 /// # Errors
-/// A reference leads out of the schema or names no part of it, or the result would be too large:
-/// where, and the problem.
+/// The place and the problem, if a reference leads out of the schema or does not name a part of it,
+/// or if the result would be too large.
 pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
     let mut warnings = Vec::new();
     let mut draft = Draft::Draft202012;
@@ -89,10 +89,10 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
     Ok(Translated { schema: whole, warnings: writer.warnings })
 }
 
-/// What dynamic references find while a schema is checked: the outermost schema of each name.
+/// The targets of dynamic references during a check: the outermost schema of each name.
 type Scope<'a> = Vec<(&'a str, At<'a>)>;
 
-/// A `$ref` to be written: where it stands in the result, and what it leads to.
+/// A `$ref` in the result: its place, and its target with the scope there.
 struct Link<'a> {
     from: String,
     target: At<'a>,
@@ -101,17 +101,17 @@ struct Link<'a> {
 
 struct Writer<'a> {
     index: Index<'a>,
-    /// The pointers of what is in the result. A schema stands there once for each scope that it is
-    /// reached in.
+    /// The pointers of the schemas in the result. A schema appears once for each scope in which it
+    /// is reached.
     written: HashMap<(At<'a>, Scope<'a>), String>,
     links: Vec<Link<'a>>,
     warnings: Vec<(String, String)>,
-    /// Bytes of copies.
+    /// Bytes of copies so far.
     spent: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Counts a copy.
+    /// Counts the bytes of a copy, and refuses it if they exceed the limit.
     fn spend(&mut self, copied: At<'a>) -> Result<(), String> {
         self.spent += copied.0.to_string().len();
         if self.spent > MAX_BYTES && stands(Defence::SchemaCopies) {
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The scope of a schema that is reached in another scope.
+    /// Returns the scope of a schema that is reached in another scope.
     fn scope(&self, resource: usize, around: &Scope<'a>) -> Scope<'a> {
         let mut scope = around.clone();
         for (name, target) in &self.index.resources[resource].dynamic {
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         scope
     }
 
-    /// Writes a schema that will stand at `out`.
+    /// Translates a schema whose place in the result is `out`.
     fn schema(&mut self, schema: At<'a>, around: &Scope<'a>, out: &str) -> Result<Value, String> {
         let Some(place) = self.index.places.get(&schema).cloned() else {
             return Ok(Value::Bool(true));
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         let has_list = keywords.get("items").is_some_and(Value::is_array);
         let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
         let mut written = Map::new();
-        // What has to stand in an `allOf`, after those that are there.
+        // Subschemas to append to the `allOf`, after the existing ones.
         let mut further: Vec<(Value, Option<(At<'a>, Scope<'a>)>)> = Vec::new();
         for (keyword, value) in keywords {
             let at = inside(&place.at, keyword);
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
                     };
                     let warned = self.warnings.len();
                     let value = self.keyword(keyword, value, scope, &inside(out, renamed), &at)?;
-                    // Less inside of these would refuse more.
+                    // Leaving a part out of these keywords would refuse more values.
                     if self.warnings.len() > warned && ["if", "not", "oneOf"].contains(&renamed) {
                         self.warn(&at, "is not enforced, because a part of it is not");
                     } else if let Some(value) = value {
@@ -295,7 +295,8 @@ impl<'a> Writer<'a> {
         Ok(Value::Object(written))
     }
 
-    /// A keyword that keeps its meaning. None where its value has not the form that it needs.
+    /// Translates a keyword that keeps its meaning. `None` if its value does not have the required
+    /// form.
     fn keyword(
         &mut self,
         keyword: &str,
@@ -328,7 +329,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A keyword without subschemas.
+    /// Translates a keyword without subschemas.
     fn plain(&mut self, keyword: &str, value: &Value, at: &str) -> Option<Value> {
         let Some(form) = misfit(keyword, value) else { return Some(value.clone()) };
         let value = shorten(&value.to_string(), QUOTE);
@@ -336,7 +337,7 @@ impl<'a> Writer<'a> {
         None
     }
 
-    /// The pattern, if it can be enforced.
+    /// Compiles a pattern. `None` if it cannot be enforced.
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<Option<Pattern>, String> {
         match Pattern::new(pattern) {
             Ok(pattern) => Ok(Some(pattern)),
@@ -351,7 +352,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether a pattern for names can be enforced: the validator matches it without our budget.
+    /// Returns true if a pattern for names can be enforced. The validator matches it outside of the
+    /// backtracking budget.
     fn readable_name(&mut self, name: &str, at: &str) -> Result<bool, String> {
         let Some(pattern) = self.pattern(name, at)? else { return Ok(false) };
         if pattern.power() > 1 {
@@ -363,7 +365,8 @@ impl<'a> Writer<'a> {
         Ok(pattern.power() == 1)
     }
 
-    /// Without one of its patterns, a schema cannot tell which names are additional.
+    /// Drops the keywords for additional names if a pattern beside them was left out, because the
+    /// schema can no longer tell which names are additional.
     fn unjudged_names(
         &mut self,
         keywords: &Map<String, Value>,
@@ -386,7 +389,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What a reference leads to, and the scope there.
+    /// Returns the target of a reference, and the scope there.
     fn target(
         &mut self,
         keyword: &str,
@@ -425,12 +428,12 @@ fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<At<'a>> {
     scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// The number of schemas in an `allOf`.
+/// Returns the number of schemas in an `allOf`.
 fn branches(keywords: &Map<String, Value>) -> usize {
     keywords.get("allOf").and_then(Value::as_array).map_or(0, Vec::len)
 }
 
-/// The pointer that a local reference has, without its escapes.
+/// Returns the pointer of a local reference, without percent-encoding.
 fn decoded(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
     percent_encoding::percent_decode_str(fragment)
@@ -439,7 +442,7 @@ fn decoded(reference: &str) -> Option<String> {
         .map(std::borrow::Cow::into_owned)
 }
 
-/// A pointer as a local reference.
+/// Writes a pointer as a local reference.
 fn fragment(pointer: &str) -> String {
     let mut text = "#".to_owned();
     for byte in pointer.bytes() {

@@ -1,8 +1,7 @@
-//! `uniqueItems`, in time that grows as the value does.
+//! The keyword `uniqueItems`, in time linear in the size of the value.
 //!
-//! The validator's own check compares items with each other where their hashes meet, and the author
-//! of a value can make all of them meet. Here the hash covers the whole item, under a secret random
-//! key.
+//! The validator's own check compares items whose hashes collide, and the author of a value can
+//! make all of them collide. Here the hash covers the whole item, with a secret random key.
 
 use std::collections::HashSet;
 
@@ -12,10 +11,10 @@ use serde_json::{Map, Value};
 
 use crate::json::canonical;
 
-/// The keyword, with what the schema says: whether items have to be unique.
+/// The keyword. True if the schema requires unique items.
 struct Unique(bool);
 
-/// Makes it.
+/// Creates the keyword.
 pub(super) fn keyword<'a>(
     _: &'a Map<String, Value>,
     wanted: &'a Value,

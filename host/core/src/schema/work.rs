@@ -1,8 +1,8 @@
-//! How much work a schema can cause.
+//! Bounds the work that a schema can cause.
 //!
-//! A schema comes from a stranger, and checking a value can be exponential in the value's depth:
-//! two alternatives that both refer back to the whole visit a node at depth `d` 2^d times. So what
-//! the busiest place of each depth costs is counted before, and a value is measured by depth too.
+//! A schema is untrusted, and a check can take time exponential in the value's depth: two
+//! alternatives that both refer back to the whole visit a node at depth `d` 2^d times. So the cost
+//! of the busiest place at each depth is counted in advance, and a value is measured by depth too.
 //! Not here: how a value is measured ([`measure`](super::measure)).
 
 use std::collections::HashMap;
@@ -15,24 +15,24 @@ use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
 use crate::refusal::{Fault, FaultKind};
 
-/// Size of a schema as text, in bytes. Models get the schema with every request: a larger one is no
-/// use to anybody.
+/// Bytes of a schema as text. Models get the schema with every request, so a larger one is of no
+/// use.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// Subschemas of a schema.
+/// The maximum number of subschemas of a schema.
 const MAX_SUBSCHEMAS: usize = 2_000;
-/// Subschemas that may stand inside each other, references followed: the count recurses as deep.
+/// The maximum nesting of subschemas, references followed: the count recurses as deep.
 const MAX_CHAIN: usize = 400;
-/// Steps that one check may cost: some 10 ns each, 50 ms in all.
+/// Steps that one check may cost: about 10 ns each, 50 ms in all.
 const BUDGET: u64 = 4_000_000;
-/// Steps of `unevaluatedProperties` and `unevaluatedItems` over a whole schema: compiling makes a
-/// copy for each.
+/// The maximum cost of `unevaluatedProperties` and `unevaluatedItems` over a whole schema, in
+/// steps: the compiler makes a copy for each.
 const MAX_MARKS: u64 = 20_000;
 
-/// Keywords whose subschemas look at the same place again.
+/// Keywords whose subschemas visit the same place again.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const IN_PLACE_MAP: [&str; 1] = ["dependentSchemas"];
-/// Keywords whose subschemas look at the places inside.
+/// Keywords whose subschemas visit the places inside.
 const INSIDE_ONE: [&str; 6] = [
     "additionalProperties",
     "items",
@@ -43,25 +43,26 @@ const INSIDE_ONE: [&str; 6] = [
 ];
 const INSIDE_LIST: [&str; 1] = ["prefixItems"];
 const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
-/// Keywords that ask what all others at a place have looked at: to know it, those look again.
+/// Keywords that depend on what all others at a place have evaluated. To find out, those run again.
 const MARKING: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
-/// Patterns of a schema, and bytes of text that a check may match with patterns: one may take
-/// microseconds a byte.
+/// The maximum number of patterns in a schema, and of bytes of text that a check may match with
+/// patterns: a match may take microseconds per byte.
 const MAX_PATTERNS: u64 = 200;
 const PATTERN_BUDGET: u64 = 1 << 20;
-/// Steps up to which every fault is looked for: each may leave a few hundred bytes of error behind.
+/// The maximum number of steps of collecting every fault: each may leave a few hundred bytes of
+/// error behind.
 const ERROR_BUDGET: u64 = 50_000;
-/// What it costs to divide by a fraction, which is done exactly.
+/// The cost of a division by a fraction, which is exact.
 const FRACTION: usize = 512;
-/// Names of declared members that are compared in a step, and how many are, before they are looked
-/// up instead.
+/// The number of declared member names that are compared in one step, and the number that are
+/// compared at most; more are looked up instead.
 const NAMES: usize = 8;
 const COMPARED: usize = 40;
-/// What it costs to write and hash a node, to tell whether an item is unique.
+/// The cost of writing and hashing a node, to decide if an item is unique.
 const HASHED: u64 = 20;
 
-/// Refuses a schema that is too large to be looked at.
+/// Refuses a schema that is too large to be processed.
 pub(super) fn admit(schema: &Value) -> Result<(), String> {
     let bytes = schema.to_string().len();
     if bytes > MAX_BYTES && stands(Defence::SchemaBytes) {
@@ -76,14 +77,14 @@ pub(super) fn admit(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What the busiest place costs, at each depth.
+/// The cost of the busiest place at each depth.
 #[derive(Debug)]
 pub(super) struct Work {
     costs: Vec<Cost>,
 }
 
 impl Work {
-    /// Counts, and refuses what is too large, points elsewhere or never ends.
+    /// Counts the cost. Refuses a schema that is too large, refers elsewhere or never ends.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
         let mut count =
             Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
@@ -101,7 +102,7 @@ impl Work {
         Ok(Self { costs })
     }
 
-    /// Whether this value can be checked within the budget.
+    /// Checks that this value can be checked within the budget.
     pub(super) fn afford(&self, value: &Value) -> Result<(), Vec<Fault>> {
         let measure = Measure::of(value);
         let is_long = measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork);
@@ -114,13 +115,14 @@ impl Work {
         Ok(())
     }
 
-    /// Whether looking for every fault of this value is affordable; if not, the first has to do.
+    /// Returns true if collecting every fault of this value is affordable. If not, a single fault
+    /// is reported.
     pub(super) fn affords_all_faults(&self, value: &Value) -> bool {
         Measure::of(value).copied(&self.costs) <= ERROR_BUDGET
     }
 }
 
-/// Patterns in a schema, wherever they stand.
+/// Returns the number of patterns in a schema, at any depth.
 fn patterns(schema: &Value) -> u64 {
     match schema {
         Value::Array(items) => items.iter().map(patterns).sum(),
@@ -139,16 +141,16 @@ fn patterns(schema: &Value) -> u64 {
     }
 }
 
-/// What a subschema does at a place.
+/// The kinds of visits of a subschema to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// It checks.
+    /// Checks the value.
     Check,
-    /// It tells what it looks at, for a keyword of [`MARKING`].
+    /// Finds out which parts it evaluates, for a keyword of [`MARKING`].
     Mark,
 }
 
-/// The count at work. Subschemas are told apart by address: the schema does not move meanwhile.
+/// The state of the count. Subschemas are compared by address: the schema does not move meanwhile.
 struct Count<'a> {
     root: &'a Value,
     known: HashMap<(*const Value, usize), Cost>,
@@ -157,7 +159,8 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// What the busiest place costs that lies `depth` below the one that the subschema looks at.
+    /// Returns the cost of the busiest place that is `depth` levels below the place of the
+    /// subschema.
     fn visits(&mut self, schema: &'a Value, depth: usize, walk: Walk) -> Result<Cost, String> {
         let address = std::ptr::from_ref(schema);
         let known = match walk {
@@ -209,7 +212,8 @@ impl<'a> Count<'a> {
                 (false, Some(inside)) => inside,
                 (false, None) => continue,
             };
-            // A place inside is one property or one item: the busiest counts. All else adds up.
+            // A place inside is one property or one item: the busiest counts. All other costs add
+            // up.
             let busiest_only = keyword == "properties" || keyword == "prefixItems";
             let mut sum = Cost::default();
             for child in children {
@@ -224,11 +228,11 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// To tell what a subschema looks at, what is in place checks again, and then tells what it
-    /// looks at.
+    /// Returns the cost of finding out what a subschema evaluates: each subschema in place checks
+    /// again, and then reports what it evaluates.
     fn marked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
         let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
-        // Each of the places inside is noted.
+        // Each of the places inside is recorded.
         let mut total = if depth <= 1 { own(keywords) } else { Cost::default() };
         if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences))
         {
@@ -252,7 +256,7 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// The subschema that a reference names.
+    /// Returns the subschema that a reference names.
     fn target(&self, reference: &Value) -> Result<&'a Value, String> {
         let text = reference.as_str().ok_or("`$ref` must be a string")?;
         text.strip_prefix('#')
@@ -261,7 +265,7 @@ impl<'a> Count<'a> {
     }
 }
 
-/// A pointer without its escapes; one whose escapes are none as it is, which then points nowhere.
+/// Decodes a pointer. One with invalid escapes is returned unchanged, and then names nothing.
 fn percent_decoded(pointer: &str) -> String {
     let mut parts = pointer.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -275,7 +279,7 @@ fn percent_decoded(pointer: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| pointer.to_owned())
 }
 
-/// The subschemas of a keyword, and whether they look at the same place again.
+/// Returns the subschemas of a keyword, and true if they visit the same place again.
 fn subschemas<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
     let in_place = IN_PLACE_ONE.contains(&keyword)
         || IN_PLACE_LIST.contains(&keyword)
@@ -306,7 +310,7 @@ fn subschemas<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bo
     Some((children, in_place))
 }
 
-/// What a subschema costs by its own keywords, at the place that it looks at.
+/// Returns the cost of a subschema's own keywords at its place.
 fn own(keywords: &Map<String, Value>) -> Cost {
     let mut cost = Cost::LOOK;
     for (keyword, value) in keywords {
@@ -316,13 +320,13 @@ fn own(keywords: &Map<String, Value>) -> Cost {
         let is_composite = |value: &Value| value.is_array() || value.is_object();
         cost = cost
             + match (keyword.as_str(), value) {
-                // Lists that are gone through at every visit, member by member.
+                // Lists that are read at every visit, member by member.
                 ("required", Value::Array(list)) => looks(list.len()),
                 ("dependentRequired", Value::Object(map)) => {
                     looks(map.values().map(|list| 1 + list.as_array().map_or(0, Vec::len)).sum())
                 }
                 ("properties", Value::Object(map)) => looks(map.len().min(COMPARED) / NAMES),
-                // Texts are looked up, all else is compared.
+                // Texts are looked up, all other values are compared.
                 ("enum", Value::Array(list)) => {
                     let deep = list.iter().filter(|one| is_composite(one)).count();
                     looks(list.iter().filter(|one| !one.is_string()).count()) + whole(deep as u64)

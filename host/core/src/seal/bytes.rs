@@ -1,6 +1,6 @@
-//! Seals bytes that a server sends through a client, beside a question or apart from one.
+//! Seals bytes that a server sends through a client, with or without a question.
 //!
-//! In: bytes. Out: a text that only this key can make and read; later, from that text, the bytes,
+//! In: bytes. Out: a text that only this key can create and read; later, from that text, the bytes,
 //! or a [`ResumeFault`]. Form: as that of a question's state, with `tb1.`: the principal's
 //! fingerprint, the time of expiry, and the bytes.
 
@@ -13,7 +13,7 @@ const PREFIX: &str = "tb1.";
 
 impl Sealer {
     /// Seals bytes for the principal that the sealer is [bound to](Self::bound_to). They can be
-    /// opened until the lifetime is over. None if the system has no randomness.
+    /// opened until the lifetime is over. Returns `None` if the system has no randomness.
     ///
     /// ```
     /// use toolcell::Sealer;
@@ -32,7 +32,7 @@ impl Sealer {
         self.encrypt(PREFIX, &plain)
     }
 
-    /// Opens what [`seal_bytes`](Self::seal_bytes) made.
+    /// Opens a text that [`seal_bytes`](Self::seal_bytes) returned.
     ///
     /// # Errors
     /// [`ResumeFault::Tampered`], [`ResumeFault::Expired`], and [`ResumeFault::Foreign`] for

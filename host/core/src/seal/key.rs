@@ -1,9 +1,9 @@
-//! The sealing key that is kept in a directory.
+//! The sealing key that is stored in a directory.
 //!
-//! In: a directory. Out: the 32 bytes of its file `resume.key`, which are made when they are not
-//! there.
-//! Invariants: never a key that another user could have read or written; no process sees a key half
-//! written; of processes that make one at the same time all go on with the same.
+//! In: a directory. Out: the 32 bytes of its file `resume.key`, which is created if it does not
+//! exist.
+//! Invariants: a key that another user could have read or written is never used; no process sees a
+//! partial key; if several processes create a key at the same time, all use the same one.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,14 +16,14 @@ use crate::private::{self, Unfit};
 
 /// The file's name.
 const FILE: &str = "resume.key";
-/// What to do about the directory.
+/// Hint for a fault of the directory.
 const OTHER_DIRECTORY: &str =
     "use a directory that belongs to you and that no other user can write to";
-/// What to do about the file.
+/// Hint for a fault of the file.
 const REMOVE: &str =
     "remove the file, and a new key is made; questions that are still open must be asked again";
 
-/// A new key.
+/// Returns a new random key.
 pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
     let mut key = [0; KEY_BYTES];
     match getrandom::fill(&mut key) {
@@ -36,7 +36,7 @@ pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
     }
 }
 
-/// The directory's key.
+/// Returns the key in the directory and creates it if it is missing.
 pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
     let path = dir.join(FILE);
     private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
@@ -52,7 +52,7 @@ pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
     })
 }
 
-/// Puts the key into its place in one step.
+/// Writes the key, then gives the file its name atomically.
 fn keep(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
     let mut file = private::nameless(dir)?;
     file.write_all(&key)?;
@@ -60,7 +60,7 @@ fn keep(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
     private::publish(file, path)
 }
 
-/// The key in the file, if there is a file.
+/// Reads the key from the file, if the file exists.
 fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
     let doubtful = |unfit| of(path, unfit, REMOVE);
     let file = match private::open(path, Access::Read) {
@@ -116,7 +116,7 @@ mod tests {
         assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
     }
 
-    /// Refused with what is wrong and what to do, and left as it is.
+    /// Refused with the problem and a hint, and left unchanged.
     #[test]
     fn a_doubtful_key_is_refused() {
         type Spoil = fn(&Path);

@@ -1,4 +1,4 @@
-//! What is sealed, and everything that does not open it.
+//! Sealed texts, and all the ways in which they fail to open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +29,7 @@ fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Js
     sealer.seal(origin, &asked(state))
 }
 
-/// The state alone.
+/// Opens a text and returns the state alone.
 fn open(
     sealer: &Sealer,
     origin: &Origin<'_>,
@@ -84,7 +84,7 @@ fn it_opens_for_the_same_call_only() {
         (Origin { tool: "cancel", ..asked }, ResumeFault::OtherTool),
         (Origin { digest: Some("sha256:2"), ..asked }, ResumeFault::Upgraded),
         (Origin { digest: None, ..asked }, ResumeFault::Upgraded),
-        // A caller that it does not belong to is told nothing else.
+        // Another owner learns only that the text is foreign.
         (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
     ];
     table.extend(others.iter().map(|arguments| {
@@ -93,7 +93,7 @@ fn it_opens_for_the_same_call_only() {
     for (other, fault) in table {
         assert_eq!(open(&sealer, &other, Some(&sealed)), Err(fault), "{other:?}");
     }
-    // What a client that reads and writes JSON may make of the arguments.
+    // Arguments as a client that parses and rewrites JSON may send them.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
     assert!(
         open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok()
@@ -124,8 +124,8 @@ fn it_opens_in_time_only() {
         .with_clock(move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed)));
     let arguments = json!({});
     let sealed = seal(&sealer, &origin(&arguments), None).unwrap();
-    // Twice within its time, and no more after it; another lifetime changes nothing for what is
-    // sealed already.
+    // It can be opened twice within its lifetime, and not after it. A new lifetime does not change
+    // texts that are already sealed.
     for (passed, expected) in [
         (0, Ok(None)),
         (59_999, Ok(None)),
@@ -201,7 +201,7 @@ fn what_was_not_sealed_does_not_open() {
     }
 }
 
-/// The schema travels in the seal: a client cannot answer another question than it was asked.
+/// The seal contains the schema, so a client cannot answer a different question.
 #[test]
 fn an_answer_is_checked_against_the_schema_that_was_sealed() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
@@ -217,7 +217,7 @@ fn an_answer_is_checked_against_the_schema_that_was_sealed() {
             panic!("it was accepted")
         };
         assert_eq!(faults, question.check_answer(&json("two")).unwrap_err());
-        // It can be answered again with the same state.
+        // The question can be answered again with the same state.
         assert_eq!(
             answered(json!(2)),
             Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) })

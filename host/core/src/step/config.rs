@@ -1,15 +1,15 @@
 //! The configuration of steps: timeout and thresholds.
 //!
-//! In: the embedder's settings, or variables that it has read. Out: [`StepConfig`]. Invariants: the
-//! timeout is never below its minimum; nothing here reads the environment. Source:
-//! docs/contract.md, section 6.
+//! In: the embedder's settings, or variables that it has read. Out: [`StepConfig`].
+//! Invariants: the timeout is never below its minimum; nothing here reads the environment.
+//! Source: docs/contract.md, section 6.
 
 use std::time::Duration;
 
 use crate::call::DEFAULT_STOP_GRACE;
 use crate::error::Error;
 
-/// Timeout of a step's call. Source: docs/contract.md, section 6.
+/// The timeout of a step's call. Source: docs/contract.md, section 6.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
 /// The smallest timeout of a step. With a shorter one, tools that use the network would fail by
 /// chance. Source: docs/contract.md, section 6.
@@ -17,10 +17,11 @@ pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The environment variable that sets the timeout, in whole milliseconds. Source: docs/contract.md,
 /// section 6.
 pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
-/// Iterations of a turn after which tools are told to mention how the user can stop it.
+/// The number of iterations of a turn after which tools are told to mention how the user can stop
+/// it.
 pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
-/// Errors in a row that a turn survives. A model that did not react to five of them will not react
-/// to a sixth.
+/// The number of errors in a row that do not end a turn. A model that did not react to five of them
+/// will not react to a sixth.
 pub const DEFAULT_MAX_ERRORS: u32 = 5;
 
 /// The configuration of steps.
@@ -50,8 +51,8 @@ impl Default for StepConfig {
 }
 
 impl StepConfig {
-    /// The defaults, changed by the environment variables that `variable` looks up. A variable that
-    /// is absent or blank changes nothing.
+    /// Returns the defaults, changed by the environment variables that `variable` looks up. A
+    /// variable that is absent or blank changes nothing.
     ///
     /// # Errors
     /// [`Error::is_options`] if [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
@@ -106,8 +107,8 @@ impl StepConfig {
         self
     }
 
-    /// Sets how many tools [`Stepper::step_all`](crate::Stepper::step_all) runs at the same time;
-    /// at least one.
+    /// Sets the number of tools that [`Stepper::step_all`](crate::Stepper::step_all) runs at the
+    /// same time; at least one.
     ///
     /// # Defaults
     /// As many as there are calls, at most two per core.

@@ -1,8 +1,8 @@
 //! The history entry of a step: the call and its response.
 //!
-//! In: how a call ended. Out: a [`HistoryEntry`]. Invariants: an entry always has both; if the
-//! result cannot be encoded, the response says so. Source: docs/contract.md, section 6, stages 4
-//! and 9.
+//! In: the end of a call. Out: a [`HistoryEntry`].
+//! Invariants: an entry always has both; if the result cannot be encoded, the response says so.
+//! Source: docs/contract.md, section 6, stages 4 and 9.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,11 +24,10 @@ use crate::tool_error::ToolError;
 ///
 /// # Shape
 /// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name",
-/// "response": {"result"}}}`. Beside these two, where there is something to say: `is_error` (the
-/// response is a failure), `message` (a line for a person), `media` (`[{"type", "mimeType",
-/// "bytes"}]`, what images and sounds there are), `parts` (all content beside the result), `halted`
-/// (why the loop is not to go on), `attributes` and `extensions`. The loop reads those; the model
-/// gets the two.
+/// "response": {"result"}}}`. Optional members beside these two: `is_error` (the response is a
+/// failure), `message` (a line for a person), `media` (`[{"type", "mimeType", "bytes"}]`, the
+/// images and sounds), `parts` (all content beside the result), `halted` (the reason why the loop
+/// must not continue), `attributes` and `extensions`. The loop reads these; the model gets the two.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -39,7 +38,7 @@ pub struct HistoryEntry {
     /// The arguments: an object as the model wrote it. It is empty if they exceed the limit for
     /// arguments.
     pub args: Json,
-    /// What the model gets.
+    /// The response for the model.
     pub response: FunctionResponse,
     /// The handler's text for a person.
     pub message: Option<String>,
@@ -54,7 +53,7 @@ pub struct HistoryEntry {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// What the model gets.
+/// The response for the model.
 ///
 /// # Shape
 /// As JSON: `{"result": …}`, with the value, with `{"error", "data"?}`, or with `{"status",
@@ -68,9 +67,9 @@ pub enum FunctionResponse {
     },
     /// Failure.
     Error {
-        /// What went wrong.
+        /// The message of the failure.
         error: Json,
-        /// More of it, in the handler's own form.
+        /// More details, in the handler's own form.
         data: Option<Json>,
     },
     /// The tool was not dispatched, because deliberate mode does not allow it in this turn. Source:
@@ -80,18 +79,18 @@ pub enum FunctionResponse {
         status: &'static str,
         /// The tool, as the model called it.
         function_name: String,
-        /// What it may call instead.
+        /// The tools that the model may call instead.
         allowed_tool_names: Vec<String>,
     },
 }
 
-/// The status of a tool that deliberate mode keeps closed. Source: docs/contract.md, section 6,
+/// The status of a tool that deliberate mode does not allow. Source: docs/contract.md, section 6,
 /// stage 4.
 pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
 
 impl FunctionResponse {
-    /// What the model gets of a result, and the failure if it is one: an encoder that fails makes
-    /// any result one.
+    /// Returns the response for the model, and the failure if the result is one or cannot be
+    /// encoded.
     pub(super) fn of(result: &CallResult, encoder: Option<&Fenced>) -> (Self, Option<Failure>) {
         let value = match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
@@ -114,12 +113,13 @@ impl FunctionResponse {
         }
     }
 
-    /// A failure in words.
+    /// Creates a failure with this message.
     pub(super) fn error(message: impl Into<String>) -> Self {
         Self::Error { error: text(message), data: None }
     }
 
-    /// A tool that deliberate mode keeps closed. Source: docs/contract.md, section 6, stage 4.
+    /// Creates the response for a tool that deliberate mode does not allow. Source:
+    /// docs/contract.md, section 6, stage 4.
     pub(super) fn blocked(name: &str, allowed: &BTreeSet<&str>) -> Self {
         Self::Blocked {
             status: BLOCKED,
@@ -128,11 +128,12 @@ impl FunctionResponse {
         }
     }
 
-    /// A failure as the encoder puts it, or in its own words where there is none or it fails too.
+    /// Creates the response for a failure, with the encoder's text. Without an encoder, or if it
+    /// fails, the failure's own text is used.
     pub(super) fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
         if let Some(Ok(encoded)) = encoder.map(|encoder| encoder.encode(Said::Failure(failure))) {
-            // The usual object stands in the response as it is, so that the model reads the text
-            // that a run would give it.
+            // The usual object is kept as an object, so that the model reads the same text as in a
+            // run.
             return match serde_json::from_str(&encoded) {
                 Ok(Encoded { error, data }) => Self::Error { error, data },
                 Err(_) => Self::error(encoded),
@@ -141,7 +142,8 @@ impl FunctionResponse {
         Self::Error { error: text(failure.to_string()), data: failure.data().map(Cow::into_owned) }
     }
 
-    /// A value as the encoder puts it, or as it is where there is none.
+    /// Creates the response for a value, with the encoder's text, or with the value itself if there
+    /// is no encoder.
     pub(super) fn value(
         said: Said<'_>,
         value: &Json,
@@ -159,7 +161,7 @@ impl FunctionResponse {
     }
 }
 
-/// A failure as the default encoder writes it.
+/// A failure in the form of the default encoder.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Encoded {
@@ -172,8 +174,8 @@ fn text(text: impl Into<String>) -> Json {
 }
 
 impl HistoryEntry {
-    /// The response as a message, as a run makes it, for a loop that talks to its model in a
-    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a
+    /// Returns the response as a message like that of a run, for a loop that talks to its model in
+    /// a [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a
     /// failure as `{"error", "data"?}`. If the provider sent no id, the message's id is empty. Its
     /// `end_turn` is always false: see [`Step::History`](crate::Step::History).
     #[must_use]
@@ -181,7 +183,7 @@ impl HistoryEntry {
         let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());
         let message = match &self.response {
             FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
-            // Strings and checked JSON: nothing in it can fail.
+            // It consists of strings and checked JSON, so it cannot fail.
             error @ (FunctionResponse::Error { .. } | FunctionResponse::Blocked { .. }) => {
                 Message::new(id, name, serde_json::to_string(&error.content()).unwrap_or_default())
                     .failed()
@@ -195,7 +197,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The entry of a call that no tool answered.
+    /// Creates the entry of a call that no tool answered.
     pub(super) fn unanswered(judged: Judged, response: FunctionResponse) -> Self {
         let args = judged.arguments();
         let Judged { call, id, .. } = judged;
@@ -212,8 +214,9 @@ impl HistoryEntry {
         }
     }
 
-    /// The entry of a call that a tool answered so, and whether the model need not speak after it.
-    /// `said` is what the handler said, where that is no failure.
+    /// Creates the entry of a call that a tool answered. Returns the entry, and true if the turn
+    /// can end without another answer of the model. `said` is the handler's result, if it is not a
+    /// failure.
     pub(super) fn answered(
         judged: Judged,
         tool: &Tool,

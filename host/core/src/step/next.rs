@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::entry::HistoryEntry;
 use crate::json::needed;
 
-/// What the loop does next.
+/// The next action of the loop.
 ///
 /// # Shape
 /// As JSON: `{"kind": "restart" | "abort" | "history", …}`.
@@ -19,17 +19,17 @@ pub enum Step {
     Restart,
     /// End the turn.
     Abort {
-        /// Why.
+        /// The reason.
         status: AbortStatus,
     },
     /// Put the entry into the history and go on.
     History {
         /// The tool, as the model called it.
         name: String,
-        /// Whether the call succeeded. A question and a halt count as success. A result that could
+        /// True if the call succeeded. A question and a halt count as success. A result that could
         /// not be encoded does not, and neither does a failure that a policy replaced by a value.
         success: bool,
-        /// Whether the turn can end without another answer of the model: the tool said so, a person
+        /// True if the turn can end without another answer of the model: the tool said so, a person
         /// is asked, or the handler or the policy halts the loop. The entry's `halted` tells which,
         /// except for the first.
         end_turn: bool,
@@ -38,7 +38,7 @@ pub enum Step {
     },
 }
 
-/// Why a turn was aborted.
+/// The reason why a turn was aborted.
 ///
 /// # Shape
 /// As JSON: `"error"` or `"stopped_by_user"`.
@@ -70,8 +70,8 @@ pub enum StepEvent {
     },
 }
 
-/// The members of every kind of step. Read as they are, since text that is kept (`Json`) cannot be
-/// read from a buffer.
+/// The members of every kind of step. Read without serde's tagged form, because raw text (`Json`)
+/// cannot be read from its buffer.
 #[derive(Deserialize)]
 struct Written {
     kind: Kind,

@@ -1,8 +1,9 @@
 //! A call as a model sent it, before it is checked.
 //!
-//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its
-//! arguments; or [`Malformed`] for a call that cannot be answered. Invariants: a missing id stays
-//! missing. Source: docs/contract.md, section 6, stage 1.
+//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and the problem of its
+//! arguments if there is one; or [`Malformed`] for a call that cannot be answered.
+//! Invariants: a missing id stays missing.
+//! Source: docs/contract.md, section 6, stage 1.
 
 use serde_json::{Map, Value};
 
@@ -37,12 +38,12 @@ impl RawCall {
         self
     }
 
-    /// The call, if it is one. Text that is longer than `limit` bytes is not read. The executor
-    /// refuses that, and arguments that are not an object, in words for the model; the history
-    /// shows empty arguments then.
+    /// Reads the call. Text that is longer than `limit` bytes is not parsed. The executor refuses
+    /// such text, and arguments that are not an object, in words for the model; the history then
+    /// shows empty arguments.
     ///
-    /// A call without a name, or with wrong arguments and without an id, is none: no answer would
-    /// reach the model's call.
+    /// Fails for a call without a name, or with wrong arguments and without an id, because the
+    /// model could not relate an answer to its call.
     pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
         let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else {
             return Err(Malformed::NoName);
@@ -110,22 +111,23 @@ impl From<ToolCall> for RawCall {
 pub(super) struct Judged {
     pub(super) call: ToolCall,
     pub(super) id: Option<String>,
-    /// Whether the arguments were read and are an object.
+    /// True if the arguments were parsed and are an object.
     is_read: bool,
-    /// Why they are not an object. Unknown of arguments that are too long to be read.
+    /// The reason why they are not an object. Absent for arguments that are too long to be parsed.
     pub(super) problem: Option<Malformed>,
     pub(super) resume: Option<Resume>,
 }
 
 impl Judged {
-    /// The arguments as the model wrote them: text, because a tree takes many times its memory.
+    /// Returns the arguments as the model wrote them: as text, because a tree takes many times its
+    /// memory.
     pub(super) fn arguments(&self) -> Json {
         let text = if self.is_read { self.call.arguments.as_str() } else { "{}" };
         Json::parse(text.to_owned()).unwrap_or_else(|_| Json::from(Value::Object(Map::new())))
     }
 }
 
-/// Why something is no call at all.
+/// The reason why a payload is not a call that can be answered.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum Malformed {
     #[error("it names no tool")]
@@ -165,7 +167,7 @@ mod tests {
             (json!({"name": "t", "args": "{"}), Err("not valid JSON")),
             (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("appears twice")),
             (json!({"name": "t", "id": "", "args": "{"}), Err("not valid JSON")),
-            // With an id the model can be answered: the executor tells it what is wrong.
+            // With an id the model gets an answer: the executor reports the fault.
             (json!({"name": "t", "id": "c", "args": "{"}), Ok(&json!({}))),
             (json!({"name": "t", "id": "c", "args": [1]}), Ok(&json!({}))),
             (json!({"name": " ", "id": "c"}), Err("names no tool")),

@@ -31,7 +31,7 @@ const LOCALE: &str = "locale";
 /// The context's extension that asks tools to mention how to stop the turn.
 const SHOW_KILL_HINT: &str = "show_kill_hint";
 
-/// A call after some stages: one of them answered it, or it goes on.
+/// A call after some stages: a stage has answered it, or it continues.
 pub(super) enum Gated<T> {
     Closed(Box<HistoryEntry>),
     Open(Box<T>),
@@ -44,15 +44,15 @@ pub(super) struct Ready {
     options: CallOptions,
 }
 
-/// How a dispatched call ended, and what the model gets.
+/// The end of a dispatched call, and the response for the model.
 pub(super) struct Ended {
     judged: Judged,
     tool: Tool,
     completion: Completion,
     response: FunctionResponse,
-    /// It did not fail, and could be encoded.
+    /// True if the call did not fail and its result could be encoded.
     success: bool,
-    /// The policy halts the loop.
+    /// Set if the policy halts the loop.
     halted: Option<Halted>,
 }
 
@@ -71,22 +71,23 @@ impl Stepper {
     ) -> Result<Gated<Ready>, AbortStatus> {
         let limits =
             self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
-        // 1: is it a call? Logged as a debug string: the text quotes a model.
+        // 1: checks that it is a call. The problem is logged as a debug string, because it quotes a
+        // model.
         let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
         let mut judged =
             call.judged(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
         if let Some(problem) = &judged.problem {
-            // The executor refuses the call, in words by which the model can repair it.
+            // The executor refuses the call, in words by which the model can correct it.
             warn(problem);
         }
-        // 2: was the turn stopped?
+        // 2: checks that the turn was not stopped.
         go_on(&turn.abort)?;
-        // 3: where it comes from
+        // 3: builds the context.
         let context = self.context(turn, judged.resume.take());
-        // 4: may it be called in this turn? If not, the name is not looked up.
+        // 4: checks that the tool may be called in this turn. If not, the name is not looked up.
         let name = judged.call.name.as_str();
         if let Some(allowed) = turn.allowed_names().filter(|allowed| !allowed.contains(name)) {
-            // As a debug string: the name is the model's.
+            // As a debug string, because the name comes from the model.
             tracing::warn!(tool = ?name, "Function call blocked by deliberate tool mode");
             let response = FunctionResponse::blocked(name, &allowed);
             return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
@@ -109,15 +110,15 @@ impl Stepper {
         Ok(Gated::Open(Box::new(Ready { judged, tool, options })))
     }
 
-    /// Stage 5, and what the model gets of it.
+    /// Stage 5, and the response for the model.
     pub(super) async fn end(&self, gate: Gated<Ready>) -> Result<Gated<Ended>, AbortStatus> {
         let Ready { judged, tool, options } = match gate {
             Gated::Closed(entry) => return Ok(Gated::Closed(entry)),
             Gated::Open(ready) => *ready,
         };
-        // The calls beside it may have taken a while.
+        // A stop may have come while the calls beside it ran.
         go_on(&options.abort)?;
-        // A policy function has the same time after the call.
+        // A policy function has the same time again after the call.
         let (abort, time) = (options.abort.clone(), tool.tightened(options.limits).timeout);
         let counting = Counting::new(tool.counters());
         let completion = self.dispatch(&tool, judged.call.clone(), options).await?;
@@ -135,7 +136,8 @@ impl Stepper {
         Ok(Gated::Open(Box::new(Ended { judged, tool, completion, response, success, halted })))
     }
 
-    /// What the policy makes of a failure: what the model gets, and whether the loop halts.
+    /// Applies the policy to a failure: returns the response for the model, and the halt if the
+    /// loop halts.
     async fn decided(
         &self,
         call: &ToolCall,
@@ -182,24 +184,24 @@ impl Stepper {
         };
         go_on(&turn.abort)?;
         let name = &judged.call.name;
-        // 6: keep it at hand
+        // 6: keeps the tool allowed.
         if success {
             turn.keep_open(name);
         }
         let completion = Arc::new(completion);
         if was_dispatched(&completion.result) {
-            // 7: say what brought it up
+            // 7: reports the trigger that allowed the tool.
             if let Some(trigger) = turn.trigger(name) {
                 let (tool, trigger) = (name.clone(), trigger.to_owned());
                 self.emit(StepEvent::TriggerNotice { id: judged.id.clone(), tool, trigger });
             }
-            // 8: has the model's context taken it?
+            // 8: asks the hook if it has put the result into the model's context.
             if self.is_consumed(&completion, &turn.abort).await? {
                 turn.count_success();
                 return Ok(Step::Restart);
             }
         }
-        // 9: call and response
+        // 9: records call and response.
         let result = Arc::unwrap_or_clone(completion).result;
         let (mut entry, mut end_turn) =
             HistoryEntry::answered(judged, &tool, response, Some(result).filter(|_| success));
@@ -209,7 +211,7 @@ impl Stepper {
         self.record(Box::new(entry), success, end_turn, turn)
     }
 
-    /// Stage 3. Remaining time and the abort signal travel in the call's options.
+    /// Stage 3. Remaining time and the abort signal are in the call's options.
     fn context(&self, turn: &Turn, resume: Option<Resume>) -> CallContext {
         let mut context = turn.context.clone();
         context.resume = resume;
@@ -225,7 +227,7 @@ impl Stepper {
     /// Stage 7.
     fn emit(&self, event: StepEvent) {
         if let Some(observer) = &self.observer {
-            // An observer's mistake must not become the turn's.
+            // A panic of the observer must not end the turn.
             let _ = fenced(|| observer(event));
         }
     }
@@ -259,8 +261,7 @@ impl Stepper {
         }
     }
 
-    /// The end of every step that has an entry: errors are counted, and too many in a row end the
-    /// turn.
+    /// Ends every step that has an entry: counts errors, and ends the turn after too many in a row.
     fn record(
         &self,
         entry: Box<HistoryEntry>,
@@ -286,7 +287,8 @@ impl Stepper {
     }
 }
 
-/// Whether a handler was asked. A refusal comes before any was, and a tool in manual mode has none.
+/// Returns true if a handler was called. A refusal comes before the handler, and a tool in manual
+/// mode has none.
 fn was_dispatched(result: &CallResult) -> bool {
     !matches!(result, CallResult::Refusal(_) | CallResult::ToolError(ToolError::NotFound))
 }

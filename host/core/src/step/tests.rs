@@ -1,4 +1,4 @@
-//! What a step writes into the log.
+//! Tests of the log lines and of the time limit of a step.
 
 use futures_util::FutureExt as _;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::*;
 use crate::definition::Definition;
 use crate::handler::Invocation;
 
-/// Keeps the events of this crate as lines.
+/// Collects the log events of this crate as lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
 
@@ -50,7 +50,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Lines that one step writes, its milliseconds as `N`.
+/// Returns the log lines of one step, with its milliseconds as `N`.
 fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
     let lines = Lines::default();
     let mut turn = Turn::default();
@@ -102,7 +102,7 @@ fn the_log_tells_of_every_call() {
     }
 }
 
-/// The executor's 30 s do not undercut it; the turn's limits do.
+/// The executor's 30 s do not shorten a step; the turn's limits do.
 #[test]
 fn a_step_has_its_own_time() {
     let registry = Registry::new();

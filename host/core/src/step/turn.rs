@@ -1,8 +1,8 @@
 //! The state of an agent loop between its steps.
 //!
-//! In: settings of the loop. Out: [`Turn`], which each step reads and updates. Invariants: no
-//! update spans an await, so a dropped step leaves a consistent turn. Source: docs/contract.md,
-//! section 6.
+//! In: settings of the loop. Out: [`Turn`], which each step reads and updates.
+//! Invariants: no update spans an await, so a dropped step leaves a consistent turn.
+//! Source: docs/contract.md, section 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::{AbortSignal, CallContext};
 use crate::limits::Limits;
 
-/// Further turns in which a tool stays allowed after a success in deliberate mode, so that a user
-/// can ask for the same again.
+/// The number of further turns in which a tool stays allowed after a success in deliberate mode, so
+/// that a user can ask for the same again.
 pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
 
 /// One turn of an agent loop: everything between a person's message and the model's final answer.
@@ -37,7 +37,7 @@ pub struct Turn {
     /// Deliberate mode. `None`: every tool can be called.
     pub deliberate: Option<Deliberate>,
     errors: u32,
-    /// Tools that stay open, and for how many turns after this one.
+    /// Tools that stay allowed, and for how many turns after this one.
     windows: BTreeMap<String, u32>,
 }
 
@@ -89,7 +89,8 @@ impl Deliberate {
     }
 }
 
-/// What a turn remembers from step to step, for loops that keep it elsewhere between two requests.
+/// The state that a turn carries from step to step, for loops that store it elsewhere between two
+/// requests.
 ///
 /// # Shape
 /// As JSON: `{"errors", "windows"}`; absent members are empty.
@@ -99,7 +100,7 @@ impl Deliberate {
 pub struct TurnMemory {
     /// Errors since the last success or restart.
     pub errors: u32,
-    /// Tools that stay open, and for how many turns after this one.
+    /// Tools that stay allowed, and for how many turns after this one.
     pub windows: BTreeMap<String, u32>,
 }
 
@@ -110,7 +111,8 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// The first turn: no locale, no tighter limits, every tool allowed, a new abort signal.
+    /// Creates the first turn: no locale, no tighter limits, every tool allowed, a new abort
+    /// signal.
     #[must_use]
     pub fn new(context: CallContext) -> Self {
         Self {
@@ -125,13 +127,13 @@ impl Turn {
         }
     }
 
-    /// What the turn remembers so far.
+    /// Returns the state that the turn carries so far.
     #[must_use]
     pub fn memory(&self) -> TurnMemory {
         TurnMemory { errors: self.errors, windows: self.windows.clone() }
     }
 
-    /// Continues with this memory.
+    /// Continues with this state.
     #[must_use]
     pub fn with_memory(mut self, memory: TurnMemory) -> Self {
         TurnMemory { errors: self.errors, windows: self.windows } = memory;
@@ -156,15 +158,15 @@ impl Turn {
         self.abort.raise();
     }
 
-    /// Whether a tool may be called in this turn.
+    /// Returns true if the tool may be called in this turn.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.allow_list()
             .is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
     }
 
-    /// If there is a list of allowed tools, the tools that can be called: those of the list and
-    /// those that stay allowed.
+    /// Returns the tools that can be called, if there is a list of allowed tools: those of the list
+    /// and those that stay allowed.
     #[must_use]
     pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
         Some(self.allow_list()?.iter().chain(self.windows.keys()).map(String::as_str).collect())
@@ -174,18 +176,18 @@ impl Turn {
         self.deliberate.as_ref()?.allowed.as_ref()
     }
 
-    /// Errors since the last success or restart.
+    /// Returns the number of errors since the last success or restart.
     #[must_use]
     pub fn consecutive_errors(&self) -> u32 {
         self.errors
     }
 
-    /// What brought this tool up.
+    /// Returns the trigger that allowed this tool.
     pub(super) fn trigger(&self, name: &str) -> Option<&str> {
         self.deliberate.as_ref()?.triggers.get(name).map(String::as_str)
     }
 
-    /// Keeps a tool open that has succeeded; in deliberate mode only.
+    /// Keeps a tool allowed after a success; in deliberate mode only.
     pub(super) fn keep_open(&mut self, name: &str) {
         if let Some(deliberate) = &self.deliberate {
             let left = self.windows.entry(name.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! A history entry as JSON, both ways.
+//! Serializes and deserializes a history entry as JSON.
 //!
 //! Source: docs/contract.md, section 6, stages 4 and 9.
 
@@ -15,7 +15,7 @@ use crate::message::Halted;
 use crate::outcome::{Media, Part};
 
 impl FunctionResponse {
-    /// What stands at `result`.
+    /// Returns the content of `result`.
     pub(super) fn content(&self) -> Content<'_> {
         match self {
             Self::Result { result } => Content::Result(result),
@@ -35,7 +35,7 @@ impl Serialize for FunctionResponse {
     }
 }
 
-/// What stands at `result` of a response.
+/// The content of a response's `result`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
@@ -91,7 +91,7 @@ impl Serialize for HistoryEntry {
     }
 }
 
-/// One half of the pair.
+/// The call or the response of an entry.
 #[derive(Serialize)]
 struct Half<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ struct Half<'a> {
     response: Option<&'a FunctionResponse>,
 }
 
-/// What there is to know of an image or a sound without its bytes.
+/// The description of an image or a sound without its bytes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct MediaNote<'a> {
@@ -127,7 +127,7 @@ impl<'a> MediaNote<'a> {
     }
 }
 
-/// An entry as it was written. `media` says nothing that `parts` does not.
+/// The JSON form of an entry. `media` is not read, because `parts` contains the same.
 #[derive(Deserialize)]
 struct Written {
     #[serde(rename = "functionCall")]
@@ -163,7 +163,7 @@ struct WrittenResponse {
     result: Json,
 }
 
-/// What stands at `result` of a failure.
+/// The content of a failure's `result`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenFailure {

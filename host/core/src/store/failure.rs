@@ -1,4 +1,4 @@
-//! What an operation of the database failed of, and what to do about it.
+//! Errors of database operations, with hints.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ pub(super) const DAMAGED: &str = "restore the store from a copy, or move it away
 pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
 const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
                         again; the data stored before is intact";
-/// What SQLite calls a failed extension of its shared memory: there is no room for it. Source:
-/// SQLite, `sqlite3.h`.
+/// SQLite's code for a failed extension of its shared memory, which means that there is no room for
+/// it. Source: SQLite, `sqlite3.h`.
 const NO_ROOM_TO_SHARE: i32 = 4874;
 
-/// An operation that others held up for longer than there was patience.
+/// Returns the error of an operation that waited too long for other processes.
 pub(super) fn busy(file: &Path) -> StoreError {
     StoreError::Busy(format!("{} is in use by other processes", file.display()))
 }
 
-/// An operation that failed.
+/// Returns the error of an operation that failed.
 pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
     let place = file.display();
     match (error.sqlite_error_code(), error.sqlite_error().map(|error| error.extended_code)) {
@@ -47,7 +47,7 @@ pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// A database that cannot be opened.
+/// Returns the error of a database that cannot be opened.
 pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
     let is_damaged = matches!(
         error.sqlite_error_code(),

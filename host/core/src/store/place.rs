@@ -1,9 +1,10 @@
 //! The file of a database, and its directory.
 //!
-//! In: a directory. Out: the path of the file, without links, which is made when it is not there.
-//! Invariants: never a file that another user could have read or written; no process sees a file
-//! half made, also when the one that makes it is killed. A file that is in use is looked at and
-//! never opened here: to close it would give up every lock that this process has on it.
+//! In: a directory. Out: the path of the file, without links. The file is created if it does not
+//! exist.
+//! Invariants: a file that another user could have read or written is never used; no process sees a
+//! partial file, even if its creator is killed. An existing file is checked but never opened here:
+//! closing it would give up every lock that this process has on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +20,7 @@ const OTHER_DIRECTORY: &str = "use a directory that you own and that no other us
 const DOUBTFUL: &str =
     "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 
-/// Sees to it that there is a file which is this user's alone. A new one gets its content from
+/// Ensures that there is a file that only this user can access. A new file gets its content from
 /// `fill`, and then its name.
 pub(super) fn secure(
     dir: &Path,
@@ -37,16 +38,16 @@ pub(super) fn secure(
         let new = private::nameless(dir).map_err(failed)?.into_temp_path();
         fill(&new)?;
         match new.persist_noclobber(&path) {
-            // Another process was faster: its file is as good.
+            // Another process was faster; its file is used.
             Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed(lost.error));
             }
             Ok(()) | Err(_) => {}
         }
-        // The name, too, is to outlive the machine's next stop.
+        // Flushes the name as well, so that it survives a loss of power.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     }
-    // A new one has content before it has its name: this one has lost it.
+    // A new file has content before it has its name, so an empty file has lost its content.
     if private::looked_at(&path).map_err(|unfit| of(&path, unfit, DOUBTFUL))?.len() == 0 {
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }

@@ -1,4 +1,4 @@
-//! Texts that are named and texts that are not.
+//! Tests of suspicious texts and of harmless ones.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ fn kinds(description: &str) -> BTreeSet<SuspicionKind> {
     definition.suspicions().into_iter().map(|suspicion| suspicion.kind).collect()
 }
 
-/// Source: Unicode's properties of characters. Emoji are written with U+FE0F; some scripts mark
-/// numbers with what is a format character by its category and seen all the same; a braille pattern
-/// without dots is a symbol there.
+/// Source: Unicode's character properties. Exceptions: emoji are written with U+FE0F; some scripts
+/// mark numbers with visible characters of the category Format; the braille pattern without dots is
+/// a symbol by its category, but invisible.
 #[test]
 fn every_character_that_is_invisible_or_that_a_terminal_acts_on_is_known() {
     let unseen = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Variation_Selector}]--[\n\t\x{fe0f}\p{Prepended_Concatenation_Mark}]]";

@@ -1,14 +1,15 @@
-//! The patterns: of texts in lower case with single blanks.
+//! The patterns. They match texts in lower case with single blanks.
 //!
-//! Each stands for a family of published attacks. Together they name 5 of 872 definitions of real
-//! tools, and 62 of 200 poisoned ones whose author did not know them: most of those that hide
-//! something or set it apart, hardly one that is politely put. More patterns named more of both.
+//! Each covers a family of published attacks. Together they match 5 of 872 definitions of real
+//! tools, and 62 of 200 poisoned ones whose author did not know the patterns: most of those that
+//! hide something or set it apart, few that are worded politely. More patterns matched more of
+//! both.
 
 use super::SuspicionKind::{self, Disguised, Encoded, Overriding, Prying, Secretive, Steering};
 
-/// In the order of their kinds: of a text each kind is told once.
+/// In the order of their kinds: each kind is reported once for a text.
 pub(super) const ALL: [(SuspicionKind, &str); 19] = [
-    // Tags, brackets and headings that set words apart as another speaker's.
+    // Tags, brackets and headings that make words look like another speaker's.
     (
         Disguised,
         r"<\s*/?\s*(important|system\w*|instructions?|secret|hidden|admin|assistant|critical|policy|priority|directive|override|internal|inst|tool_(result|output|response|call)s?|function_(result|call)s?|sys|prompt)\b[^>]{0,80}>",

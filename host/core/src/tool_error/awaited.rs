@@ -1,8 +1,8 @@
-//! Names what a guest waited for when its time was over.
+//! The events that a guest can wait for when its time is over.
 
 use serde::{Deserialize, Serialize};
 
-/// Names what a guest waited for when its time was over.
+/// The event that a guest waited for when its time was over.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Awaited {
-    /// A timer of its own.
+    /// A timer of the guest.
     Timer,
     /// The response to an HTTP request.
     Http,
@@ -25,7 +25,7 @@ pub enum Awaited {
 }
 
 impl Awaited {
-    /// Returns what a call of an interface of our own waits for.
+    /// Returns the event that a call of a `toolcell` interface waits for.
     pub(crate) fn of(interface: &str) -> Option<Self> {
         match interface {
             "http" => Some(Self::Http),
@@ -36,7 +36,7 @@ impl Awaited {
         }
     }
 
-    /// For a message, after `for`.
+    /// Returns the words for a message, after `for`.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Timer => "a timer",

@@ -1,4 +1,4 @@
-//! How a handler was ended by a trap, a panic or a limit.
+//! The end of a handler by a trap, a panic or a limit.
 
 use std::any::Any;
 use std::fmt;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::fence;
 
-/// How a handler was ended by a trap, a panic or a limit.
+/// The end of a handler by a trap, a panic or a limit.
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit"?, "backtrace"?, "frames"?, "panic_message"?, "stdout"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
-    /// What ended it.
+    /// The cause of the end.
     pub kind: RaisedKind,
     /// The limit that the cell had reached before, if any: usually the cause of the trap.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,8 +26,8 @@ pub struct Raised {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
     /// The positions of all functions on the stack, innermost first: at most 24. Functions of
-    /// adapters are left out. Where the component has debug information, their source lines can be
-    /// found.
+    /// adapters are left out. If the component has debug information, the source lines can be found
+    /// from these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
     /// The text of the panic: of a Rust guest from `panicked at` on, of another guest the last
@@ -35,7 +35,7 @@ pub struct Raised {
     /// guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
-    /// The standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
+    /// The standard output of a command until then. Bytes that are not UTF-8 are shown as U+FFFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<Box<str>>,
 }
@@ -52,12 +52,12 @@ impl Raised {
         }
     }
 
-    /// A panic of the host.
+    /// Creates the end by a panic of the host.
     pub(crate) fn by_the_host() -> Self {
         Self::new(RaisedKind::HostPanic)
     }
 
-    /// A panic of a native handler.
+    /// Creates the end by a panic of a native handler.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         Self { panic_message: Some(fence::text(panic)), ..Self::new(RaisedKind::NativePanic) }
     }
@@ -77,7 +77,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The instruction at this position of this function.
+    /// Creates the position of an instruction of a function.
     #[must_use]
     pub const fn new(function: u32, offset: u64) -> Self {
         Self { function, offset }
@@ -123,7 +123,7 @@ pub enum RaisedKind {
 }
 
 impl RaisedKind {
-    /// Whether native code of this process panicked, as opposed to the guest.
+    /// Returns true if native code of this process panicked, as opposed to the guest.
     #[must_use]
     pub const fn is_panic(self) -> bool {
         matches!(self, Self::NativePanic | Self::HostPanic)
@@ -137,7 +137,7 @@ impl RaisedKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitHit {
-    /// Which one.
+    /// The kind of the limit.
     pub kind: LimitKind,
     /// The limit, in the unit of its kind.
     pub limit: u64,

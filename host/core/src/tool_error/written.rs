@@ -1,6 +1,6 @@
-//! Tool errors as they are written, read again.
+//! Deserializes tool errors.
 //!
-//! The message is not read: the reason and its cause say all of it.
+//! The message is not read: the reason and its cause contain all of it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::json::{Json, needed};
 #[derive(Deserialize)]
 struct Written {
     reason: Reason,
-    /// Of another kind for each reason, which may come after it.
+    /// Its type depends on the reason, which may come after it.
     cause: Option<Json>,
 }
 

@@ -1,4 +1,4 @@
-//! A tool's handler whose calls are answered in a worker process.
+//! A handler whose calls run in a worker process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
 
-/// One tool of a child.
+/// One tool of a worker.
 pub(super) struct InWorker {
     tie: Arc<Tie>,
     code: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct InWorker {
     always_visible: bool,
 }
 
-/// A question that is open until it is answered or dropped.
+/// A pending request, until it is answered or dropped.
 struct Asking<'a> {
     tie: &'a Tie,
     number: u64,
@@ -45,7 +45,7 @@ impl InWorker {
         if !faults.is_empty() {
             return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
         }
-        // To look at something may be done twice.
+        // Reads without side effects may be repeated.
         let again = if what == What::Call { self.again } else { Again::Once };
         let asked = keeper.book().ask(what, Arc::clone(invocation), again, Instant::now());
         let (number, told) = match asked {
@@ -59,8 +59,7 @@ impl InWorker {
             tokio::select! {
                 biased;
                 told = asking.told.recv() => match told {
-                    // The embedder's observers may take their time: it is this call's, and no
-                    // other's.
+                    // An observer of the embedder may block here: it delays this call only.
                     Some(Told::Started) => invocation.open(),
                     Some(Told::Said(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
                     Some(Told::End(reply)) => return reply,
@@ -71,8 +70,8 @@ impl InWorker {
                     keeper.book().abort(number);
                     keeper.wake();
                 }
-                // What no child has had by then never ran, and is not late but refused, as when it
-                // waits for a cell.
+                // A request that was not sent by then never ran: it is refused, and does not count
+                // as a timeout, as with a call that waits for a cell.
                 () = clock::reached(invocation.deadline()), if !is_late => {
                     is_late = true;
                     let ended = keeper.book().refuse_waiting(number);
@@ -90,7 +89,7 @@ fn answered(invocation: &Invocation, reply: Reply) -> CallResult {
             let spent = note(invocation, usage);
             in_full(result, invocation, spent)
         }
-        // Another answer than to what was asked: not a child of ours.
+        // An answer of the wrong kind: the child is not a worker of this version.
         Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
     }
 }
@@ -99,7 +98,7 @@ fn died() -> CallResult {
     CallResult::ToolError(ToolError::HandlerExit(Exit::Died))
 }
 
-/// Adds what the child's part of the call used to its receipt, and tells how much fuel was spent
+/// Adds the usage of the worker's part of the call to the receipt. Returns the fuel that was spent
 /// before.
 fn note(invocation: &Invocation, usage: Usage) -> u64 {
     let meter = &invocation.meter;
@@ -117,7 +116,7 @@ fn note(invocation: &Invocation, usage: Usage) -> u64 {
     fuel
 }
 
-/// The child had what was left of the budget: the result tells of the whole.
+/// Replaces the rest of the budget, which the worker had, by the whole budget in the result.
 fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());

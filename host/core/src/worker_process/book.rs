@@ -1,9 +1,9 @@
-//! What a worker process was asked, and what is still to be handed to it.
+//! Request table of a worker process: pending, sent and finished requests.
 //!
-//! Pure: the time comes from outside, and the holder of the lock waits for nothing.
-//! Invariants: a question is handed over once, and once more only after its child died and where
-//! its tool may be called twice; each has one end. Nothing of an asker's is run or dropped in here:
-//! it goes out, to code that has let go of the lock.
+//! Pure: the caller passes the time, and no method waits while the lock is held.
+//! Invariants: a request is sent once, and a second time only after its worker died and if its tool
+//! may be called twice; each request ends once. No code of an embedder runs, and no value of one is
+//! dropped, under the lock: such values are returned to code that has released it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,114 +21,114 @@ use crate::handler::Invocation;
 use crate::refusal::{RETRY_AFTER, Refusal};
 use crate::tool_error::{Exit, ToolError};
 
-/// Questions that are open at once; one more is refused. As many as may wait for a cell.
+/// Pending requests; further ones are refused. The same number may wait for a cell.
 const MAX_OPEN: usize = 10_000;
-/// The rest after a child died right after another, doubled with each further one.
+/// Pause after a child that died right after another one. It doubles with each further death.
 const FIRST_REST: Duration = Duration::from_millis(100);
-/// The longest: what is wrong for so long is not over sooner.
+/// Longest pause. A problem that lasts this long is unlikely to end sooner.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// Deaths with a call of the same tool under way, after which that tool is not called any more: one
-/// may be chance, and who is merely there as others die gets an answer in between.
+/// Deaths during calls of one tool after which the tool is quarantined. One may be chance, and a
+/// tool that merely runs while others kill the worker is answered in between.
 const DEATHS: u32 = 3;
-/// A rest from which on calls are refused instead of waiting for its end.
+/// A pause of at least this length refuses calls instead of making them wait.
 const REFUSING: Duration = Duration::from_secs(1);
-/// Bytes of progress, or of what the host has to say, about one call, before the rest is left out:
-/// no tool says so much.
+/// Bytes of progress, or of the host's messages, about one call. The rest is dropped. No legitimate
+/// tool sends so much.
 const NEWS: u64 = 8 << 20;
-/// Bytes that one of those counts for beside its text: about what it takes to keep it until it is
-/// heard.
+/// Charge of such a message beside its text, in bytes: about the memory that it takes until it is
+/// delivered.
 const NEWS_COST: u64 = 64;
-/// The same of a line of the tool's: what it costs of its log limit, so that what the child let
-/// through comes through.
+/// Charge of a log line of the tool beside its text, in bytes: the line's charge against the log
+/// limit, so that all lines that the child accepted are passed on.
 const LINE_COST: u64 = 1;
 
-/// What an asker is told, in this order: any number of the first two, and one end.
+/// A message to the caller of a request: any number of `Started` and `Said`, and one `End`.
 pub(super) enum Told {
     Started,
     Said(Said),
     End(Reply),
 }
 
-/// How a question ended.
+/// The end of a request.
 pub(super) enum Reply {
     Answer(Answer),
-    /// The child said nothing: this instead.
+    /// The child gave no answer: this result replaces it.
     Lost(CallResult),
 }
 
 impl Reply {
-    /// The process that was at it died.
+    /// The result of a request whose worker died.
     pub(super) fn died() -> Self {
         Self::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died)))
     }
 }
 
-/// Whether a call may be made a second time.
+/// Selects if a request may be sent a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
     Never,
     Once,
 }
 
-/// What the worker process is doing.
+/// The state of the worker process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// A child begins; what is asked waits for it.
+    /// A child is starting; requests wait for it.
     Starting,
-    /// The child of this number answers.
+    /// The child with this number answers.
     Serving(u64),
-    /// Until then there is none.
+    /// There is no child until this time.
     Resting(Instant),
-    /// There will be none.
+    /// There will be no further child.
     Closed,
 }
 
-/// A question.
+/// A pending request.
 struct Open {
     tool: String,
     what: What,
     again: Again,
-    /// The child has it.
+    /// True if it was sent to the child.
     sent: bool,
-    /// The child said that it has begun.
+    /// True if the child reported that it has begun.
     begun: bool,
-    /// Bytes that were said about it, by their [`Kind`].
+    /// Bytes of messages about it, by [`Kind`].
     news: [u64; 3],
-    /// Absent when no caller waits any more.
+    /// `None` if the caller no longer waits.
     asker: Option<Asker>,
 }
 
-/// Who waits. Holds what is the embedder's, as the sink of its events is: not to be dropped while
-/// the book is locked.
+/// The caller's side of a request. Holds the embedder's values, such as its event sink, so it must
+/// not be dropped while the request table is locked.
 pub(super) struct Asker {
     invocation: Arc<Invocation>,
     ear: UnboundedSender<Told>,
 }
 
-/// A question that is over, on its way out of the book.
+/// A finished request, removed from the table.
 #[must_use = "the caller waits for this reply"]
 pub(super) struct Ended(Option<(Asker, Reply)>);
 
 impl Ended {
-    /// Tells who asked. Not under the book's lock: what wakes up, and what is let go of, is the
-    /// embedder's.
+    /// Sends the result to the caller. Do not call it under the lock of the request table: it wakes
+    /// and drops the embedder's values.
     pub(super) fn tell(self) {
-        // Who left meanwhile does not mind.
+        // A caller that has left in the meantime does not need the result.
         let _ = fenced(|| self.0.map(|(asker, reply)| asker.ear.send(Told::End(reply)).is_ok()));
     }
 }
 
-/// News that are bounded by themselves, so that none is at the cost of another.
+/// Kinds of messages with a limit each, so that one cannot use up another's.
 #[derive(Clone, Copy)]
 enum Kind {
     Progress,
-    /// What the tool wrote, within its log limit.
+    /// Log lines of the tool, within its log limit.
     Log,
-    /// What the host has to say of it.
+    /// The host's messages about the call.
     Host,
 }
 
-/// What goes to the child.
+/// A message to the child, queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Ask(u64),
@@ -136,7 +136,7 @@ enum Line {
     Cancel(u64),
 }
 
-/// The same, taken from the queue.
+/// A message to the child, taken from the queue.
 pub(super) enum Outgoing {
     Ask(u64, What, Arc<Invocation>),
     Abort(u64),
@@ -148,16 +148,16 @@ pub(super) struct Book {
     open: HashMap<u64, Open>,
     queue: VecDeque<Line>,
     last: u64,
-    /// Children that died since one answered.
+    /// Children that died since a child last answered.
     deaths: u32,
-    /// Children that died with a call of this tool under way, since it answered one.
+    /// For each tool, children that died during a call of it since it was last answered.
     blame: HashMap<String, u32>,
 }
 
-/// What is to be done after a child's death, once the book is not locked.
+/// The result of a child's death, to be handled after the request table is unlocked.
 pub(super) struct Burial {
     pub(super) ended: Vec<Ended>,
-    /// Tools that are not called from now on.
+    /// Tools that are quarantined from now on.
     pub(super) quarantined: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ impl Book {
         Self { phase: Phase::Starting, open, queue, last: 0, deaths: 0, blame }
     }
 
-    /// Notes a question.
+    /// Adds a request.
     pub(super) fn ask(
         &mut self,
         what: What,
@@ -198,15 +198,15 @@ impl Book {
         Ok((self.last, told))
     }
 
-    /// Passes on that the caller wishes an end.
+    /// Queues an abort of a request, on behalf of its caller.
     pub(super) fn abort(&mut self, number: u64) {
         if self.open.contains_key(&number) {
             self.queue.push_back(Line::Abort(number));
         }
     }
 
-    /// No caller waits for it any more. Whether the child has it, and has to give it up; and who
-    /// waited.
+    /// Removes the caller of a request. Returns true if the child has the request and must cancel
+    /// it, and returns the caller's side.
     pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Asker>) {
         let Some(open) = self.open.get_mut(&number) else { return (false, None) };
         if open.sent {
@@ -217,7 +217,7 @@ impl Book {
         }
     }
 
-    /// Refuses what the child does not have yet.
+    /// Refuses a request that was not sent yet.
     pub(super) fn refuse_waiting(&mut self, number: u64) -> Option<Ended> {
         self.open.get(&number).filter(|open| !open.sent)?;
         let refusal = match self.phase {
@@ -229,12 +229,12 @@ impl Book {
         Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))
     }
 
-    /// Whether it has no end yet.
+    /// Returns true if the request has not ended.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
-    /// Whether the child has it: what it says of another is not believed.
+    /// Returns true if the child has the request. Messages about other requests are ignored.
     pub(super) fn is_sent(&self, number: u64) -> bool {
         self.open.get(&number).is_some_and(|open| open.sent || !stands(Defence::WorkerAnswers))
     }
@@ -244,7 +244,7 @@ impl Book {
             && stands(Defence::WorkerDeaths)
     }
 
-    /// What the child is to be told next. From here on a question is the child's.
+    /// Returns the next message to the child. Marks a request as sent.
     pub(super) fn outgoing(&mut self) -> Option<Outgoing> {
         while let Some(line) = self.queue.pop_front() {
             match line {
@@ -272,7 +272,8 @@ impl Book {
         None
     }
 
-    /// Who hears that it has begun; absent where the child does not have it, or has said so before.
+    /// Marks a request as begun. Returns its reply channel, or `None` if the child does not have
+    /// the request or reported this before.
     pub(super) fn begun(&mut self, number: u64) -> Option<UnboundedSender<Told>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;
         let asker = open.asker.as_ref().filter(|_| !open.begun)?;
@@ -280,8 +281,9 @@ impl Book {
         Some(asker.ear.clone())
     }
 
-    /// Who hears what is said of it; absent where the child does not have it or says too much of
-    /// it. What is left out counts as lost log, but for progress.
+    /// Counts a message about a request. Returns its reply channel, or `None` if the child does not
+    /// have the request or the message exceeds the limit. Dropped messages count as lost log,
+    /// except for progress.
     pub(super) fn about(&mut self, number: u64, said: &Said) -> Option<UnboundedSender<Told>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;
         let asker = open.asker.as_ref()?;
@@ -289,8 +291,8 @@ impl Book {
         let (news, meter) = (&mut open.news[kind as usize], &asker.invocation.meter);
         *news = news.saturating_add(bytes);
         let allowed = match kind {
-            // Counted as the tool wrote it: of that a byte may be shown as three, and stand on a
-            // line of its own.
+            // The limit counts bytes as the tool wrote them. In the message, a byte may take three,
+            // and be on a line of its own.
             Kind::Log => asker.invocation.limits.log.saturating_mul(4),
             Kind::Progress | Kind::Host => NEWS,
         };
@@ -306,12 +308,12 @@ impl Book {
         None
     }
 
-    /// Ends a question.
+    /// Ends a request.
     pub(super) fn end(&mut self, number: u64, reply: Reply) -> Ended {
         let ended = self.open.remove(&number);
         if matches!(reply, Reply::Answer(_)) {
             self.deaths = 0;
-            // Whether it is offered is another question.
+            // Only a call clears the blame: an answer about visibility does not.
             if let Some(open) = ended.as_ref().filter(|open| open.what == What::Call) {
                 self.blame.remove(&open.tool);
             }
@@ -319,8 +321,8 @@ impl Book {
         Ended(ended.and_then(|open| open.asker).map(|asker| (asker, reply)))
     }
 
-    /// Charges a death to the tools that were at work, and names those for which it was one too
-    /// many.
+    /// Charges a death to the tools whose requests were sent. Returns the tools that reached the
+    /// limit.
     fn charge(&mut self) -> Vec<String> {
         let at_work: BTreeSet<_> =
             self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
@@ -332,8 +334,8 @@ impl Book {
         charged.collect()
     }
 
-    /// A child died. Ends what it had, but for what may be asked again, and says in its phase when
-    /// the next one begins.
+    /// Handles the death of a child. Ends the requests that it had, except those that may be sent
+    /// again, and sets the phase and time of the next start.
     pub(super) fn bury(&mut self, now: Instant) -> Burial {
         if self.phase == Phase::Closed {
             return Burial { ended: Vec::new(), quarantined: Vec::new() };
@@ -368,7 +370,7 @@ impl Book {
         for (number, refusal) in refused.collect::<Vec<_>>() {
             ended.push(self.end(number, Reply::Lost(CallResult::Refusal(refusal))));
         }
-        // What the dead child was told about its calls is nothing to the next one.
+        // Aborts and cancellations for the dead child do not concern the next one.
         again.sort_unstable();
         again.into_iter().rev().for_each(|number| self.queue.push_front(Line::Ask(number)));
         self.queue
@@ -379,7 +381,7 @@ impl Book {
 }
 
 impl Said {
-    /// What it is, and its bytes, as the child counts those of a log.
+    /// Returns the kind of a message and its bytes, counted as the child counts those of a log.
     fn measure(&self) -> (Kind, u64) {
         let (kind, bytes, cost) = match self {
             Self::Progress { message, .. } => {

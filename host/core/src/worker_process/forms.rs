@@ -1,7 +1,7 @@
-//! The crate's words on their way between this process and a worker process.
+//! Serialised forms of this crate's types, for messages between this process and a worker process.
 //!
-//! Both ends are the same program, so a form is no promise to anybody else. What the types' own
-//! JSON leaves out, because it is for reading, is in these.
+//! Both ends are the same program, so the forms are not a stable format. They include fields that
+//! the types' own JSON, which is for reading, leaves out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -27,7 +27,7 @@ pub(super) struct CallForm {
     arguments: String,
 }
 
-/// Without the answer, which is a [`ResumeForm`].
+/// Without the answer, which is sent as a [`ResumeForm`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CallContext")]
 pub(super) struct ContextForm {
@@ -44,7 +44,7 @@ pub(super) struct ContextForm {
     extensions: BTreeMap<String, Json>,
 }
 
-/// A person's answer.
+/// The answer to a question.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ResumeForm {
     answer: Json,
@@ -76,7 +76,7 @@ pub(super) struct LimitsForm {
     host_calls: u64,
 }
 
-/// An [`Overlay`], its rules in their notation.
+/// An [`Overlay`] with its rules as text.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Narrowing {
     files: Option<Vec<String>>,

@@ -1,11 +1,12 @@
-//! Keeps a worker process alive: starts it, speaks with it, and starts the next one when it dies.
+//! Supervises a worker process: starts it, exchanges messages with it, and starts the next one when
+//! it dies.
 //!
-//! One thread reads what the child says and starts the next; for each child another one writes. The
-//! first lives as long as any child does, because a child of Linux dies with the thread that
-//! started it.
-//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is
-//! killed; neither thread runs what is an embedder's, which may block: askers hear of their calls
-//! on their own.
+//! One thread reads the child's messages and starts the next child; a second thread for each child
+//! writes. The first thread lives as long as any child, because on Linux a child is killed when the
+//! thread that started it ends.
+//! Invariants: a message that no valid worker sends ends the child; a child that does not end a
+//! call that is over is killed; neither thread runs the embedder's code, which may block: callers
+//! get messages about their calls on their own threads.
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -27,10 +28,11 @@ use crate::fence::fenced;
 use crate::refusal::{Fault, Refusal};
 use crate::spawn;
 
-/// Time for a child to offer its tools: a few language runtimes compile in it on a busy machine.
+/// Longest start of a child until it offers its tools: enough to compile a few language runtimes on
+/// a busy machine.
 const START: Duration = Duration::from_secs(600);
-/// What a child may say of calls that it does not have: a tool's own thread may speak for a moment
-/// after its answer.
+/// Messages of a child about requests that it does not have. A tool's own thread may send some for
+/// a moment after the tool's answer.
 const MAX_STRAYS: u64 = 10_000;
 
 pub(super) struct Keeper {
@@ -38,7 +40,7 @@ pub(super) struct Keeper {
     grace: Duration,
     timers: &'static Handle,
     book: Mutex<Book>,
-    /// The book says something new.
+    /// Notified when the request table changes.
     turn: Condvar,
     child: Mutex<Option<Running>>,
 }
@@ -48,7 +50,7 @@ struct Running {
     child: Child,
 }
 
-/// Ends the child with the last who could ask it something.
+/// Closes the worker process when the last handle to it is dropped.
 pub(super) struct Tie(pub(super) Arc<Keeper>);
 
 impl Drop for Tie {
@@ -57,7 +59,7 @@ impl Drop for Tie {
     }
 }
 
-/// Why there is no child any more.
+/// The reason why a child ended.
 #[derive(Debug, thiserror::Error)]
 enum End {
     #[error("it could not be started: {0}")]
@@ -76,7 +78,7 @@ enum End {
     Ended(String),
 }
 
-/// The words of a child that offers no tools.
+/// The reason that a child without tools gave.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Words(String);
@@ -103,7 +105,8 @@ impl Keeper {
         Self { launch, grace, timers, book, turn, child }
     }
 
-    /// Changes are whole: a panic while it was held leaves nothing half-done.
+    /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no
+    /// partial change.
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock()
     }
@@ -112,7 +115,7 @@ impl Keeper {
         self.child.lock()
     }
 
-    /// Says that there is something to be handed over.
+    /// Notifies the threads that wait for a change of the request table.
     pub(super) fn wake(&self) {
         self.turn.notify_all();
     }
@@ -121,8 +124,8 @@ impl Keeper {
         self.child().as_ref().map(|running| running.child.id())
     }
 
-    /// Has one child after the other, until the `WorkerProcess` is closed. The first one's offer,
-    /// or why there is none, goes to the caller that waits for it.
+    /// Runs one child after the other, until the `WorkerProcess` is closed. Sends the first child's
+    /// offer, or the reason why there is none, to the waiting caller.
     pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
         let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
         for number in 1.. {
@@ -164,7 +167,7 @@ impl Keeper {
         }
     }
 
-    /// One child, from its start to its end.
+    /// Runs one child from its start to its end.
     fn host(self: &Arc<Self>, number: u64, mut accept: impl FnMut(Vec<Offered>) -> bool) -> End {
         let (mut output, input) = match self.start(number) {
             Ok(pipes) => pipes,
@@ -202,7 +205,7 @@ impl Keeper {
         end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, told)))
     }
 
-    /// Goes on, unless the `WorkerProcess` is closed.
+    /// Enters a phase, unless the `WorkerProcess` is closed.
     fn enter(&self, phase: Phase) {
         let mut book = self.book();
         if book.phase != Phase::Closed {
@@ -238,15 +241,15 @@ impl Keeper {
         Ok((BufReader::new(output), input))
     }
 
-    /// Kills the child of this number, if it is there.
+    /// Kills the child with this number, if it is still the current one.
     fn kill(&self, number: u64) {
         if let Some(running) = self.child().as_mut().filter(|running| running.number == number) {
-            // One that has ended is waited for by who reads from it.
+            // The reading thread waits for a child that has already ended.
             let _ = running.child.kill();
         }
     }
 
-    /// Does something after a while, if the `WorkerProcess` is still there.
+    /// Runs something after a delay, if the `WorkerProcess` still exists.
     fn later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
         let (keeper, at) = (Arc::downgrade(self), Instant::now().checked_add(after));
         self.timers.spawn(async move {
@@ -257,8 +260,8 @@ impl Keeper {
         });
     }
 
-    /// The caller of a call does not wait for it any more. The child that runs it is told to stop
-    /// it.
+    /// Handles a caller that no longer waits for its request. A child that has the request is told
+    /// to cancel it, and is killed if it does not do so within the grace period.
     pub(super) fn leave(self: &Arc<Self>, question: u64) {
         let (was_sent, asker) = self.book().leave(question);
         drop(asker);
@@ -281,15 +284,16 @@ impl Keeper {
         });
     }
 
-    /// The child may end by itself: its input does. Later it is killed.
+    /// Closes the worker process. The child's input ends, so that the child can end by itself.
+    /// Kills it after the grace period.
     fn close(self: &Arc<Self>) {
         let before = std::mem::replace(&mut self.book().phase, Phase::Closed);
         self.wake();
         let number = self.child().as_ref().map(|running| running.number);
         match (before, number) {
             (Phase::Serving(_), Some(number)) => {
-                // The timer holds the keeper until then, unlike other timers: no other code would
-                // end the child.
+                // The timer keeps the supervisor alive until then, unlike other timers, because no
+                // other code would end the child.
                 let keeper = Arc::clone(self);
                 let at = Instant::now().checked_add(self.grace);
                 self.timers.spawn(async move {
@@ -304,13 +308,13 @@ impl Keeper {
         }
     }
 
-    /// Hands over what is asked, for as long as the child serves. Its input ends with this.
+    /// Writes messages to the child as long as it serves. Its input ends with this function.
     fn write(&self, mut input: ChildStdin, number: u64) {
         while let Some(outgoing) = self.next(number) {
             let order = match outgoing {
                 Outgoing::Ask(question, what, invocation) => {
                     let asked = Asked::of(question, what, &invocation);
-                    // Its caller may have left, and this be the last of it.
+                    // The caller may have left, so this may be the last reference.
                     let _ = fenced(|| drop(invocation));
                     Order::Ask(Box::new(asked))
                 }
@@ -332,7 +336,7 @@ impl Keeper {
         }
     }
 
-    /// What the child is told next, when there is something. None when it serves no more.
+    /// Waits for the next message to the child. Returns `None` when the child no longer serves.
     fn next(&self, number: u64) -> Option<Outgoing> {
         let mut book = self.book();
         while book.phase == Phase::Serving(number) {
@@ -349,7 +353,8 @@ impl Keeper {
         ended.tell();
     }
 
-    /// Files what a child says of its calls. False for a call that it does not have.
+    /// Handles a message of the child about a request. Returns false for a request that the child
+    /// does not have.
     fn heard(&self, news: News) -> bool {
         let question = match &news {
             News::Started(question)

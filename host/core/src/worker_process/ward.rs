@@ -52,11 +52,12 @@ impl Worker {
         Ok(Self(()))
     }
 
-    /// Tells the parent why there are no tools.
+    /// Tells the parent the reason why there are no tools.
     /// [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an error
     /// whose source is this text.
     ///
     /// # Errors
+    /// An I/O error if the parent has ended.
     /// An I/O error if the parent has ended.
     pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
         let frame = wire::frame(&News::Refused(words.into())).map_err(io::Error::other)?;
@@ -134,7 +135,7 @@ fn offered(tool: &Tool) -> Offered {
     }
 }
 
-/// The way to the parent, and what is being answered.
+/// The channel to the parent, and the requests that are being answered.
 #[derive(Clone)]
 struct Speaker {
     frames: Sender<Vec<u8>>,
@@ -148,12 +149,13 @@ struct Running {
 
 impl Speaker {
     fn say(&self, news: &News) -> Result<(), BadFrame> {
-        // Who does not listen any more is gone, and this process with it.
+        // A send fails only after the parent has ended, and this process ends with the parent.
         wire::frame(news).map(|frame| drop(self.frames.send(frame)))
     }
 
-    /// The same with an answer, which may hold what no tool could send from a cell: it is read as
-    /// the parent will, who would end this process for it.
+    /// Sends an answer. An answer may contain values that no tool in a cell could return, so it is
+    /// parsed first as the parent will parse it: the parent would kill this process for an
+    /// unreadable one.
     fn answer(&self, news: &News) -> Result<(), BadFrame> {
         let frame = wire::frame(news)?;
         wire::read::<News>(&mut frame.as_slice())?;
@@ -178,7 +180,7 @@ impl Speaker {
         if asked.is_aborted {
             abort.raise();
         }
-        // Noted before it can end.
+        // Inserted under the lock, before the task can end.
         let mut running = self.running();
         let task = runtime.spawn(async move {
             let answer = match tool {
@@ -191,7 +193,7 @@ impl Speaker {
     }
 }
 
-/// One question: answered, or gone.
+/// One request. On drop it is reported as gone, unless it was answered.
 struct Speaking {
     speaker: Speaker,
     question: u64,
@@ -209,7 +211,7 @@ impl Speaking {
                 BadFrame::Io(error) => ReturnRule::Unreadable { detail: error.to_string() },
             };
             let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
-            // A small one fits.
+            // This answer is small enough.
             let _ = self.speaker.say(&News::Done(self.question, answer));
         }
         self.is_done = true;
@@ -229,13 +231,13 @@ fn called(result: CallResult) -> Answer {
     Answer::Called { result, usage: crate::usage::Usage::default() }
 }
 
-/// Answers as any executor would, narrowed as the parent's would have.
+/// Answers a request as any executor would, with the rights narrowed as in the parent's executor.
 async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSignal) -> Answer {
     let (context, tenant, own) = asked.circumstances();
     let narrowed =
         tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
     let (speaker, question) = (speaker.clone(), asked.number);
-    // The parent seals.
+    // The parent seals the state of questions.
     let executor =
         Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
             if let Some(news) = news(question, event) {
@@ -252,7 +254,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
             executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true),
         );
     }
-    // The parent ends it by force, after the grace that its caller gave.
+    // The parent ends the call by force, after the grace period that its caller chose.
     let options = CallOptions::default()
         .with_context(context)
         .with_abort(abort)
@@ -263,7 +265,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     };
     let options = match asked.files.as_deref().map(CallFiles::existing) {
         Some(Ok(files)) => options.with_files(files),
-        // Those of a call that has ended since.
+        // The files of a call that has ended in the meantime.
         Some(Err(_)) | None => options,
     };
     if asked.what == What::Validate {
@@ -276,7 +278,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     Answer::Called { result: completion.result, usage: completion.usage }
 }
 
-/// What the parent's observers hear of; the end of a call they hear from the parent.
+/// Returns the message for the parent's observers. The parent reports the end of a call itself.
 fn news(question: u64, event: Event) -> Option<News> {
     Some(match event {
         Event::Started { .. } => News::Started(question),

@@ -1,8 +1,8 @@
-//! What this process and a worker process say to each other: frames, each its length and that much
-//! JSON.
+//! The messages between this process and a worker process: frames of a length and that many bytes
+//! of JSON.
 //!
-//! Invariants: no more of a frame is held than has come; one that is too long ends the conversation
-//! before it is read.
+//! Invariants: memory for a frame grows only with the bytes that have arrived; a frame that is too
+//! long ends the connection before it is read.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -28,21 +28,21 @@ use crate::rights::Denial;
 use crate::tool_error::ToolError;
 use crate::usage::Usage;
 
-/// Bytes of a frame: sixty-four results of the default size.
+/// Bytes. The longest frame: sixty-four results of the default size.
 pub(super) const MAX_FRAME: usize = 64 << 20;
 
-/// To the child.
+/// A message to the worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Answer this.
+    /// Answer this request.
     Ask(Box<Asked>),
-    /// The caller wishes that this one ends.
+    /// The caller wants this request to end early.
     Abort(u64),
-    /// No caller waits for this one any more.
+    /// The caller no longer waits for this request.
     Cancel(u64),
 }
 
-/// What a child is asked.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
     Call,
@@ -50,7 +50,7 @@ pub(super) enum What {
     Validate,
 }
 
-/// One question.
+/// One request.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) number: u64,
@@ -60,22 +60,22 @@ pub(super) struct Asked {
     #[serde(with = "ContextForm")]
     context: CallContext,
     resume: Option<ResumeForm>,
-    /// What is left of the call's.
+    /// The limits that are left for the call.
     #[serde(with = "LimitsForm")]
     pub(super) limits: Limits,
-    /// The caller wishes an end already.
+    /// True if the call was already aborted.
     pub(super) is_aborted: bool,
     tenant: Option<Narrowing>,
     own: Option<Narrowing>,
-    /// The executor here defines other tenants.
+    /// True if the executor in the parent defines other tenants.
     pub(super) is_shared: bool,
-    /// Where the files of the call are.
+    /// The directory of the call's files.
     pub(super) files: Option<PathBuf>,
 }
 
 impl Asked {
-    /// As of now: time has passed since the call came, and an attempt before it may have used some
-    /// of its budget.
+    /// Creates a request with the limits that are left now: time has passed since the call arrived,
+    /// and an earlier attempt may have used some of its budget.
     pub(super) fn of(number: u64, what: What, invocation: &Invocation) -> Self {
         let mut context = CallContext::clone(&invocation.context);
         let resume = context.resume.take().map(ResumeForm::from);
@@ -101,8 +101,8 @@ impl Asked {
         }
     }
 
-    /// Where the call comes from, and what its tenant and its caller leave of the tool's rights.
-    /// What cannot be read leaves nothing.
+    /// Returns the call's context, and the overlays of its tenant and its caller. An overlay that
+    /// cannot be parsed leaves no rights.
     pub(super) fn circumstances(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
         let mut context = std::mem::take(&mut self.context);
         context.resume = self.resume.take().map(Into::into);
@@ -115,37 +115,37 @@ impl Asked {
     }
 }
 
-/// From the child.
+/// A message from the worker.
 #[derive(Serialize, Deserialize)]
 pub(super) enum News {
-    /// First of all: these can be called.
+    /// The first message: these tools can be called.
     Ready(Vec<Offered>),
-    /// Instead: none can, in words for the parent.
+    /// Sent instead of `Ready`: no tool can be called, with a reason for the parent.
     Refused(String),
     /// A call has begun.
     Started(u64),
-    /// And its tool says something.
+    /// A running tool reports something.
     Said(u64, Said),
-    /// An answer.
+    /// The answer to a request.
     Done(u64, Answer),
-    /// What was asked is not answered any more.
+    /// The request will not be answered.
     Gone(u64),
 }
 
-/// A tool that the child has.
+/// A tool that the worker offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Offered {
     pub(super) definition: Definition,
-    /// Tells its code from another version's.
+    /// Identifies the version of the tool's code.
     pub(super) code: Option<String>,
-    /// Its own.
+    /// The tool's own limits.
     #[serde(with = "LimitsForm")]
     pub(super) limits: Limits,
-    /// It is offered in every context: a list of tools needs no child.
+    /// True if it is offered in every context, so that listing tools needs no request.
     pub(super) always_visible: bool,
 }
 
-/// What a running tool says.
+/// A notification or progress report of a running tool.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Said {
     Progress { done: u64, total: Option<u64>, message: Option<String> },
@@ -153,7 +153,7 @@ pub(super) enum Said {
     Denied(Denial),
 }
 
-/// One answer.
+/// The answer to one request.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Called {
@@ -167,8 +167,8 @@ pub(super) enum Answer {
     NotValidated(#[serde(with = "ErrorForm")] ToolError),
 }
 
-/// What of a call's context the child could not read. An embedder makes it from trees that were not
-/// checked.
+/// Returns the parts of a call's context that the worker could not parse. An embedder may create
+/// them from unchecked trees.
 pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let CallContext { metadata, resume, extensions, .. } = context;
     let resume = resume.iter().flat_map(|Resume { answer, state }| {
@@ -188,7 +188,7 @@ pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     named.filter_map(fault).collect()
 }
 
-/// Why what came is no frame.
+/// The reason why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadFrame {
     #[error("a message has {0} bytes, and the limit is {MAX_FRAME}")]
@@ -199,7 +199,7 @@ pub(super) enum BadFrame {
     Io(#[from] io::Error),
 }
 
-/// The next frame. None at the end.
+/// Reads the next frame. Returns `None` at the end of the input.
 pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<T>, BadFrame> {
     let mut length = Vec::new();
     input.by_ref().take(size_of::<u32>() as u64).read_to_end(&mut length)?;
@@ -211,7 +211,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
     if length > MAX_FRAME && stands(Defence::WorkerFrames) {
         return Err(BadFrame::TooLong(length));
     }
-    // As much room as has come, whatever was announced.
+    // Allocates as much memory as has arrived, whatever length was announced.
     let mut frame = Vec::new();
     input.by_ref().take(length as u64).read_to_end(&mut frame)?;
     if frame.len() < length {
@@ -220,10 +220,10 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
     Ok(Some(serde_json::from_slice(&frame)?))
 }
 
-/// A value as a frame, ready to be written.
+/// Serialises a value as a frame.
 ///
 /// # Errors
-/// Its length, when that is too much.
+/// The frame's length, if it exceeds the limit.
 pub(super) fn frame(value: &impl Serialize) -> Result<Vec<u8>, BadFrame> {
     let mut frame = vec![0; size_of::<u32>()];
     serde_json::to_writer(&mut frame, value)?;
@@ -237,7 +237,7 @@ pub(super) fn frame(value: &impl Serialize) -> Result<Vec<u8>, BadFrame> {
     }
 }
 
-/// Writes a frame that is ready.
+/// Writes a frame.
 pub(super) fn write(output: &mut impl Write, frame: &[u8]) -> io::Result<()> {
     output.write_all(frame)?;
     output.flush()

@@ -1,5 +1,5 @@
-//! What the suite wants beside tools of the service: prompts, resources, completion, the log of the
-//! protocol and sampling.
+//! The parts of the suite beside the service's tools: prompts, resources, completion, the
+//! protocol's log, and sampling.
 #![expect(deprecated, reason = "the suite tests the log and sampling too")]
 
 use serde::de::DeserializeOwned;
@@ -36,14 +36,14 @@ const TOOLS: [&str; 10] = [
     "test_input_required_result_capabilities",
 ];
 
-/// The fixture.
+/// The suite's fixture.
 pub(crate) struct Fixture {
     pub(crate) service: Service,
     pub(crate) registry: Registry,
 }
 
 impl Fixture {
-    /// Removes the tool of this name, or adds it.
+    /// Removes the tool of this name if it exists, otherwise adds it.
     fn toggle(&self, name: &str) -> Result<(), Box<dyn std::error::Error>> {
         if self.registry.unregister(name).is_none() {
             let definition = Definition::new(name, "Comes and goes.")?;
@@ -80,7 +80,7 @@ async fn logs(asked: Asked) -> Result<CallToolResponse, ErrorData> {
     Ok(CallToolResult::success(vec![ContentBlock::text("logged")]).into())
 }
 
-/// Asks the client's model.
+/// Sends a sampling request to the client's model.
 async fn samples(
     request: CallToolRequestParams,
     asked: Asked,

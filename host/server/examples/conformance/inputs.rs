@@ -1,6 +1,6 @@
-//! Input that no tool of the service can ask for: of the client's model and its roots, several
-//! requests in one result, names of requests that the suite prescribes, and prompts. A tool asks
-//! its user, by one request at a time: `main` has those.
+//! Requests for input that a tool of the service cannot make: to the client's model, for its roots,
+//! several requests in one result, request names that the suite prescribes, and prompts. Tools that
+//! ask the user one question at a time are in `main`.
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::rmcp::model::{
@@ -30,7 +30,7 @@ fn roots() -> Value {
 /// Requests by their names.
 type Requests = Vec<(&'static str, Value)>;
 
-/// What a tool or a prompt asks for, and its state.
+/// Returns the input that a tool or a prompt requests, and its state.
 fn wanted(name: &str, can: &ClientCapabilities) -> Option<(Requests, Option<&'static str>)> {
     let name_form = || ("user_name", form("What is your name?", "name"));
     let greeting = || ("greeting", sampling("Generate a greeting"));
@@ -54,8 +54,8 @@ fn wanted(name: &str, can: &ClientCapabilities) -> Option<(Requests, Option<&'st
     })
 }
 
-/// What comes next. `None`: nothing of this name asks for input. The text is there once all input
-/// is.
+/// Returns the next result: a request for input, or the final text once all input is there. `None`:
+/// nothing of this name asks for input.
 pub(crate) fn next(
     name: &str,
     state: Option<&str>,

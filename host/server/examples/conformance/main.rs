@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The tools that the service runs: those of a component, and those that ask, which are closures.
+/// Returns the tools of the service: those of a component, and closures that ask questions.
 async fn tools() -> Result<Registry, Box<dyn std::error::Error>> {
     let engine = Engine::builder().build()?;
     let component = Component::load(&engine, toolcell_test_guests::bytes("suite")).await?;
@@ -69,7 +69,7 @@ async fn tools() -> Result<Registry, Box<dyn std::error::Error>> {
     Ok(registry)
 }
 
-/// A tool that asks for these values and says what it got.
+/// Returns a tool that asks for these values and answers with them.
 fn asks(name: &str, schema: Value) -> Tool {
     let definition = Definition::new(name, format!("The fixture {name}.")).unwrap();
     let answer = move |arguments: Value, call: Arc<Invocation>| {
@@ -90,8 +90,8 @@ fn asks(name: &str, schema: Value) -> Tool {
     Tool::native(definition, answer).unwrap()
 }
 
-/// A tool that asks for one field after the other, and says what it got. What it got so far is its
-/// state.
+/// Returns a tool that asks for one field after the other, and answers with all of them. Its state
+/// has the fields so far.
 fn in_rounds(name: &str, fields: &'static [(&str, &str, &str)]) -> Tool {
     let definition = Definition::new(name, format!("The fixture {name}.")).unwrap();
     let answer = async move |_: Value, call: Arc<Invocation>| {

@@ -2,9 +2,9 @@
 //!
 //! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as
 //! JSON, the content. `TENANT` is a digest of the tenant's name, `ID` one of the content.
-//! Invariants: a file gets its name when it is complete and written to the disk, so that what is
-//! counted when a store is opened is what is there; a path is made of digests only; tenants share
-//! no file; only files that the store has written are removed.
+//! Invariants: a file gets its name only when it is complete and flushed to the disk, so the count
+//! at opening matches the files. A path consists of digests only. Tenants share no file. Only files
+//! that the store has written are removed.
 
 mod sweep;
 
@@ -26,13 +26,13 @@ use toolcell::{Clock, TemporaryDirectory, remove_tree};
 use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
 use crate::probe::Probe;
 
-/// Bytes of a head.
+/// The most bytes of a head.
 const MAX_HEAD: usize = 1 << 10;
-/// How the name of a file begins that is being written.
+/// The prefix of the names of files that are being written.
 const UNFINISHED: &str = ".new-";
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
-/// How long the lock of a process that was killed can be left.
+/// The longest that the lock of a killed process can remain.
 const LEFT: Duration = Duration::from_secs(1);
 
 /// An artifact that is open for reading.
@@ -40,7 +40,7 @@ const LEFT: Duration = Duration::from_secs(1);
 pub(crate) struct Artifact {
     pub(crate) info: ArtifactInfo,
     pub(super) file: File,
-    /// Where the content begins.
+    /// The offset of the content.
     pub(super) begin: u64,
 }
 
@@ -57,11 +57,11 @@ pub(super) struct Store {
     /// Bytes of the tenants that have a quota of their own, by the same name.
     quotas: Mutex<HashMap<String, u64>>,
     probe: Probe,
-    /// Tests fill the disk here.
+    /// Tests replace it to simulate a full disk.
     pub(super) write_content: Write,
     written: AtomicU64,
     _lock: File,
-    /// Removed with the store.
+    /// The directory of a temporary store. Removed on drop.
     temporary: Option<TemporaryDirectory>,
 }
 
@@ -136,8 +136,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Stores content if all artifacts of the tenant stay within this part of the quota: 2 is half
-    /// of it.
+    /// Stores content if all artifacts of the tenant then fit in the quota divided by `part`.
     pub(super) fn put_within(
         &self,
         part: u64,
@@ -170,12 +169,12 @@ impl Store {
         &*self.clock
     }
 
-    /// Whether the directory can be written to.
+    /// Returns true if the directory can be written to.
     pub(super) fn is_writable(&self) -> bool {
         self.probe.is_writable()
     }
 
-    /// Takes the room for an artifact that is about to be written.
+    /// Reserves space for an artifact that is about to be written.
     fn reserve(
         &self,
         directory: &str,
@@ -265,7 +264,7 @@ impl Store {
         Ok(removed?)
     }
 
-    /// Asks a tenant's artifacts, without those that have expired.
+    /// Calls a closure with a tenant's artifacts, after expired ones are removed.
     fn with<T>(
         &self,
         tenant: Option<&str>,
@@ -291,7 +290,7 @@ impl Drop for Store {
 }
 
 impl Tenant {
-    /// What an earlier process has left. Its unfinished files are removed.
+    /// Reads the artifacts that an earlier process stored. Removes its unfinished files.
     fn read(directory: &Path, lifetime: Duration, now: Instant) -> io::Result<Self> {
         let mut tenant = Self::default();
         for entry in fs::read_dir(directory)? {
@@ -323,7 +322,7 @@ impl Tenant {
         Ok(tenant)
     }
 
-    /// Removes artifacts that have expired, so many at most. Returns how many.
+    /// Removes at most `most` expired artifacts. Returns the number.
     fn forget_expired(&mut self, directory: &Path, now: Instant, most: usize) -> usize {
         let mut removed = 0;
         self.kept.retain(|id, kept| {
@@ -353,14 +352,14 @@ impl Kept {
     }
 }
 
-/// Removes the directory of this process. It may be gone already, for example because the system
-/// cleans its temporary files.
+/// Removes the directory of this process. Succeeds if it is gone already, for example because the
+/// system cleaned its temporary files.
 fn remove_own(root: &Path) -> io::Result<()> {
     remove_tree(root)
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// Opens the file, and locks it for this process.
+/// Opens the file and locks it for this process.
 fn locked(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
@@ -368,8 +367,8 @@ fn locked(path: &Path) -> io::Result<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            // A process that was killed while it started another one: that one has the file until
-            // it has begun.
+            // A process was killed while it spawned another one. The child holds the inherited file
+            // until it executes its program.
             Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => {
                 std::thread::sleep(LEFT / 100)
             }
@@ -384,12 +383,12 @@ fn locked(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The error with the path that it is about, for the operator.
+/// Adds the path to an error, for the operator.
 fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
 }
 
-/// Opens an artifact. Returns where its content begins.
+/// Opens an artifact and reads its head. Returns the offset of the content.
 fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
     let mut file = File::open(path)?;
     let mut length = [0; 4];
@@ -403,7 +402,7 @@ fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
     Ok((file, serde_json::from_slice(&head)?, 4 + length as u64))
 }
 
-/// The name of a tenant's directory.
+/// Returns the name of a tenant's directory.
 fn directory_of(tenant: Option<&str>) -> String {
     let digest = match tenant.filter(|_| stands(Defence::ArtifactTenants)) {
         Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),

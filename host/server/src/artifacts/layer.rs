@@ -1,10 +1,10 @@
-//! Artifacts in calls: files for arguments, and links for long content.
+//! Middleware for artifacts in calls: files for references in arguments, links for long content.
 //!
-//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool, whose
-//! calls get files where the arguments have references, and whose results have links where content
-//! is long.
-//! Invariants: a reference is looked up for the call's own tenant; a file is mounted for one call,
-//! for reading only; content that cannot be stored stays in the result.
+//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool with a
+//! middleware that mounts files for references in arguments, and replaces long content of results
+//! by links.
+//! Invariants: a reference is looked up for the call's own tenant. A file is mounted for one call,
+//! read-only. Content that cannot be stored stays in the result.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -19,18 +19,18 @@ use toolcell::{
 use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
 use crate::members::each_member;
 
-/// The format of a property whose value is a reference to an artifact.
+/// The schema format of a property whose value is a reference to an artifact.
 const FORMAT: &str = "toolcell-file";
 
-/// Runs around the handler of one tool.
+/// The middleware around the handler of one tool.
 pub(crate) struct Layer {
     artifacts: Artifacts,
-    /// The properties that are references.
+    /// The properties whose values are references.
     files: HashSet<String>,
 }
 
 impl Layer {
-    /// The tool with this store.
+    /// Wraps the tool in this middleware.
     pub(crate) fn around(tool: Tool, artifacts: &Artifacts) -> Tool {
         let properties = tool
             .definition()
@@ -43,10 +43,10 @@ impl Layer {
         tool.with_middleware(Self { artifacts: artifacts.clone(), files })
     }
 
-    /// The call with its files, if it has any.
+    /// Mounts the files that the arguments refer to. Returns the call unchanged if there are none.
     async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, CallResult> {
         let mut wanted = Vec::new();
-        // As text: the tree of large arguments takes up to a hundred times their bytes.
+        // Reads the text: the tree of large arguments takes up to a hundred times their bytes.
         let _ = each_member(&invocation.call.arguments, |name, value| {
             if self.files.contains(name)
                 && let Ok(uri) = serde_json::from_str::<String>(value)
@@ -71,7 +71,7 @@ impl Layer {
         }
     }
 
-    /// The result with links in place of long content.
+    /// Replaces long content of the result by links.
     async fn with_links(&self, tenant: Option<String>, result: CallResult) -> CallResult {
         let CallResult::Outcome(Outcome::Ok(mut output)) = result else { return result };
         let above = self.artifacts.options().above;
@@ -98,7 +98,7 @@ impl Middleware for Layer {
     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
         Box::pin(async move {
             let tenant = invocation.context.tenant.clone();
-            // Native tools have no cell: they look a reference up by themselves.
+            // Native tools have no cell: they look up references themselves.
             let invocation = if self.files.is_empty() || next.digest().is_none() {
                 invocation
             } else {
@@ -113,10 +113,10 @@ impl Middleware for Layer {
     }
 }
 
-/// The path of the file for each of these properties.
+/// The paths of files by property.
 type Paths = HashMap<String, String>;
 
-/// The arguments with the paths of their files.
+/// Replaces references in the arguments by paths.
 fn with_paths(arguments: &str, paths: &Paths) -> String {
     let mut text = String::with_capacity(arguments.len());
     let _ = each_member(arguments, |name, value| {
@@ -132,7 +132,7 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
     text
 }
 
-/// Files for these references, and their paths; or what is wrong with the references.
+/// Creates files for the references. Returns their paths, or the faults of the references.
 fn mounted(
     artifacts: &Artifacts,
     tenant: Option<&str>,
@@ -155,8 +155,8 @@ fn mounted(
     let files = CallFiles::new()?;
     let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
-        // One that several properties name is copied once: a call writes no more than its tenant
-        // may store.
+        // An artifact that several properties name is copied once, so a call writes no more than
+        // its tenant may store.
         let path = match added.entry(artifact.info.id.as_str()) {
             Entry::Occupied(path) => path.into_mut(),
             Entry::Vacant(place) => place.insert(add(&files, index, artifact)?),
@@ -166,11 +166,11 @@ fn mounted(
     Ok(Ok((paths, files)))
 }
 
-/// Adds an artifact under its own name. Returns its path for the tool.
+/// Adds an artifact under its own name. Returns the path that the tool sees.
 fn add(files: &CallFiles, index: usize, artifact: &Artifact) -> std::io::Result<String> {
     let name = artifact.info.name.as_deref().unwrap_or(&artifact.info.id);
     match files.add(name, artifact.reader()) {
-        // Another property's file has this name.
+        // The file of another property has this name.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             files.add(&format!("{index}-{}", artifact.info.id), artifact.reader())
         }
@@ -178,7 +178,7 @@ fn add(files: &CallFiles, index: usize, artifact: &Artifact) -> std::io::Result<
     }
 }
 
-/// The bytes of a part, and their type.
+/// Returns the bytes of a part, and their media type.
 fn content(part: &Part) -> Option<(&[u8], &str)> {
     match part {
         Part::Text { text } => Some((text.as_bytes(), "text/plain; charset=utf-8")),
@@ -215,7 +215,7 @@ fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
     }
 }
 
-/// The host cannot keep or give what the call needs.
+/// The result of a call whose artifacts could not be read or stored.
 fn failed(error: &dyn std::error::Error) -> CallResult {
     tracing::error!(%error, "the artifacts of a call could not be read or stored");
     CallResult::Refusal(Refusal::Unavailable)

@@ -1,10 +1,10 @@
-//! Bearer tokens of a configured issuer: the server as an OAuth resource server.
+//! Validates bearer tokens (JWT) of a configured issuer: the server as an OAuth resource server.
 //!
 //! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
-//! Invariants: the key decides the algorithm, and the token only chooses between keys of one `kid`;
-//! issuer, audience, expiry, subject and tenant must be there; a token with critical headers is
-//! refused, and so is one whose header or claims have two meanings; a token is for this server
-//! only, and is passed on to nothing.
+//! Invariants: the key decides the algorithm; the token only chooses between keys of one `kid`.
+//! Issuer, audience, expiry, subject and tenant are required. A token with critical headers is
+//! refused, and so is one whose header or claims contain a member twice. A token is for this server
+//! only, and is never forwarded.
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;
@@ -26,12 +26,12 @@ use super::{AuthError, METADATA_PATH};
 use crate::principal::Principal;
 use crate::same_url::normal;
 
-/// Bytes of a token.
+/// The most bytes of a token.
 const MAX_TOKEN: usize = 16 << 10;
 /// Seconds by which the issuer's clock can differ.
 const LEEWAY: u64 = 30;
 
-/// Begins the id of a token's principal.
+/// The prefix of the id of a token's principal.
 pub(super) const SUBJECT_PREFIX: &str = "sub:";
 
 /// An issuer whose tokens are accepted. Cheap to clone.
@@ -49,35 +49,34 @@ pub struct JwtIssuer {
 
 /// Keys by their `kid`: at most one for each algorithm.
 type Keys = HashMap<Option<String>, Vec<(Algorithm, DecodingKey)>>;
-/// One of them.
+/// One key with its `kid`.
 type SigningKey = (Option<String>, (Algorithm, DecodingKey));
 
-/// Why an issuer's keys cannot be used.
+/// The reason why an issuer's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwtError {
     /// The text is not a JWK set.
     #[error("the keys are not a JWK set: {0}")]
     NotAKeySet(String),
-    /// A key has an unknown form.
+    /// A key cannot be used, or its algorithm is unknown.
     #[error("the key `{id}` cannot be used: {problem}")]
     BadKey {
         /// The key's `kid`.
         id: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// The set has no key that signs, or none for the algorithms that are accepted.
+    /// The set has no signing key with an accepted algorithm.
     #[error("the JWK set has no key for signatures with an accepted algorithm")]
     NoKey,
-    /// The algorithm is not one that can be accepted: it is unknown, `none`, or has a shared
-    /// secret.
+    /// The algorithm cannot be accepted: it is unknown, `none`, or uses a shared secret.
     #[error("the algorithm `{0}` cannot be accepted")]
     BadAlgorithm(String),
 }
 
 impl JwtError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -99,9 +98,9 @@ impl JwtError {
 }
 
 impl JwtIssuer {
-    /// Tokens of this issuer for this audience, which is the URL of the server as its clients know
-    /// it. `jwks` is the issuer's JWK set as JSON. Keys of RSA (RS256), P-256 (ES256), P-384
-    /// (ES384) and Ed25519 are used; `alg` of a key can say RS384, RS512 or PS256 to PS512.
+    /// Creates an issuer of tokens for this audience, which is the URL of the server as its clients
+    /// know it. `jwks` is the issuer's JWK set as JSON. Keys of RSA (RS256), P-256 (ES256), P-384
+    /// (ES384) and Ed25519 are used; `alg` of an RSA key can select RS384, RS512 or PS256 to PS512.
     ///
     /// # Errors
     /// [`JwtError`].
@@ -130,8 +129,8 @@ impl JwtIssuer {
         Self::without_keys(issuer, audience).with_keys(keys)
     }
 
-    /// The same with a JWK set as an issuer publishes it: keys of a form that is not known here are
-    /// left out. Source: RFC 7517, section 5.
+    /// Like [`from_jwks`](Self::from_jwks), for a JWK set as an issuer publishes it: keys of an
+    /// unknown form are left out. Source: RFC 7517, section 5.
     ///
     /// # Errors
     /// [`JwtError::NotAKeySet`], and [`JwtError::NoKey`] if no key is left.
@@ -154,7 +153,7 @@ impl JwtIssuer {
         Self::without_keys(issuer, audience).with_keys(keys)
     }
 
-    /// An issuer whose keys are not known yet: none of its tokens is accepted.
+    /// Creates an issuer whose keys are not known yet: none of its tokens is accepted.
     #[must_use]
     pub fn without_keys(issuer: impl Into<String>, audience: impl Into<String>) -> Self {
         Self {
@@ -174,14 +173,14 @@ impl JwtIssuer {
         Ok(self)
     }
 
-    /// With the tenant in this claim.
+    /// Sets the claim that holds the tenant. Default: `tenant`.
     #[must_use]
     pub fn with_tenant_claim(mut self, claim: impl Into<String>) -> Self {
         self.tenant_claim = claim.into();
         self
     }
 
-    /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are not used.
+    /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are removed.
     ///
     /// # Errors
     /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`]
@@ -209,7 +208,7 @@ impl JwtIssuer {
         self.with_keys(keys)
     }
 
-    /// Tokens must have this scope.
+    /// Requires this scope in tokens.
     #[must_use]
     pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
         self.scope = Some(scope.into());
@@ -222,14 +221,14 @@ impl JwtIssuer {
         &self.issuer
     }
 
-    /// The audience: this server.
+    /// The audience: the URL of this server.
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
     }
 
-    /// Where the metadata of this server are. `None` if the audience is not a URL. Source: RFC
-    /// 9728, section 3.1.
+    /// Returns the URL of this server's metadata. `None` if the audience is not an HTTP or HTTPS
+    /// URL. Source: RFC 9728, section 3.1.
     pub(super) fn metadata_url(&self) -> Option<Url> {
         let mut url = Url::parse(&self.audience)
             .ok()
@@ -241,7 +240,7 @@ impl JwtIssuer {
         Some(url)
     }
 
-    /// Whether the claim `aud` names this server: one audience, or a list of them.
+    /// Returns true if the claim `aud`, one audience or a list, names this server.
     fn is_audience(&self, aud: Option<&Value>) -> bool {
         let is_own =
             |one: &Value| one.as_str().is_some_and(|one| normal(one) == normal(&self.audience));
@@ -252,7 +251,7 @@ impl JwtIssuer {
         }
     }
 
-    /// Whether the issuer's keys are known.
+    /// Returns true if the issuer's keys are known.
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
@@ -263,7 +262,7 @@ impl JwtIssuer {
         self.scope.as_deref()
     }
 
-    /// Whether the principal was made from a token of this issuer.
+    /// Returns true if the principal was made from a token of this issuer.
     pub(super) fn is_issuer_of(&self, principal: &Principal) -> bool {
         let rest = principal
             .id()
@@ -272,24 +271,25 @@ impl JwtIssuer {
         rest.is_some_and(|rest| rest.starts_with('#'))
     }
 
-    /// The key that the header of a token names, for the algorithm that it names.
+    /// Returns the key with the header's `kid` for the header's algorithm.
     fn key_of(&self, header: &Header) -> Option<&(Algorithm, DecodingKey)> {
         self.keys.get(&header.kid)?.iter().find(|(algorithm, _)| *algorithm == header.alg)
     }
 
-    /// Whether the issuer has the key that a token names. `true` for what is no token.
+    /// Returns true if the issuer has the key that a token names, or if the text is not a token.
     pub(super) fn has_key_of(&self, token: &str) -> bool {
         token.len() > MAX_TOKEN
             || decode_header(token).map_or(true, |header| self.key_of(&header).is_some())
     }
 
-    /// The principal of a token.
+    /// Returns the principal of a token.
     pub(super) fn principal_of(&self, token: &str) -> Result<Principal, AuthError> {
         if token.len() > MAX_TOKEN {
             return Err(AuthError::Unauthenticated);
         }
         let header = decode_header(token).map_err(|_| AuthError::Unauthenticated)?;
-        // What must be understood to check the token is not. Source: RFC 7515, section 4.1.11.
+        // A critical header must be understood, and the server supports none. Source: RFC 7515,
+        // section 4.1.11.
         if header.crit.is_some() {
             return Err(AuthError::Unauthenticated);
         }
@@ -298,7 +298,7 @@ impl JwtIssuer {
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
         validation.set_issuer(&[&self.issuer]);
-        // Compared below: as it names a server, not as it is written.
+        // Compared below as URLs, not as text.
         validation.validate_aud = false;
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         let claims = decode::<Map<String, Value>>(token, key, &validation)
@@ -322,7 +322,7 @@ impl JwtIssuer {
         }
         let principal =
             Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
-        // A whole number or a fraction, as the validation has checked.
+        // An integer or a fraction, as the validation has checked.
         let expires = claims
             .get("exp")
             .and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
@@ -340,7 +340,7 @@ impl fmt::Debug for JwtIssuer {
     }
 }
 
-/// Adds a key, unless there is one of this `kid` for its algorithm. Returns whether it was added.
+/// Adds a key, unless the `kid` has a key for the algorithm already. Returns true if it was added.
 fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bool {
     let others = keys.entry(id).or_default();
     let is_new = others.iter().all(|(algorithm, _)| *algorithm != key.0);
@@ -350,8 +350,8 @@ fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bo
     is_new
 }
 
-/// Whether no member is twice in the header or in the claims of a token: of two, one reader takes
-/// the first, another the last.
+/// Returns true if neither the header nor the claims of a token contain a member twice. With
+/// duplicates one reader takes the first, another the last.
 fn has_one_meaning(token: &str) -> bool {
     let mut parts = token.split('.').take(2).map(|part| URL_SAFE_NO_PAD.decode(part));
     parts.all(|part| {
@@ -359,7 +359,7 @@ fn has_one_meaning(token: &str) -> bool {
     })
 }
 
-/// A key with its `kid`. `None`: it is not for signatures.
+/// Returns a key with its `kid`, or `None` if it is for encryption.
 fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
     if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
         return Ok(None);
@@ -371,7 +371,8 @@ fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
     Ok(Some((id, (algorithm, key))))
 }
 
-/// The algorithm of a key: what it says, if that fits its kind.
+/// Returns the algorithm of a key: its `alg` if that fits the key's type, else the type's usual
+/// one.
 fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
     let said =
         jwk.common.key_algorithm.map(|algorithm| algorithm.to_string().parse::<Algorithm>().ok());
@@ -392,7 +393,7 @@ fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
         {
             (Algorithm::EdDSA, &[])
         }
-        // Shared secrets among them: who can check such a token can make one.
+        // Shared secrets among them: a party that can check such a token can also make one.
         AlgorithmParameters::EllipticCurve(_)
         | AlgorithmParameters::OctetKeyPair(_)
         | AlgorithmParameters::OctetKey(_)

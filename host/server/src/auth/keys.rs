@@ -1,11 +1,11 @@
-//! The API keys of tenants, in a file.
+//! The store of tenants' API keys, in a file.
 //!
-//! In: changes by an operator, and keys that clients show. Out: [`NewKey`], [`KeyInfo`], and the
-//! principal of a key. Form: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`;
+//! In: changes by an operator, and keys that clients send. Out: [`NewKey`], [`KeyInfo`], and the
+//! principal of a key. Format: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`;
 //! `created` in seconds since 1970.
-//! Invariants: the file has digests only; only its owner can read it; a change replaces the file as
-//! a whole, under a lock, so that processes can share it; a file that cannot be used changes
-//! nothing, and the keys that were read before go on.
+//! Invariants: the file contains digests only. Only its owner can read it. A change replaces the
+//! whole file, under a lock, so that processes can share it. If the file cannot be used, the keys
+//! that were read before stay valid.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -22,16 +22,16 @@ use toolcell::{ApiKey, ApiKeys, KeyDigest, private_file};
 use crate::principal::Principal;
 use crate::probe::is_full;
 
-/// The version of the file's form.
+/// The version of the file's format.
 const VERSION: u32 = 1;
-/// Characters of a key's id, after `k_`.
+/// Bytes of a digest in a key's id: twice as many characters follow `k_`.
 const ID_BYTES: usize = 6;
-/// Begins the id of a key's principal.
+/// The prefix of the id of a key's principal.
 pub(super) const KEY_PREFIX: &str = "key:";
-/// Bytes of a tenant's name.
+/// The most bytes of a tenant's name.
 const MAX_TENANT: usize = 128;
 
-/// The API keys of tenants, in a file. Cheap to clone; clones are the same store.
+/// The store of tenants' API keys, in a file. Cheap to clone; clones share the store.
 #[derive(Debug, Clone)]
 pub struct ApiKeyStore(Arc<Inner>);
 
@@ -41,23 +41,23 @@ struct Inner {
     loaded: RwLock<Loaded>,
 }
 
-/// The keys as they were read last.
+/// The keys as they were last read.
 #[derive(Debug)]
 struct Loaded {
-    /// Which file was looked at last. `None`: there was none.
+    /// The file that was examined last. `None`: it did not exist.
     stamp: Option<Stamp>,
-    /// Whether that file could not be read: the keys are those from before.
+    /// True if that file could not be read: the keys are those from before.
     is_stale: bool,
-    /// From a key to its id.
+    /// Maps a key to its id.
     keys: ApiKeys,
     principals: HashMap<String, Principal>,
     infos: Vec<KeyInfo>,
 }
 
-/// What differs between two files of one name.
+/// Device, inode, length and modification time: they differ between two files of one name.
 type Stamp = (u64, u64, u64, i64, i64);
 
-/// What is known of a key. The key itself is not kept.
+/// The description of a key. The key itself is not stored.
 ///
 /// # Shape
 /// As JSON: `{"id", "tenant", "digest", "created"}`.
@@ -65,21 +65,21 @@ type Stamp = (u64, u64, u64, i64, i64);
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KeyInfo {
-    /// Names the key, for example to revoke it.
+    /// The id of the key, for example to revoke it.
     pub id: String,
     /// The tenant that the key belongs to.
     pub tenant: String,
     /// The key's digest, as [`KeyDigest`] writes it.
     pub digest: String,
-    /// When it was made, in seconds since 1970.
+    /// The time of creation, in seconds since 1970.
     pub created: u64,
 }
 
-/// A key that was just made. It can be shown once; the store keeps its digest only.
+/// A key that was just created. It can be shown only now; the store keeps its digest.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewKey {
-    /// Names the key.
+    /// The id of the key.
     pub id: String,
     /// The key.
     pub key: ApiKey,
@@ -92,16 +92,16 @@ struct Written {
     keys: Vec<KeyInfo>,
 }
 
-/// Why the keys cannot be read or changed.
+/// The reason why the keys cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyStoreError {
-    /// The file cannot be read or written, or others could have read it.
+    /// The file cannot be read or written, or other users could have read it.
     #[error("the key file {path}: {source}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The file is not a list of keys.
@@ -109,10 +109,10 @@ pub enum KeyStoreError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
-    /// A name that is no tenant's.
+    /// The text is not a valid tenant name.
     #[error("`{0}` is not a tenant's name")]
     BadTenant(String),
     /// The system has no randomness for a key.
@@ -121,11 +121,11 @@ pub enum KeyStoreError {
 }
 
 impl KeyStoreError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            // Others could read it, it is another user's, or it is a link.
+            // Other users can read it, it belongs to another user, or it is a link.
             Self::File { path, source } if source.kind() == io::ErrorKind::Other => {
                 format!(
                     "make it a plain file of yours that only you can read: chmod 600 {}",
@@ -159,22 +159,22 @@ impl KeyStoreError {
 }
 
 impl ApiKeyStore {
-    /// Opens the store in this file. A file that does not exist has no keys, and is made by the
-    /// first [`add`](Self::add).
+    /// Opens the store in this file. A missing file has no keys, and is created by the first
+    /// [`add`](Self::add).
     ///
     /// # Errors
-    /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or others can
-    /// read or write it; [`KeyStoreError::Invalid`] for other content.
+    /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or other users
+    /// can read or write it; [`KeyStoreError::Invalid`] if its content is not a list of keys.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, KeyStoreError> {
         let path = path.as_ref().to_owned();
         let loaded = Loaded::read(&path)?;
         Ok(Self(Arc::new(Inner { path, loaded: RwLock::new(loaded) })))
     }
 
-    /// Makes a key for this tenant.
+    /// Creates a key for this tenant.
     ///
     /// # Errors
-    /// [`KeyStoreError`]; the file is unchanged then.
+    /// [`KeyStoreError`]; the file is then unchanged.
     pub fn add(&self, tenant: &str) -> Result<NewKey, KeyStoreError> {
         let is_name =
             (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
@@ -185,7 +185,7 @@ impl ApiKeyStore {
         }
         let key = ApiKey::generate().map_err(KeyStoreError::Key)?;
         let digest = key.digest().to_string();
-        // A part of the digest: it says nothing about the key.
+        // A prefix of the digest: it reveals nothing about the key.
         let id = format!(
             "k_{}",
             digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>()
@@ -197,11 +197,11 @@ impl ApiKeyStore {
         Ok(NewKey { id, key })
     }
 
-    /// Revokes the key of this id. It is refused from the next request on. Returns whether there
+    /// Revokes the key with this id. It is refused from the next request on. Returns true if there
     /// was one.
     ///
     /// # Errors
-    /// [`KeyStoreError`]; the file is unchanged then.
+    /// [`KeyStoreError`]; the file is then unchanged.
     pub fn revoke(&self, id: &str) -> Result<bool, KeyStoreError> {
         self.change(|keys| {
             let before = keys.len();
@@ -210,7 +210,7 @@ impl ApiKeyStore {
         })
     }
 
-    /// What is known of the keys, in the order in which they were made.
+    /// Lists the keys in order of creation.
     ///
     /// # Errors
     /// [`KeyStoreError`].
@@ -222,7 +222,7 @@ impl ApiKeyStore {
     /// Reads the file again if it was replaced.
     ///
     /// # Errors
-    /// [`KeyStoreError`]; the keys that were read before go on.
+    /// [`KeyStoreError`]; the keys that were read before stay valid.
     pub fn reload(&self) -> Result<(), KeyStoreError> {
         let stamp = stamp(&self.0.path);
         if self.0.loaded.read().stamp == stamp {
@@ -232,7 +232,7 @@ impl ApiKeyStore {
         match Loaded::read(&self.0.path) {
             Ok(read) => *loaded = read,
             Err(error) => {
-                // It is judged and told once, not at every request.
+                // The file is checked and logged once, not at every request.
                 (loaded.stamp, loaded.is_stale) = (stamp, true);
                 drop(loaded);
                 tracing::error!(%error, hint = error.hint(), "the key file was not read; the keys read before stay valid");
@@ -242,28 +242,29 @@ impl ApiKeyStore {
         Ok(())
     }
 
-    /// Whether the keys are those of the file as it is now.
+    /// Returns true if the current file could be read.
     pub(crate) fn is_readable(&self) -> bool {
         let _ = self.reload();
         !self.0.loaded.read().is_stale
     }
 
-    /// Whether there may be a key: there is one, or the file cannot be read.
+    /// Returns true if there is a key, or the file cannot be read.
     pub(crate) fn may_have_keys(&self) -> bool {
         let _ = self.reload();
         let loaded = self.0.loaded.read();
         loaded.is_stale || !loaded.infos.is_empty()
     }
 
-    /// The principal of a key. If the file cannot be read, the keys that were read before count.
+    /// Returns the principal of a key. If the file cannot be read, the keys that were read before
+    /// count.
     pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
         let _ = self.reload();
         let loaded = self.0.loaded.read();
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
 
-    /// Whether there is a key of this id. If the file cannot be read, the keys that were read
-    /// before count.
+    /// Returns true if there is a key with this id. If the file cannot be read, the keys that were
+    /// read before count.
     pub(crate) fn has(&self, id: &str) -> bool {
         let _ = self.reload();
         self.0.loaded.read().principals.contains_key(id)
@@ -320,13 +321,13 @@ impl Loaded {
     }
 }
 
-/// Whether the path is the problem, and not the file.
+/// Returns true if the path is the problem, and not the file.
 fn is_place(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, ReadOnlyFilesystem};
     [IsADirectory, NotADirectory, NotFound, ReadOnlyFilesystem].contains(&error.kind())
 }
 
-/// What tells this file from the one that had its name before.
+/// Returns a stamp that distinguishes this file from an earlier one of the same name.
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))

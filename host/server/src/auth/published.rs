@@ -1,9 +1,9 @@
-//! The keys that an issuer publishes.
+//! Fetches the keys that an issuer publishes.
 //!
 //! In: the issuer's URL, or the URL of its keys. Out: the text of a JWK set.
-//! Invariants: metadata count only if they name the issuer that was asked for; an issuer with TLS
-//! names keys with TLS; a redirect is not followed; time and bytes are bounded; keys are fetched
-//! once in a minute at most, however many tokens with unknown keys arrive.
+//! Invariants: metadata are used only if they name the issuer that was asked for. The keys of an
+//! issuer with TLS are fetched with TLS. Redirects are not followed. Time and bytes are bounded.
+//! Keys are fetched at most once a minute, however many tokens with unknown keys arrive.
 //! Source: OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.
 
 use std::time::Duration;
@@ -17,25 +17,25 @@ use tokio::time::sleep;
 use super::Authenticator;
 use crate::outbound::{Cleartext, Outbound, UrlError, checked};
 
-/// Bytes of metadata or of a JWK set.
+/// The most bytes of metadata or of a JWK set.
 const MAX_BYTES: usize = 256 << 10;
-/// Time for one request.
+/// The time limit of one request.
 const TIME: Duration = Duration::from_secs(10);
-/// How old keys get.
+/// The age at which keys are fetched again.
 const REFRESH: Duration = Duration::from_secs(15 * 60);
-/// Time between two fetches, at least.
+/// The least time between two fetches.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Time after the first fetch that failed. It doubles with each further one, up to the pause.
+/// The wait after the first failed fetch. It doubles with each further failure, up to the pause.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The keys that an issuer publishes, as a JWK set.
 ///
-/// Keys are found by the issuer's metadata (OpenID Connect Discovery, else RFC 8414), unless their
-/// URL is given.
+/// Their URL is read from the issuer's metadata (OpenID Connect Discovery, else RFC 8414), unless
+/// it is given.
 ///
 /// # Defaults
-/// They are fetched every 15 minutes; after a token with an unknown key, but not within a minute of
-/// the last fetch; and, where a fetch fails, after a second, which doubles up to a minute.
+/// Fetched every 15 minutes, and after a token with an unknown key, but not within a minute of the
+/// last fetch. A failed fetch is repeated after a second, which doubles up to a minute.
 #[derive(Debug, Clone)]
 pub struct PublishedKeys {
     outbound: Outbound,
@@ -45,27 +45,27 @@ pub struct PublishedKeys {
     pause: Duration,
 }
 
-/// Why there are no keys.
+/// The reason why there are no keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishedKeysError {
-    /// A URL that is not used.
+    /// The URL cannot be used.
     #[error("`{url}` cannot be used: {problem}")]
     Url {
         /// The URL.
         url: String,
-        /// Why.
+        /// The reason.
         problem: UrlError,
     },
-    /// There was no response.
+    /// No response arrived.
     #[error("`{url}` cannot be fetched: {problem}")]
     Unreachable {
         /// The URL.
         url: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// The response is not the one that was asked for.
+    /// The response has an unexpected status.
     #[error("`{url}` answered with the status {status}")]
     Status {
         /// The URL.
@@ -73,18 +73,18 @@ pub enum PublishedKeysError {
         /// The status.
         status: u16,
     },
-    /// The metadata of an issuer do not fit.
+    /// The metadata of the issuer cannot be used.
     #[error("the metadata at `{url}` cannot be used: {problem}")]
     Metadata {
         /// The URL.
         url: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
 }
 
 impl PublishedKeysError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -101,7 +101,7 @@ impl PublishedKeysError {
     }
 }
 
-/// What is read of an issuer's metadata.
+/// The members of an issuer's metadata that are read.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
@@ -109,10 +109,10 @@ struct Metadata {
 }
 
 impl PublishedKeys {
-    /// The keys of an issuer that its metadata name.
+    /// Creates a source of the keys that the metadata of an issuer name.
     ///
     /// # Errors
-    /// [`PublishedKeysError::Url`] if the URL has no TLS and is not of this machine.
+    /// [`PublishedKeysError::Url`] if the URL has no TLS and does not name this machine.
     pub fn of_issuer(issuer: impl Into<String>) -> Result<Self, PublishedKeysError> {
         let issuer = issuer.into();
         usable(&issuer)?;
@@ -120,16 +120,16 @@ impl PublishedKeys {
         Ok(Self { outbound, issuer, url: None, refresh: REFRESH, pause: PAUSE })
     }
 
-    /// The keys at this URL.
+    /// Creates a source of the keys at this URL.
     ///
     /// # Errors
-    /// [`PublishedKeysError::Url`] if the URL has no TLS and is not of this machine.
+    /// [`PublishedKeysError::Url`] if the URL has no TLS and does not name this machine.
     pub fn at(url: impl Into<String>) -> Result<Self, PublishedKeysError> {
         let url = url.into();
         Ok(Self { url: Some(url.clone()), ..Self::of_issuer(url)? })
     }
 
-    /// How old keys get, and the least time between two fetches.
+    /// Sets the age at which keys are fetched again, and the least time between two fetches.
     #[must_use]
     pub fn with_times(mut self, refresh: Duration, pause: Duration) -> Self {
         (self.refresh, self.pause) = (refresh, pause);
@@ -151,8 +151,8 @@ impl PublishedKeys {
         self.get(&url).await
     }
 
-    /// Fetches keys again and again, and hands each result to `found`, which returns whether the
-    /// keys can be used. Does not end.
+    /// Fetches keys repeatedly, and passes each result to `found`, which returns true if the keys
+    /// can be used. Never returns.
     pub async fn keep(
         &self,
         auth: &Authenticator,
@@ -174,12 +174,12 @@ impl PublishedKeys {
         }
     }
 
-    /// The URL of the keys, from the first metadata that the issuer has.
+    /// Returns the URL of the keys, from the first metadata that the issuer has.
     async fn named_by_metadata(&self) -> Result<String, PublishedKeysError> {
         let [first, second] = places(&self.issuer);
         let (url, text) = match self.get(&first).await {
             Ok(text) => (first, text),
-            // An issuer that is not of OpenID Connect.
+            // The issuer does not support OpenID Connect.
             Err(PublishedKeysError::Status { .. }) => (second.clone(), self.get(&second).await?),
             Err(error) => return Err(error),
         };
@@ -212,7 +212,7 @@ impl PublishedKeys {
     }
 }
 
-/// An error for a URL that no request goes to.
+/// Returns an error for a URL to which no request may be sent.
 fn usable(url: &str) -> Result<(), PublishedKeysError> {
     let checked = checked(url, Cleartext::Loopback);
     checked
@@ -220,7 +220,7 @@ fn usable(url: &str) -> Result<(), PublishedKeysError> {
         .map_err(|problem| PublishedKeysError::Url { url: url.escape_debug().to_string(), problem })
 }
 
-/// Where an issuer has its metadata: of OpenID Connect, and of OAuth.
+/// Returns the URLs of an issuer's metadata: of OpenID Connect, and of OAuth.
 fn places(issuer: &str) -> [String; 2] {
     let issuer = issuer.trim_end_matches('/');
     let host = issuer.find("://").map_or(0, |at| at + 3);

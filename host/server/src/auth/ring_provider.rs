@@ -1,4 +1,4 @@
-//! Checks signatures of tokens with `ring`, the cryptography that TLS uses too.
+//! Verifies signatures of tokens with `ring`, the cryptography that TLS uses too.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
@@ -22,12 +22,12 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes it the provider of this process, if the embedding program has not chosen one.
+/// Installs `PROVIDER` for this process, unless the embedding program has installed another one.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
-/// How a signature is checked.
+/// The method that verifies a signature.
 enum Check {
     Rsa(&'static RsaParameters),
     Other(&'static dyn VerificationAlgorithm),

@@ -2,9 +2,9 @@
 //!
 //! In: `[issuer]` of a configuration, again after each reload. Out: an issuer for the
 //! authenticator.
-//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them; keys
-//! that were fetched stay through a reload that leaves the issuer as it was; an issuer that the
-//! embedder itself set stays while the configuration names none.
+//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them.
+//! Fetched keys stay in use through a reload that does not change the issuer. An issuer that the
+//! embedder set stays while the configuration names none.
 
 use tokio::sync::watch;
 use toolcell_config::{Issuer, IssuerKeys};
@@ -13,10 +13,10 @@ use super::Notice;
 use crate::auth::{Authenticator, JwtError, JwtIssuer, PublishedKeys, PublishedKeysError};
 use crate::service::Service;
 
-/// What keys of an issuer that cannot be used are reported as.
+/// The source under which unusable keys of an issuer are reported.
 const ISSUER: &str = "issuer";
 
-/// Why the tokens of a configuration's issuer cannot be accepted.
+/// The reason why the tokens of a configuration's issuer cannot be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
     /// Its keys cannot be used.
@@ -24,7 +24,7 @@ pub enum IssuerError {
     Keys {
         /// The file or the URL of the keys.
         place: String,
-        /// Why.
+        /// The reason.
         source: JwtError,
     },
     /// Its keys cannot be fetched.
@@ -33,7 +33,7 @@ pub enum IssuerError {
 }
 
 impl IssuerError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -53,7 +53,7 @@ pub(super) struct Accepted<'a, F> {
 }
 
 impl<'a, F: Fn(Notice)> Accepted<'a, F> {
-    /// None yet.
+    /// Starts without an issuer.
     pub(super) fn new(auth: &'a Authenticator, service: &'a Service, told: &'a F) -> Self {
         Self { auth, service, current: watch::Sender::default(), told }
     }
@@ -68,7 +68,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
                     self.auth.replace_jwt(issuer);
                     self.current.send_replace(said.cloned());
                 }
-                // Published keys are reported when they were fetched.
+                // Published keys are reported after they are fetched.
                 if !said.is_some_and(is_published) {
                     self.service.report(ISSUER, None);
                 }
@@ -77,7 +77,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         }
     }
 
-    /// Fetches published keys. Does not end.
+    /// Fetches published keys. Never returns.
     pub(super) async fn keep(&self) {
         let mut changes = self.current.subscribe();
         loop {
@@ -107,7 +107,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
                         (self.told)(Notice::IssuerKeysFound);
                     }
                 }
-                // Told once, not with each try.
+                // Reported once, not for each attempt.
                 Err(error) if was_good => self.lost(error),
                 Err(_) => {}
             }
@@ -117,7 +117,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         .await;
     }
 
-    /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts
+    /// Reports keys that cannot be used. With earlier keys the server stays ready: it accepts
     /// tokens as before.
     fn lost(&self, error: IssuerError) {
         let (message, details) = ("the keys of the issuer cannot be used", vec![error.to_string()]);
@@ -131,12 +131,12 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
     }
 }
 
-/// The issuer with the keys that are known before any is fetched.
+/// Creates the issuer with the keys that are known before any fetch.
 pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
     match &said.keys {
         IssuerKeys::File { text, .. } => with_keys(said, text),
         IssuerKeys::Url(_) | IssuerKeys::Metadata => {
-            // An error for a URL that is not used.
+            // Checks the URL.
             published(said)?;
             dressed(said, JwtIssuer::without_keys(&said.url, &said.audience))
                 .map_err(|error| unusable(said, error))
@@ -144,7 +144,7 @@ pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
     }
 }
 
-/// Whether published keys can be fetched now and used.
+/// Checks that published keys can be fetched and used now.
 pub(super) async fn check(said: &Issuer) -> Result<(), IssuerError> {
     match published(said)? {
         Some(keys) => with_keys(said, &keys.fetch().await.map_err(IssuerError::Fetch)?).map(drop),
@@ -156,7 +156,7 @@ fn is_published(said: &Issuer) -> bool {
     !matches!(said.keys, IssuerKeys::File { .. })
 }
 
-/// The keys that are fetched, if they are.
+/// Returns the source of published keys. `None` if the keys are in a file.
 fn published(said: &Issuer) -> Result<Option<PublishedKeys>, IssuerError> {
     let keys = match &said.keys {
         IssuerKeys::File { .. } => return Ok(None),
@@ -166,7 +166,7 @@ fn published(said: &Issuer) -> Result<Option<PublishedKeys>, IssuerError> {
     keys.map(Some).map_err(IssuerError::Fetch)
 }
 
-/// The issuer with these keys.
+/// Creates the issuer with these keys.
 fn with_keys(said: &Issuer, jwks: &str) -> Result<JwtIssuer, IssuerError> {
     let issuer = if is_published(said) {
         JwtIssuer::from_published(&said.url, &said.audience, jwks)
@@ -176,7 +176,7 @@ fn with_keys(said: &Issuer, jwks: &str) -> Result<JwtIssuer, IssuerError> {
     issuer.and_then(|issuer| dressed(said, issuer)).map_err(|error| unusable(said, error))
 }
 
-/// The issuer with what else the configuration says.
+/// Applies the other settings of the configuration to the issuer.
 fn dressed(said: &Issuer, mut issuer: JwtIssuer) -> Result<JwtIssuer, JwtError> {
     if let Some(algorithms) = &said.algorithms {
         issuer = issuer.with_algorithms(algorithms)?;

@@ -1,29 +1,29 @@
-//! What of a configuration is not served, or not as it should be, as `/ready` reports it.
+//! Reports to `/ready` the parts of a configuration that are not served, or only partly.
 //!
-//! Invariants: everyone sees no name of a component, a tenant or a secret; the operator sees all of
-//! it.
+//! Invariants: the public part names no component, tenant or secret; the operator's part has all
+//! details.
 
 use toolcell_config::{Error, Loaded, Reason};
 
 use crate::service::Service;
 
-/// What a reload that failed is reported as.
+/// The source under which a failed reload is reported.
 const CONFIGURATION: &str = "configuration";
-/// What components with problems are reported as.
+/// The source under which components with problems are reported.
 const COMPONENTS: &str = "components";
 
-/// Of a configuration that was found, for everyone: the whole command, with its options, is told to
-/// the operator.
+/// The public text for a configuration that was found and is not approved. The operator is told the
+/// whole command, with its options.
 const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 
-/// Ends the report of a reload that failed.
+/// Clears the report of a failed reload.
 pub(super) fn reloaded(service: &Service) {
     service.report(CONFIGURATION, None);
 }
 
 /// Reports a changed configuration that is not served. The server stays ready, because it serves
-/// what it did before: otherwise all servers that share the file would be taken out of service at
-/// once. Everyone sees the place of the first error, the operator what it is.
+/// the previous one: otherwise all servers that share the file would go out of service at once. The
+/// public part has the place of the first error, the operator's part the error.
 pub(super) fn not_reloaded(service: &Service, error: &Error) {
     let message = match error.problems().first() {
         Some(problem) => {
@@ -37,7 +37,7 @@ pub(super) fn not_reloaded(service: &Service, error: &Error) {
     service.report_degraded(CONFIGURATION, message, vec![error.to_string()]);
 }
 
-/// Reports components that are not served, or not wholly. Only the operator sees which.
+/// Reports components that are not served, or only partly. Only the operator sees which.
 pub(super) fn problems(service: &Service, loaded: &Loaded) {
     let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
     let is_unapproved =

@@ -1,7 +1,8 @@
 //! Routes of artifacts: upload, list, read with ranges, delete.
 //!
-//! Invariants: an artifact is answered as a download of its own type, which no browser guesses or
-//! shows; an unknown artifact, an expired one and another tenant's have the same answer.
+//! Invariants: an artifact is sent as a download with its own type, so that no browser guesses a
+//! type or displays it. An unknown artifact, an expired one and another tenant's have the same
+//! answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -137,7 +138,7 @@ pub(super) async fn get(
     let given = response.headers_mut();
     given.insert(CONTENT_TYPE, text(&artifact.info.mime_type));
     given.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
-    // A page made by a tool must not run with this server's origin.
+    // A page that a tool made must not run with this server's origin.
     given.insert(CONTENT_DISPOSITION, text(&format!("attachment; filename=\"{name}\"")));
     given.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     given.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -169,7 +170,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The store, for a principal that has access.
+/// Returns the store, if the principal has access.
 fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     if !shared.service.serves(principal) {
         return Err(crate::refused::Refused::NoAccess.into());
@@ -180,7 +181,7 @@ fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     })
 }
 
-/// Does what waits for the disk.
+/// Runs work that blocks on the disk on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ArtifactError> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -224,7 +225,7 @@ fn problem(error: ArtifactError) -> Problem {
     Problem::new(status, code, error.to_string()).with_hint(hint)
 }
 
-/// What a request asks for.
+/// The part of the content that a request asks for.
 #[derive(Debug, PartialEq)]
 enum Ranged {
     Whole,
@@ -232,8 +233,8 @@ enum Ranged {
     Beyond,
 }
 
-/// The one range of bytes that is asked for. Other units and several ranges are answered with the
-/// whole (RFC 9110, 14.2).
+/// Returns the range of bytes that a request asks for. Other units and several ranges get the whole
+/// content (RFC 9110, 14.2).
 fn range(headers: &HeaderMap, size: u64) -> Ranged {
     let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
     let Some((first, last)) = text
@@ -266,7 +267,7 @@ fn has_tag(tags: &str, tag: &str) -> bool {
         .any(|known| known == "*" || known.trim_start_matches("W/") == tag)
 }
 
-/// The content, read while it is sent.
+/// Returns a body that reads the content while it is sent.
 fn pieces(artifact: Artifact, range: Range<u64>) -> Body {
     let artifact = Arc::new(artifact);
     Body::from_stream(stream::try_unfold(range, move |range| {
@@ -302,7 +303,7 @@ mod tests {
     use crate::artifacts::Write;
     use crate::{ArtifactOptions, Artifacts, Authenticator, HttpOptions, Served, Service, router};
 
-    /// Sends a request to a server whose artifacts are here. Returns the status and the body.
+    /// Sends a request to a server with this store. Returns the status and the body.
     async fn ask(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {
         let registry = Registry::new();
         let long = Output::from_message("").with_part(Part::Text { text: "long".repeat(10) });
@@ -325,8 +326,8 @@ mod tests {
         )
     }
 
-    /// Content that cannot be kept is refused where it is all that was sent, and stays in the
-    /// result of a call.
+    /// An upload that cannot be stored is refused; content of a result that cannot be stored stays
+    /// in the result.
     #[tokio::test]
     async fn a_full_disk_is_told_and_costs_no_call() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifacts.md");

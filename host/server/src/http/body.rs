@@ -1,8 +1,8 @@
-//! The body of a request: read under limits, and checked to be JSON.
+//! Reads the body of a request under limits, and checks that it is JSON.
 //!
-//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are
-//! kept are bounded, and they count as they arrive; one tenant leaves room to others; of a body
-//! that is longer than allowed, at most as much again is read, and kept nowhere.
+//! Invariants: a body is read after its request was authenticated. The bytes of all bodies in
+//! memory are bounded, and count as they arrive. Each tenant leaves room for others. Of a body over
+//! the limit, at most as much again is read and discarded.
 //! Source: docs/threat-model.md, rows 18, 72 and 78.
 
 use std::time::Duration;
@@ -26,22 +26,22 @@ use super::{Place, Shared};
 use crate::principal::Principal;
 use crate::share::Share;
 
-/// The code of a body that is longer than allowed.
+/// The code of the problem for a body over the limit.
 const TOO_LARGE: &str = "body_too_large";
-/// Characters of a member's path that an error shows.
+/// Characters of a member's path in an error.
 const MAX_PATH: usize = 200;
 
-/// Time for the rest of a body that is longer than allowed.
+/// Time to read the rest of a body over the limit.
 const REST_TIME: Duration = Duration::from_secs(5);
 
-/// A body that was read, and what its request holds.
+/// A body that was read, and the resources of its request.
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
     pub(crate) held: Held,
 }
 
-/// What a request holds until its work has ended, also if its connection ends before: its place
-/// among the open requests, and room for the bytes that it makes the server keep.
+/// The resources of a request until its work has ended, even if its connection ends before: its
+/// slot among the open requests, and the room for the bytes that it keeps in memory.
 #[derive(Debug)]
 pub(crate) struct Held {
     room: Mutex<Share>,
@@ -50,7 +50,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Takes room for so many more bytes. Returns whether there was room.
+    /// Reserves room for `bytes` more. Returns true if there was room.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         self.room.lock().grow_by(bytes, self.is_shared)
     }
@@ -80,7 +80,7 @@ pub(crate) async fn read_parts(
     read_bytes(shared, parts, body, limit).await
 }
 
-/// Reads a body of any type that has at most so many bytes. A refusal is counted.
+/// Reads a body of any type with at most `limit` bytes. Counts a refusal.
 pub(super) async fn read_bytes(
     shared: &Shared,
     parts: &Parts,
@@ -108,9 +108,9 @@ pub(super) async fn read_bytes(
     read.inspect_err(|problem| shared.service.refused(&principal, problem.code))
 }
 
-/// Reads what is left of a body that is longer than allowed, if it is about as much again. Many
-/// clients read no answer before they have sent the whole body, and a connection that is closed
-/// before would be all that they see.
+/// Reads and discards the rest of a body over the limit, if it is at most about as much again. Many
+/// clients read no answer before they have sent the whole body, and would see only a closed
+/// connection.
 async fn drop_rest(mut body: Body, limit: usize) {
     if body.size_hint().lower() > 2 * limit as u64 {
         return;
@@ -185,23 +185,23 @@ async fn read_within(
     })
 }
 
-/// The body as a form. Duplicate members, deep nesting and trailing text are refused.
+/// Parses the body. Duplicate members, deep nesting and trailing text are refused.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
     Json::check(text).map_err(|fault| bad(format!("the body is {fault}")))?;
-    // Derived code would read an array as well, by the order of the members.
+    // Derived code would also accept an array, by the order of the members.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(bad("the body does not fit: an object is expected".into()));
     }
     serde_json::from_str(text).map_err(|error| {
-        // To keep the path costs time: it is looked for where it is needed.
+        // Tracking the path costs time: the text is parsed again with it only after a fault.
         let again =
             serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
         unfit(&again.err().map(|again| again.path().to_string()).unwrap_or_default(), &error)
     })
 }
 
-/// The member at this path does not fit; `.` is the whole body.
+/// Returns the problem of a member that does not fit, at this path; `.` is the whole body.
 pub(super) fn unfit(path: &str, error: &serde_json::Error) -> Problem {
     let path: String = path.chars().take(MAX_PATH).flat_map(char::escape_debug).collect();
     let member = if ["", "."].contains(&&*path) { String::new() } else { format!("`{path}`: ") };
@@ -213,7 +213,7 @@ fn bad(detail: String) -> Problem {
         .with_hint("GET /openapi.json describes the body")
 }
 
-/// Whether the body is sent as it is.
+/// Returns true if the body has no content coding.
 fn is_plain(headers: &HeaderMap) -> bool {
     headers
         .get_all(CONTENT_ENCODING)
@@ -221,7 +221,7 @@ fn is_plain(headers: &HeaderMap) -> bool {
         .all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// Whether the body is declared as `application/json`, with any parameters.
+/// Returns true if the body is declared as `application/json`, with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(kind), None) = (types.next(), types.next()) else { return false };

@@ -1,9 +1,9 @@
-//! Answers to browser pages of listed origins (CORS): which requests they can send, and what they
-//! can read.
+//! Answers to browser pages of listed origins (CORS): the requests that they can send, and the
+//! headers that they can read.
 //!
 //! In: the header `Origin`. Out: headers of the answer, and the answer to a preflight request.
-//! Invariants: only a listed origin is named, and never `*`; browsers add no credentials of their
-//! own; a preflight reaches no route, and needs no key, because browsers send none with it.
+//! Invariants: only a listed origin is named, never `*`. Browsers add no credentials of their own.
+//! A preflight reaches no route and needs no key, because browsers send none with it.
 //! Source: docs/http.md, "Browser pages".
 
 use axum::extract::Request;
@@ -23,15 +23,16 @@ const METHODS: &str = "GET, HEAD, POST, DELETE";
 /// The headers that the routes read.
 const SENT: &str = "accept, authorization, baggage, content-type, idempotency-key, if-none-match, if-range, last-event-id, \
                     mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, range, traceparent, tracestate, x-request-id";
-/// How the headers of MCP begin that repeat an argument. Tools choose the rest of the name.
+/// The prefix of the MCP headers that repeat an argument. Tools choose the rest of the name.
 const PARAMETER: &str = "mcp-param-";
-/// The headers of answers that a page can read, besides those that it always can.
+/// The headers of answers that a page can read, besides those that are always readable.
 const READ: &str = "accept-ranges, allow, content-disposition, content-range, etag, idempotency-replayed, mcp-session-id, retry-after, \
                     www-authenticate, x-request-id";
-/// Seconds for which a browser can keep the answer to a preflight: browsers keep none for longer.
+/// Seconds for which a browser can cache the answer to a preflight. No browser caches it for
+/// longer.
 const KEPT: &str = "7200";
 
-/// The origin of the request, if it is a listed one.
+/// Returns the origin of the request, if it is listed.
 pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
@@ -43,13 +44,13 @@ pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<Heade
         .then(|| origin.clone())
 }
 
-/// Whether a browser asks what a page can send.
+/// Returns true if the request is a preflight.
 pub(super) fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight of a listed origin.
+/// Returns the answer to a preflight of a listed origin.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let asked = headers
         .get(ACCESS_CONTROL_REQUEST_HEADERS)
@@ -66,7 +67,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, told).into_response()
 }
 
-/// Lets a page of this listed origin read the answer.
+/// Sets the headers that let a page of this listed origin read the answer.
 pub(super) fn mark(options: &HttpOptions, origin: Option<HeaderValue>, answer: &mut HeaderMap) {
     if !options.origins.is_empty() {
         answer.append(VARY, HeaderValue::from_static("origin"));

@@ -1,7 +1,7 @@
-//! The bodies of requests.
+//! The JSON bodies of requests.
 //!
-//! Invariants: unknown members are refused; a call has the form of docs/json.md; the schemas of
-//! `/openapi.json` accept what is read here, and nothing else that could be said in a schema.
+//! Invariants: unknown members are refused. A call has the format of docs/json.md. The schemas of
+//! `/openapi.json` accept exactly what is read here, as far as a schema can express it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -86,7 +86,7 @@ pub(super) struct Tightened {
     fuel: Option<Whole>,
 }
 
-/// A whole number, also if it is written as `2.0`: so a schema's `integer` can be.
+/// An integer, also written as `2.0`, as a schema's `integer` allows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Whole(u64);
 
@@ -111,8 +111,8 @@ impl Whole {
     }
 }
 
-/// An object, by the names of its members: derived code would read an array as well, by their
-/// order.
+/// An object, read by the names of its members. Derived code would also accept an array, by the
+/// order of the members.
 #[derive(Debug)]
 struct Named<T>(T);
 
@@ -140,14 +140,14 @@ fn members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
     Named::deserialize(deserializer).map(|Named(named)| named)
 }
 
-/// The same of an object or null.
+/// Reads an object or null like [`Named`].
 fn optional_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.map(|Named(named)| named))
 }
 
-/// The same of an array's items.
+/// Reads an array of objects like [`Named`].
 fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -167,12 +167,13 @@ struct RunCall {
     arguments: Json,
 }
 
-/// A call as the model wrote it: with a name, an id or none, and `args` or `arguments`.
+/// Returns the schema of calls as the model wrote them: with a name, optionally an id, and `args`
+/// or `arguments`.
 fn step_calls() -> Array {
     let resume = OneOf::builder()
         .item(Ref::from_schema_name("Answered"))
         .item(Object::with_type(Type::Null));
-    // Any value: what is no call is answered as a step that failed.
+    // Any value: one that is not a call is answered with a failed step.
     let call = Object::builder().schema_type(SchemaType::AnyValue).property("resume", resume);
     Array::new(call)
 }
@@ -295,7 +296,7 @@ impl Origin {
 
 impl Tightened {
     /// # Errors
-    /// For a limit of 0, with which no call could be made.
+    /// A limit of 0, with which no call could be made.
     fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits::unlimited();
         for (name, value) in [("timeout_ms", self.timeout_ms), ("fuel", self.fuel)] {
@@ -373,7 +374,7 @@ impl StepBody {
     }
 }
 
-/// The call at this place as a model wrote it, with the answer to a question.
+/// Converts the call at this index, as a model wrote it, with the answer to a question.
 fn raw_call(at: usize, mut call: Value) -> Result<RawCall, Problem> {
     let resume = call.get_mut("resume").map(Value::take).filter(|resume| !resume.is_null());
     let call = RawCall::from(call);
@@ -387,7 +388,7 @@ fn raw_call(at: usize, mut call: Value) -> Result<RawCall, Problem> {
     Ok(call.with_resume(Resume { answer, state }))
 }
 
-/// Arguments as text: a string is the text, anything else its own text.
+/// Returns arguments as text: the content of a string, or the JSON text of another value.
 fn text(json: Json) -> String {
     let written = serde_json::from_str::<String>(json.as_str());
     written.unwrap_or_else(|_| json.into_string())

@@ -1,7 +1,7 @@
-//! What every request passes before its route, and every answer after it.
+//! The outermost layers: checks of every request before its route, and headers of every answer.
 //!
-//! Invariants: a request of a wrong Host or Origin reaches no route and no check of credentials; a
-//! panic in a route is an answer with status 500, and ends nothing else.
+//! Invariants: a request with a wrong Host or Origin reaches no route and no check of credentials.
+//! A panic in a route is an answer with status 500, and affects no other request.
 //! Source: docs/threat-model.md, row 76.
 
 use std::panic::AssertUnwindSafe;
@@ -30,17 +30,17 @@ use crate::trace::{RequestSpan, TraceContext};
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// When a tenant with as many open requests as it may have is told to try again.
+/// The time after which a tenant at its limit of open requests is told to retry.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The place of an open request, until the last clone is dropped.
+/// The slot of an open request, freed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Share>);
 
-/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer
-/// with the id and with what a page can do with it. The outermost layer.
+/// Gives the request an id, checks its Host and Origin, writes problems, and sets the id and the
+/// CORS headers on every answer. The outermost layer.
 pub(super) async fn finish(
     State(shared): State<Shared>,
     mut request: Request,
@@ -94,7 +94,7 @@ pub(super) async fn finish(
         let written = problem.written(&id);
         let (parts, body) = written.into_parts();
         *response.body_mut() = body;
-        // Those of the router stay, such as `Allow`.
+        // Headers of the router, such as `Allow`, stay.
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
         response.headers_mut().extend(parts.headers);
     }
@@ -108,8 +108,8 @@ pub(super) async fn finish(
     response
 }
 
-/// The span of a request. `trace_id` and what follows it are the caller's trace; `mcp` and `tool`
-/// are for a request of MCP.
+/// Creates the span of a request. `trace_id` and the fields after it are the caller's trace; `mcp`
+/// and `tool` are for a request of MCP.
 fn span(id: &RequestId, request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let span = tracing::info_span!(
@@ -132,8 +132,8 @@ fn span(id: &RequestId, request: &Request) -> Span {
     span
 }
 
-/// Refuses a body of several transfer codings: a proxy may find its end elsewhere. One coding that
-/// is not `chunked` does not come here.
+/// Refuses a body with several transfer codings, because a proxy may find another end of it. A
+/// single coding other than `chunked` does not reach this code.
 fn check_coding(request: &Request) -> Result<(), Problem> {
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     let is_plain = match (codings.next(), codings.next()) {
@@ -150,7 +150,7 @@ fn check_coding(request: &Request) -> Result<(), Problem> {
     ))
 }
 
-/// Refuses requests that are meant for another host, and those of other origins' pages.
+/// Refuses requests that are meant for another host, and those of pages of other origins.
 fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(), Problem> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
@@ -199,12 +199,12 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
     Ok(())
 }
 
-/// Whether a `Host` names this machine.
+/// Returns true if a `Host` names this machine.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
     LOOPBACK.iter().any(|listed| listed.eq_ignore_ascii_case(without_port(host)))
 }
 
-/// The name in an authority: `localhost` of `localhost:8080`, `[::1]` of `[::1]:8080`.
+/// Returns the name in an authority: `localhost` of `localhost:8080`, `[::1]` of `[::1]:8080`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port))
@@ -216,8 +216,8 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Finds out who sent the request, for its route. Refuses principals that are not served, and
-/// tenants with too many open requests. A stream ends when the key of its request is revoked.
+/// Determines the principal of the request, for its route. Refuses principals that are not served,
+/// and tenants with too many open requests. A stream ends when the key of its request is revoked.
 pub(super) async fn authenticate(
     State(shared): State<Shared>,
     mut request: Request,
@@ -229,7 +229,7 @@ pub(super) async fn authenticate(
         return Err(Refused::NoAccess.into());
     }
     let mut open = shared.requests.share(&principal);
-    // What ends something is short, and makes room.
+    // A `DELETE` is short and frees resources.
     if request.method() != Method::DELETE && !open.grow_to(1, shared.service.is_shared()) {
         let refused = Refused::Overloaded { retry_after: RETRY };
         shared.service.refused(&principal, refused.code());
@@ -238,7 +238,7 @@ pub(super) async fn authenticate(
     request.extensions_mut().insert(principal.clone());
     // For routes of other protocols, which read their bodies under the same limits.
     request.extensions_mut().insert(shared.clone());
-    // For work that goes on without its connection: the place is free when both have ended.
+    // For work that outlives its connection: the slot is freed when both have ended.
     let open = Place(Arc::new(open));
     request.extensions_mut().insert(open.clone());
     let mut response = next.run(request).await;

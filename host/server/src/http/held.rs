@@ -1,7 +1,7 @@
-//! Answers that hold something until they have been sent, or that end early.
+//! Response bodies that hold a resource until they are sent, or that end early.
 //!
-//! Invariants: the length of an answer is told as before; what is held is given back when little of
-//! the answer is left to be sent, however slowly the client reads.
+//! Invariants: the response keeps its length. The resource is freed when little of the answer is
+//! left to send, however slowly the client reads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,16 +12,16 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Bytes that are handed over at once. The connection asks for more when it has sent most of them;
+/// Bytes that are handed to the connection at once. It asks for more when it has sent most of them;
 /// a whole answer in one piece would be handed over before any of it is sent.
 const PIECE: usize = 16 << 10;
 
-/// The response holds `held` until its body has been sent, or its connection is closed.
+/// Makes the response hold `held` until its body is sent or its connection is closed.
 pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
     response.map(|body| Body::new(Held { body, rest: Bytes::new(), _held: held }))
 }
 
-/// The body of the response ends when `ended` does.
+/// Ends the body of the response when `ended` does.
 pub(crate) fn end_with(
     response: Response,
     ended: impl Future<Output = ()> + Send + 'static,
@@ -31,7 +31,7 @@ pub(crate) fn end_with(
 
 struct Held<T> {
     body: Body,
-    /// What is left of the last frame.
+    /// The rest of the last frame.
     rest: Bytes,
     _held: T,
 }
@@ -88,7 +88,7 @@ impl http_body::Body for Ending {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         if this.body.is_some() && this.ended.as_mut().poll(context).is_ready() {
-            // What makes the body ends with it.
+            // Dropping the body ends its source.
             this.body = None;
         }
         this.body.as_mut().map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))

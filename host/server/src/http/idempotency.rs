@@ -1,12 +1,12 @@
-//! Requests that a client sends again with the same `Idempotency-Key`.
+//! Answers to requests that a client repeats with the same `Idempotency-Key`.
 //!
-//! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first, the kept
-//! answer for the others.
-//! Invariants: a key belongs to its principal; only answers of calls that were made are kept, for
-//! [`LIFETIME`]; a principal has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that
-//! run, and [`MOST_BYTES`] of answers; all principals of a tenant have at most [`OF_TENANT`] times
-//! as much, because an issuer can name any number of them; the oldest answers go first; a claim
-//! that ends without an answer frees its key.
+//! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first request, the
+//! stored answer for the others.
+//! Invariants: a key belongs to its principal. Only answers of calls that were made are stored, for
+//! [`LIFETIME`]. A principal has at most [`MOST`] keys, [`MOST_RUNNING`] of them with running
+//! requests, and [`MOST_BYTES`] of answers. All principals of a tenant together have at most
+//! [`OF_TENANT`] times as much, because an issuer can name any number of them. The oldest answers
+//! are removed first. A claim that ends without an answer frees its key.
 //! Source: docs/threat-model.md, row 112.
 
 use std::collections::HashMap;
@@ -23,30 +23,30 @@ use toolcell::defence::{Defence, stands};
 use super::problem::Problem;
 use crate::principal::Principal;
 
-/// The header.
+/// The request header with the key.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// Marks an answer that was given before.
+/// The response header that marks a stored answer.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// How long an answer is kept.
+/// The time for which an answer is stored.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Keys of one principal.
+/// The most keys of one principal.
 const MOST: usize = 256;
-/// Bytes of the answers that are kept for one principal.
+/// The most bytes of stored answers of one principal.
 const MOST_BYTES: usize = 4 << 20;
-/// Requests of one principal that run: they go on without their connections.
+/// The most running requests of one principal: they continue without their connections.
 const MOST_RUNNING: usize = 32;
-/// All principals of a tenant have so many times as much together as one principal.
+/// The bounds of all principals of a tenant together, as a multiple of those of one principal.
 const OF_TENANT: usize = 8;
-/// Characters of a key.
+/// The most characters of a key.
 const MAX_KEY: usize = 255;
-/// When to send a request again whose first is still running.
+/// The time after which to repeat a request whose first is still running.
 const RETRY: Duration = Duration::from_secs(1);
 
 type Fingerprint = [u8; 32];
 type Entries = HashMap<String, Entry>;
 type Principals = HashMap<Principal, Entries>;
 
-/// The answers that are kept.
+/// The store of answers.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
@@ -61,22 +61,22 @@ struct Entry {
     answer: Option<Bytes>,
 }
 
-/// What is to be done with a request.
+/// The result of beginning a request.
 pub(super) enum Begun {
-    /// It is the first: it is made, and its answer kept.
+    /// The first request: its calls are made, and its answer is stored.
     First(Claim),
-    /// It was answered before.
+    /// The stored answer of an earlier request.
     Again(Bytes),
 }
 
-/// A key whose request runs.
+/// A key whose request is running.
 pub(super) struct Claim {
     principals: Arc<Mutex<Principals>>,
     principal: Principal,
     key: String,
 }
 
-/// The key of a request, if it has one.
+/// Returns the key of a request, if it has one.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all(HEADER).iter();
     let is_key = |key: &str| {
@@ -100,7 +100,7 @@ impl Idempotency {
         Self { clock, principals: Arc::default() }
     }
 
-    /// Begins a request.
+    /// Begins a request: claims its key, or returns the stored answer.
     pub(super) fn begin(
         &self,
         principal: &Principal,
@@ -158,7 +158,7 @@ impl Idempotency {
 }
 
 impl Claim {
-    /// Keeps the answer.
+    /// Stores the answer.
     pub(super) fn keep(self, answer: Bytes) {
         if answer.len() > MOST_BYTES {
             return;
@@ -194,12 +194,12 @@ enum Of<'a> {
     Tenant(Option<&'a str>),
 }
 
-/// The amount that they have now.
+/// The amount in use now.
 #[derive(Default)]
 struct Used {
     keys: usize,
     running: usize,
-    /// Of the answers.
+    /// Bytes of stored answers.
     bytes: usize,
 }
 
@@ -211,7 +211,7 @@ impl Of<'_> {
         }
     }
 
-    /// The bound where this is the bound of one principal.
+    /// Converts the bound of one principal to the bound of this group.
     fn times(self, most: usize) -> usize {
         match self {
             Self::Principal(_) => most,
@@ -232,7 +232,7 @@ impl Of<'_> {
         })
     }
 
-    /// Forgets the answer that was begun first. Returns whether there was one.
+    /// Removes the answer of the request that began first. Returns true if there was one.
     fn forget_oldest(self, principals: &mut Principals) -> bool {
         let theirs = principals
             .iter_mut()
@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// A principal for each request, as the users of an issuer are.
+    /// Begins a request of a new principal, as with the users of an issuer.
     fn claim(kept: &Idempotency, tenant: &str, number: usize) -> Option<Claim> {
         let principal = Principal::new(Some(tenant), &format!("user:{number}"));
         match kept.begin(&principal, "key", "route", b"body") {

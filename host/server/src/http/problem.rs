@@ -1,8 +1,8 @@
 //! Errors as RFC 9457 problems.
 //!
-//! In: a [`Refused`], or what is wrong with a request. Out: a response whose body is written by
+//! In: a [`Refused`], or a fault of a request. Out: a response whose body is written by
 //! `guard::finish`, which knows the request's id.
-//! Invariants: `code` is stable; a problem never repeats a body, a header or a query.
+//! Invariants: `code` is stable. A problem never repeats a body, a header or a query.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::request_id::RequestId;
 pub struct Problem {
     /// The status of the response.
     pub status: StatusCode,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: &'static str,
-    /// What happened, for people.
+    /// A description of the error, for people.
     pub detail: String,
-    /// What to do about it.
+    /// Advice for the user.
     pub hint: Option<String>,
-    /// When the same request can succeed.
+    /// The time after which the same request can succeed.
     pub retry_after: Option<Duration>,
     challenge: Option<String>,
 }
@@ -58,26 +58,26 @@ pub(super) struct Written {
 }
 
 impl Problem {
-    /// A problem with this status, code and text.
+    /// Creates a problem with this status, code and text.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into(), hint: None, retry_after: None, challenge: None }
     }
 
-    /// With this hint.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With this time after which the same request can succeed.
+    /// Sets the time after which the same request can succeed.
     #[must_use]
     pub fn with_retry_after(mut self, time: Duration) -> Self {
         self.retry_after = Some(time);
         self
     }
 
-    /// The response to the request of this id.
+    /// Returns the response to the request with this id.
     pub(super) fn written(&self, id: &RequestId) -> Response {
         let millis =
             self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -117,7 +117,7 @@ impl IntoResponse for Problem {
 }
 
 impl Problem {
-    /// The request has no principal.
+    /// Creates the problem of a request without a principal.
     pub(super) fn no_principal(auth: &Authenticator, error: AuthError) -> Self {
         let (status, code, hint) = match error {
             AuthError::Unauthenticated => (
@@ -157,13 +157,13 @@ impl From<Refused> for Problem {
     }
 }
 
-/// The answer where no route has the path.
+/// The answer to a path that no route has.
 pub(super) async fn no_route() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no_such_path", "this server has no such path")
         .with_hint("GET /openapi.json lists the paths")
 }
 
-/// The answer where the path has another method.
+/// The answer to a method that the path does not have.
 pub(super) async fn no_method() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,

@@ -1,8 +1,8 @@
-//! Routes that make calls, and the one that cancels them.
+//! Routes that make calls, and the route that cancels them.
 //!
-//! Invariants: a request without an idempotency key ends with its connection: its guests are
-//! stopped. One with a key goes on, so that the client can ask for the answer again; it can be
-//! cancelled.
+//! Invariants: a request without an idempotency key ends with its connection, and its guests are
+//! stopped. A request with a key continues, so that the client can ask for the answer again; it can
+//! be cancelled.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -32,12 +32,12 @@ use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::runs::RunEvents;
 
-/// Time without an event, after which a comment keeps the connection of a stream open.
+/// Time without an event after which a comment keeps the connection of a stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Time that a request waits for its turn to be parsed into a tree.
 const TREE_TIME: Duration = Duration::from_secs(10);
-/// When to send a request again that had no turn.
+/// The time after which to repeat a request that got no turn.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Makes one call and answers with its completion, however the call ended. To answer a question,
@@ -109,8 +109,8 @@ pub(super) async fn run(
     Ok(response)
 }
 
-/// The events of a run as JSON. The last is `run_halted`, or `run_finished` with the numbers of
-/// calls and of failed ones.
+/// Returns the events of a run as JSON. The last is `run_halted`, or `run_finished` with the
+/// numbers of calls and of failed calls.
 fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
     let start = (events, Some(Tally::default()));
     stream::unfold(start, async |(mut events, tally)| {
@@ -128,14 +128,14 @@ fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
             }
             RunEvent::Halted(_) | RunEvent::Error(_) => tally.is_halted = true,
             RunEvent::Call(_) => {}
-            // A later version's.
+            // An event of a later version.
             _ => {}
         }
         Some((serde_json::to_string(&event).unwrap_or_default(), (events, Some(tally))))
     })
 }
 
-/// What a stream has told so far.
+/// Counts of the events that a stream has sent.
 #[derive(Debug, Default)]
 struct Tally {
     calls: usize,
@@ -162,7 +162,7 @@ pub(super) async fn steps(
     request: Request,
 ) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    // The calls of steps are trees.
+    // The calls of steps are parsed into trees.
     let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
     let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
     let mut room = room.ok_or(Refused::Overloaded { retry_after: RETRY })?;
@@ -188,7 +188,7 @@ pub(super) async fn cancel(
     Extension(principal): Extension<Principal>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    // What is no id is the id of no running request.
+    // An invalid id belongs to no running request.
     let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(Refused::NotRunning)?;
     shared.service.cancel(&principal, &id)?;
     Ok(StatusCode::ACCEPTED)
@@ -198,8 +198,8 @@ fn written(answer: &impl Serialize) -> Bytes {
     serde_json::to_vec(answer).unwrap_or_default().into()
 }
 
-/// Does the work of a request, or answers as the first request with the same idempotency key was
-/// answered.
+/// Runs the work of a request, or returns the answer of the first request with the same idempotency
+/// key.
 async fn answered(
     shared: &Shared,
     principal: &Principal,
@@ -220,7 +220,7 @@ async fn answered(
         }
         Begun::First(claim) => {
             let held = stands(Defence::WorkPlaces).then_some(read.held);
-            // A task of its own: it goes on if the client disconnects, and keeps the place of its
+            // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {
                 let answer = work.await?;

@@ -1,8 +1,7 @@
-//! The forms of answers that the library writes, for `/openapi.json`.
+//! Schemas of the answers that the library writes, for `/openapi.json`.
 //!
-//! Nothing is made of these types: they are schemas. docs/json.md and docs/events.md have the same
-//! forms as examples, which are the library's own, and a test holds each example against its
-//! schema.
+//! These types are only schemas; no value is created. docs/json.md and docs/events.md show the same
+//! formats as examples of the library's own, and a test checks each example against its schema.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 mod run;

@@ -1,4 +1,4 @@
-//! Routes that tell about the server: usage, health, readiness, version, and the API's description.
+//! Routes that describe the server: usage, health, readiness, version, and the API's description.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -16,7 +16,7 @@ use super::schemas::{ListedTool, Note};
 use crate::catalogue::Page;
 use crate::principal::Principal;
 
-/// How much is told of what is wrong with a query, in characters.
+/// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;
 
 /// How tools are listed.
@@ -60,7 +60,7 @@ pub(super) async fn list(
     let Query(Listing { format, cursor }) = listing.map_err(bad_query)?;
     let provider = provider(format.as_deref())?;
     let Page { tools, next, .. } = shared.service.tools(&principal, cursor.as_deref()).await?;
-    // A page may have only tools that the format cannot express, and others follow.
+    // A page may be empty and have a next one: the format may not express any tool of it.
     let definitions = tools.iter().map(Tool::definition);
     let (tools, notes) = match provider {
         Some(provider) => {
@@ -109,7 +109,7 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
     }
 }
 
-/// The words of [`provider`].
+/// The format names that [`provider`] reads.
 fn formats() -> utoipa::openapi::Object {
     let names =
         std::iter::once("toolcell").chain(Provider::ALL.iter().map(|provider| provider.name()));

@@ -3,20 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a server does not listen.
+/// The reason why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The address can be reached from elsewhere, and every request would be accepted.
+    /// The address is reachable from other machines, and every request would be accepted.
     #[error("{0} can be reached from other machines, and the server has no API keys")]
     Open(SocketAddr),
-    /// The address can be reached from elsewhere, and keys would travel in plain text.
+    /// The address is reachable from other machines, and keys would be sent in plain text.
     #[error("{0} can be reached from other machines, and the server has no TLS certificate")]
     Plain(SocketAddr),
-    /// A name for `Host` that no request can have.
+    /// The text is not a host name.
     #[error("`{}` is not a host name", _0.escape_debug())]
     Host(String),
-    /// An origin that no page can have.
+    /// The text is not an origin.
     #[error("`{}` is not an origin", _0.escape_debug())]
     Origin(String),
     /// The address cannot be used.
@@ -24,13 +24,13 @@ pub enum BindError {
     Address {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl BindError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {

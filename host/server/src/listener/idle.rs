@@ -1,9 +1,9 @@
-//! The open connections, and which of them gives way when there are too many.
+//! The table of open connections; chooses the one to close when there are too many.
 //!
-//! In: connections, and when a request of one runs. Out: the one that was without a request for
-//! longest, told to close.
-//! Invariants: a connection with a running request is never told to close; a full table accepts a
-//! new connection as long as one of the others is idle.
+//! In: connections, and the begin and end of their requests. Out: the connection that has been idle
+//! for longest, told to close.
+//! Invariants: a connection with a running request is never told to close. A full table accepts a
+//! new connection as long as another one is idle.
 //! Source: docs/threat-model.md, row 78.
 
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::defence::{Defence, stands};
 
-/// A request of the connection runs.
+/// A request of the connection is running.
 const BUSY: u64 = 0;
-/// It was told to close.
+/// The connection was told to close.
 const CLOSING: u64 = u64::MAX;
 
 /// The open connections. Cheap to clone.
@@ -41,15 +41,15 @@ struct Table {
     open: HashMap<u64, Arc<State>>,
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Debug)]
 struct State {
-    /// Since when it is idle, in microseconds; [`BUSY`] or [`CLOSING`].
+    /// The time since which it is idle, in microseconds; or [`BUSY`] or [`CLOSING`].
     since: AtomicU64,
     closing: Notify,
 }
 
-/// One open connection. Leaves the table on drop.
+/// One open connection. Removed from the table on drop.
 #[derive(Debug)]
 pub(super) struct Open {
     connections: Connections,
@@ -57,7 +57,7 @@ pub(super) struct Open {
     state: Arc<State>,
 }
 
-/// A request of a connection runs, until this is dropped.
+/// Marks the connection as busy until it is dropped.
 #[derive(Debug)]
 pub(super) struct Busy {
     connections: Connections,
@@ -65,16 +65,16 @@ pub(super) struct Busy {
 }
 
 impl Connections {
-    /// At most this many.
+    /// Creates a table of at most this many connections.
     pub(super) fn new(most: usize) -> Self {
         let (most, began) = (most.max(1), Instant::now());
         Self(Arc::new(Inner { most, began, table: Mutex::default(), freed: Notify::new() }))
     }
 
-    /// Ends when there is room for one more connection, or one that gives way to it.
+    /// Returns when there is room for one more connection, or an idle one to close.
     pub(super) async fn room(&self) {
         loop {
-            // Registered before the look: what is freed between the two is not missed.
+            // Registered before the check, so that no notification between the two is missed.
             let mut freed = pin!(self.0.freed.notified());
             freed.as_mut().enable();
             let has_room = {
@@ -88,14 +88,15 @@ impl Connections {
         }
     }
 
-    /// Enters a connection. In a full table, the one that was idle for longest is told to close.
+    /// Adds a connection. In a full table, the connection that has been idle for longest is told to
+    /// close.
     pub(super) fn enter(&self) -> Open {
         let state = Arc::new(State { since: AtomicU64::new(self.now()), closing: Notify::new() });
         let mut table = self.0.table.lock();
         if table.open.len() >= self.0.most
             && let Some((id, since)) = longest_idle(&table)
             && let Entry::Occupied(idle) = table.open.entry(id)
-            // Not if a request of it began since.
+            // Fails if a request of it has begun since.
             && idle.get().since.compare_exchange(since, CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
         {
             idle.remove().closing.notify_one();
@@ -112,7 +113,7 @@ impl Connections {
     }
 }
 
-/// The connection that was idle for longest, and since when.
+/// Returns the connection that has been idle for longest, and the time since which it is.
 fn longest_idle(table: &Table) -> Option<(u64, u64)> {
     if !stands(Defence::IdleConnections) {
         return None;
@@ -124,12 +125,12 @@ fn longest_idle(table: &Table) -> Option<(u64, u64)> {
 }
 
 impl Open {
-    /// Ends when the connection is to be closed.
+    /// Returns when the connection must close.
     pub(super) async fn closing(&self) {
         self.state.closing.notified().await;
     }
 
-    /// What marks the connection's requests, apart from the connection.
+    /// Returns a function that marks the connection as busy, independent of `self`.
     pub(super) fn busy(&self) -> impl Fn() -> Busy + Clone + Send + 'static {
         let (connections, state) = (self.connections.clone(), Arc::clone(&self.state));
         move || {

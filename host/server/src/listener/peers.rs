@@ -1,4 +1,4 @@
-//! How many connections each address has.
+//! Counts and limits the connections of each address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Counts connections by address.
+/// The number of connections by address.
 #[derive(Debug, Clone)]
 pub(super) struct Peers {
     counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
     most: usize,
 }
 
-/// A connection that counts. Given back on drop.
+/// A counted connection. Uncounted on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
@@ -21,12 +21,12 @@ pub(super) struct Place {
 }
 
 impl Peers {
-    /// At most this many for each address.
+    /// Allows at most this many connections of each address.
     pub(super) fn new(most: usize) -> Self {
         Self { counts: Arc::default(), most }
     }
 
-    /// Counts one more. `None`: the address has as many as it may. Loopback may have any number.
+    /// Counts one more connection. `None`: the address is at its limit. Loopback has no limit.
     pub(super) fn enter(&self, address: IpAddr) -> Option<Place> {
         let mut counts = self.counts.lock();
         let count = counts.entry(address).or_default();

@@ -1,7 +1,7 @@
-//! Ends connections whose client does not read.
+//! Closes connections whose client does not read.
 //!
-//! Without it, a client that stops reading an answer would keep its request running, and its place
-//! among those in flight.
+//! Without it, a client that stops reading an answer would keep its request running, and its slot
+//! among the open requests.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes fail once one has waited for this long.
+/// A stream whose writes fail once one has waited for `time`.
 pub(super) struct Stalling<S> {
     stream: S,
     time: Duration,
@@ -24,7 +24,7 @@ impl<S> Stalling<S> {
         Self { stream, time, waiting: None }
     }
 
-    /// The result of a write, or an error if it has waited too long.
+    /// Returns the result of a write, or an error if the write has waited too long.
     fn timed<T>(
         &mut self,
         result: Poll<io::Result<T>>,

@@ -1,4 +1,4 @@
-//! The server's side of TLS.
+//! The server side of TLS.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// Why a certificate cannot be used.
+/// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the TLS file `{path}`: {problem}")]
 pub struct TlsError {
@@ -29,7 +29,7 @@ impl Tls {
     /// Reads a chain of certificates and its private key from PEM files.
     ///
     /// # Errors
-    /// [`TlsError`] if one cannot be read, or they do not fit.
+    /// [`TlsError`] if a file cannot be read, or the key does not fit the certificate.
     pub fn from_files(
         certificates: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -51,7 +51,7 @@ impl Tls {
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
-    /// Makes the handshake.
+    /// Performs the handshake.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.0.accept(stream).await
     }

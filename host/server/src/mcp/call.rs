@@ -1,8 +1,8 @@
-//! `tools/call`: one call of the service, with what the client hears and says while it runs.
+//! `tools/call`: one call of the service, its progress, and its questions to the client.
 //!
 //! In: the request. Out: a result, a request for input, or an error.
-//! Invariants: a cancelled request asks its call to end, and waits until it has: the guest runs no
-//! longer than its grace; each round of a question is a call of its own, with the same arguments.
+//! Invariants: a cancelled request cancels its call and waits for its end, so the guest runs no
+//! longer than its grace. Each round of a question is a call of its own, with the same arguments.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::calls::{self, CallRequest};
 use crate::refused::Refused;
 use crate::request_id::RequestId;
 
-/// Rounds of questions in one request of a session.
+/// The most rounds of questions in one request of a session.
 const MAX_ROUNDS: usize = 16;
 /// Answers the request.
 pub(super) async fn call(
@@ -56,7 +56,7 @@ pub(super) async fn call(
             }
         }
     };
-    // The question that was answered last, over the stream of this request.
+    // The last answered question, over the stream of this request.
     let mut answered = None;
     for _ in 0..MAX_ROUNDS {
         let (question, form) = match once(handler, &call, resume.take(), request).await {
@@ -104,7 +104,8 @@ pub(super) async fn call(
     Err(ErrorData::internal_error(format!("the tool asked more than {MAX_ROUNDS} questions"), None))
 }
 
-/// The same question with what was wrong about its answer, if that is why the call was refused.
+/// Returns the question with the fault of its answer, if the call was refused for an invalid
+/// answer.
 fn asked_again(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
     let Refused::InvalidAnswer(refusal) = refused else { return None };
     let mut told = question.clone();
@@ -112,7 +113,7 @@ fn asked_again(question: Question, refused: &Refused) -> Option<(Question, Elici
     Some((question, question::form(&told)?))
 }
 
-/// The same question again, for a request that came without its answer.
+/// Asks the question again, for a request that came without its answer.
 async fn ask_again(
     handler: &Handler,
     question: &Question,
@@ -144,7 +145,7 @@ async fn once(
     request = request.with_stop_grace(handler.options().stop_grace);
     let level = match asked.client.session() {
         Some(session) => Some(*session.level.lock()),
-        // Without a session a request asks for it.
+        // Without a session the request itself sets the level.
         None => asked.meta.level,
     };
     let notices =
@@ -156,12 +157,12 @@ async fn once(
     let mut running = pin!(handler.service().call(handler.principal(), request));
     let answer = loop {
         tokio::select! {
-            // First, so that the call is known when it is cancelled.
+            // Polled first, so that the call is registered when it is cancelled.
             biased;
             answer = &mut running => break answer,
             () = asked.cancelled.cancelled(), if !is_cancelled => {
                 is_cancelled = true;
-                // Fails only for a call that has ended.
+                // Fails only if the call has ended.
                 let _ = handler.service().cancel(handler.principal(), &id);
             }
         }
@@ -172,7 +173,7 @@ async fn once(
     answer
 }
 
-/// What the tool can know of the request.
+/// Returns the context of the call: the members of the request that the tool can see.
 fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
     let mut made = CallContext::default();
     made.resume = resume;
@@ -182,8 +183,8 @@ fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
     made
 }
 
-/// Asks the client's user, over the stream of the request. A question that is one too many is a
-/// result that says so.
+/// Asks the client's user, over the stream of the request. A question over the limit gives a result
+/// that says so.
 async fn elicit(
     handler: &Handler,
     form: ElicitRequest,
@@ -198,7 +199,7 @@ async fn elicit(
         return Ok(Retry::Refused(question::refused_for_room(&question, &error)));
     };
     let bytes = serde_json::to_vec(&form).map_or(0, |text| text.len());
-    // It is kept as a question, as a message, and for a client that takes its stream up again.
+    // Stored three times: as a question, as a message, and for a client that resumes its stream.
     if !request.take(3 * bytes) {
         return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy())));
     }

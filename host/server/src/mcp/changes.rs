@@ -1,7 +1,7 @@
-//! Changes of the list of tools that a principal sees.
+//! Watches for changes of the list of tools that a principal sees.
 //!
-//! Invariants: a change is told only to principals whose list it changes; what one tenant sees is
-//! not known to another.
+//! Invariants: a change is reported only to principals whose list it changes. One tenant learns
+//! nothing of another's list.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -19,7 +19,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// The changes from now on.
+    /// Starts watching now.
     pub(super) fn new(service: Service, principal: Principal) -> Self {
         let versions = service.versions();
         let last = fingerprint(&service, &principal);
@@ -38,7 +38,7 @@ impl Changes {
     }
 }
 
-/// Two lists of the same tools have the same one.
+/// Returns a digest of the list: equal lists have equal digests.
 fn fingerprint(service: &Service, principal: &Principal) -> Option<u64> {
     let view = service.view(principal).ok()?;
     let mut hasher = DefaultHasher::new();

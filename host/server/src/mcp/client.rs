@@ -1,9 +1,9 @@
-//! The way back to the client of one request.
+//! The client of one request: sends it notifications and questions while the request runs.
 //!
 //! In: notifications and questions. Out: messages on the stream of the request, and the client's
 //! answers.
-//! Invariants: what is told of a request goes to the stream of that request; without a session
-//! nothing is asked.
+//! Invariants: messages about a request go to the stream of that request. Without a session no
+//! questions are sent.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use super::outbox::Outbox;
 use super::raw::Raw;
 use super::session::{Asking, Session};
 
-/// Bytes of what a client says it can do, for as long as its session is open.
+/// The most bytes of a client's capabilities, which are stored as long as its session is open.
 pub(super) const MAX_CAPABILITIES: usize = 64 << 10;
 
-/// What a client said that it can do.
+/// The capabilities that a client declared.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Capabilities {
     text: Option<Raw>,
 }
 
 impl Capabilities {
-    /// Those of this text, which is an object.
+    /// Wraps this text, which is an object.
     pub(super) fn of(text: Option<Raw>) -> Self {
         Self { text }
     }
 
-    /// Whether the client can show a form to its user.
+    /// Returns true if the client can show a form to its user.
     pub(super) fn has_forms(&self) -> bool {
         let declared =
             self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
@@ -42,7 +42,7 @@ impl Capabilities {
         else {
             return false;
         };
-        // Without a mode, forms are meant.
+        // A declaration without a mode means forms.
         form.is_some() || url.is_none()
     }
 }
@@ -70,13 +70,13 @@ struct Message<T> {
 }
 
 impl Client {
-    /// A client in a session.
+    /// Creates a client with a session.
     pub(super) fn of_session(session: &Arc<Session>, stream: Option<Arc<Outbox>>) -> Self {
         let capabilities = session.capabilities.clone();
         Self(Arc::new(Inner { stream, session: Some(Arc::clone(session)), capabilities }))
     }
 
-    /// A client without a session.
+    /// Creates a client without a session.
     pub(super) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
         Self(Arc::new(Inner {
             stream,
@@ -85,28 +85,29 @@ impl Client {
         }))
     }
 
-    /// The session, in the era of sessions.
+    /// Returns the session, in the era of sessions.
     pub(super) fn session(&self) -> Option<&Arc<Session>> {
         self.0.session.as_ref()
     }
 
-    /// Whether the client can show a form to its user, and be asked for that.
+    /// Returns true if the client can show a form to its user, and can be asked to.
     pub(super) fn has_forms(&self) -> bool {
         self.0.capabilities.has_forms() && (self.0.session.is_none() || self.0.stream.is_some())
     }
 
-    /// Whether the client reads what it is told before the answer.
+    /// Returns true if the client reads messages before the answer.
     pub(super) fn hears(&self) -> bool {
         self.0.stream.is_some()
     }
 
-    /// What the client said that it can do.
+    /// Returns the capabilities that the client declared.
     #[must_use]
     pub fn capabilities(&self) -> ClientCapabilities {
         self.0.capabilities.text.as_ref().and_then(Raw::read).unwrap_or_default()
     }
 
-    /// Tells the client something. It is left out if the client does not read, or reads too slowly.
+    /// Sends a notification to the client. It is dropped if the client does not read, or reads too
+    /// slowly.
     pub fn notify(&self, notification: ServerNotification) {
         self.tell(&notification);
     }
@@ -120,14 +121,14 @@ impl Client {
         }
     }
 
-    /// Asks the client, and waits for its answer.
+    /// Sends a request to the client, and waits for its answer.
     ///
     /// # Errors
-    /// In the era without sessions, where servers do not ask; if the client reads no stream, or has
-    /// too many open questions; the client's own error; and if it does not answer.
+    /// In the era without sessions, in which servers send no requests; if the client reads no
+    /// stream, or has too many open questions; the client's own error; and if it does not answer.
     ///
     /// # Cancel safety
-    /// May be dropped: then an answer is ignored.
+    /// Cancel safe: a later answer is ignored.
     pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
         let mut asking = self.open(&request)?;
         let failed = |text: &str| {
@@ -152,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Sends a question, and returns it as one that is open.
+    /// Sends a question, and returns it as a pending one.
     pub(super) fn open(&self, content: &impl Serialize) -> Result<Asking, ErrorData> {
         let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
             return Err(ErrorData::invalid_request(
@@ -176,5 +177,5 @@ impl Client {
     }
 }
 
-/// The code of a question that is one too many.
+/// The code of a question over the limit.
 pub(super) const TOO_MANY_QUESTIONS: &str = "too_many_questions";

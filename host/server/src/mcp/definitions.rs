@@ -1,8 +1,8 @@
-//! A tool's definition as MCP lists it.
+//! Converts a tool's definition to its MCP form.
 //!
 //! In: [`Definition`]. Out: the SDK's `Tool`.
-//! Invariants: a definition that cannot be written is left out of the list and logged, and hides no
-//! other.
+//! Invariants: a definition that cannot be converted is left out of the list and logged; the others
+//! stay.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use rmcp::model::Tool;
 use serde_json::Value;
 use toolcell::{Definition, Provider};
 
-/// The tool as the list of this era has it. In the session era a result is structured only if it is
-/// an object.
+/// Returns the tool as it is listed in this era. In the session era a result is structured only if
+/// it is an object.
 pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
     let written = Provider::Mcp.definitions([definition]).ok().map(|converted| converted.value);
     let tool = written.and_then(|mut tools| tools.get_mut(0).map(Value::take));
@@ -29,7 +29,7 @@ pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
     Some(tool)
 }
 
-/// Whether a client sends one of the tool's parameters as a header, too (`x-mcp-header`).
+/// Returns true if a client sends one of the tool's parameters also as a header (`x-mcp-header`).
 pub(super) fn has_header_parameters(definition: &Definition) -> bool {
     definition.parameters.as_ref().is_some_and(has_header)
 }

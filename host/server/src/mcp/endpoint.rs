@@ -2,11 +2,11 @@
 //!
 //! In: requests that have passed the checks of [`router`](crate::router): Host, Origin,
 //! credentials. Out: responses. A request passes, in this order: the limits of its body, the strict
-//! decoding, its session or its metadata, the comparison of its headers with its body, the places
+//! decoding, its session or its metadata, the comparison of its headers with its body, the limits
 //! of its tenant, then its method.
-//! Invariants: a session of another principal is answered as one that does not exist; a request of
-//! a session runs in a task of its own, which keeps the id, the place and the bytes of the request
-//! until it has ended, whatever becomes of the connection.
+//! Invariants: a session of another principal gets the answer of an unknown one. A request of a
+//! session runs in a task of its own, which keeps the id, the slot and the bytes of the request
+//! until it has ended, whatever happens to the connection.
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 
 use std::sync::Arc;
@@ -61,11 +61,11 @@ struct Endpoint {
     service: Service,
     streams: Places,
     questions: Arc<Places>,
-    /// Whether the sessions are being swept.
+    /// True if the task that sweeps the sessions runs.
     is_watched: AtomicBool,
 }
 
-/// The route `/mcp`, to be given to [`router`](crate::router) or
+/// Creates the route `/mcp`, for [`router`](crate::router) or
 /// [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check Host,
 /// Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
@@ -204,7 +204,8 @@ impl Endpoint {
                 let running = async move {
                     let answer = handler.answer(&request).await;
                     opened.session.touch();
-                    // First: a client that has the answer can use the id again.
+                    // Dropped before the answer is sent: a client that has the answer can reuse the
+                    // id.
                     drop((running, opened));
                     // A cancelled request has no answer.
                     if !request.cancelled.is_cancelled() {
@@ -215,7 +216,7 @@ impl Endpoint {
                         }
                     }
                     drop(request);
-                    // It ends with this.
+                    // The stream ends when it is dropped.
                     drop(stream);
                 };
                 tokio::spawn(running.instrument(span));
@@ -295,7 +296,7 @@ impl Endpoint {
         Ok(response)
     }
 
-    /// Answers a request without a session: by JSON, or by a stream if something is told before the
+    /// Answers a request without a session: with JSON, or with a stream if a message precedes the
     /// answer or it takes long.
     async fn answer(&self, posted: Posted, mut request: Request) -> Result<Response, Refusal> {
         let Posted { handler, accepted, held } = posted;
@@ -360,7 +361,7 @@ impl Endpoint {
                         .unwrap_or_default();
                     events::of_session(stream, first, reader)
                 }
-                // An error would be tried again for ever.
+                // A client would repeat a failed request for ever.
                 None => events::nothing(),
             },
         };
@@ -374,7 +375,7 @@ impl Endpoint {
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    /// The session that the headers name.
+    /// Returns the session that the headers name.
     fn named<'a>(
         &self,
         principal: &Principal,
@@ -394,14 +395,14 @@ impl Endpoint {
         Ok((id, opened))
     }
 
-    /// The session of a message, if it has one.
+    /// Returns the session of a message, if it has one.
     fn session(
         &self,
         headers: &HeaderMap,
         principal: &Principal,
         message: &Message,
     ) -> Result<Option<Opened>, Refusal> {
-        // Requests of the era without sessions have none, whatever they say.
+        // Requests of the era without sessions have none, whatever their headers contain.
         if !headers.contains_key(SESSION) || message.meta.is_modern() {
             return Ok(None);
         }
@@ -418,7 +419,8 @@ impl Endpoint {
         )
     }
 
-    /// The tenant has as many of these as it may have. `what` has the code, and the words for them.
+    /// Returns the refusal of a tenant at its limit. `what` has the code, and the words for the
+    /// limited items.
     fn too_many(
         &self,
         principal: &Principal,
@@ -435,8 +437,8 @@ impl Endpoint {
         refused_for(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error }, 60).into()
     }
 
-    /// From the first request on, ends sessions that are idle, whose key was revoked, or whose
-    /// tenant is not served any more.
+    /// Starts, at the first request, a task that ends sessions that are idle, whose key was
+    /// revoked, or whose tenant is no longer served.
     fn watch(&self, shared: &Shared) {
         if self.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -453,14 +455,14 @@ impl Endpoint {
     }
 }
 
-/// A request that was read.
+/// A request whose body was read.
 struct Posted {
     handler: Handler,
     accepted: Accepted,
     held: Arc<Held>,
 }
 
-/// What a session's client tells the server.
+/// Handles a notification of a session's client.
 pub(super) fn notified(handler: &Handler, session: &Session, method: &str, params: &Raw) {
     match method {
         "notifications/initialized" if session.begins_to_be_told() => handler.tell_changes(session),

@@ -1,8 +1,8 @@
 //! Responses of MCP over HTTP: JSON, and streams of server-sent events.
 //!
 //! In: an answer, or the messages of a stream. Out: a response.
-//! Invariants: a stream has comments while nothing is told, so that proxies keep it open; a request
-//! without a session is cancelled when its response is dropped, and has its time to end by itself.
+//! Invariants: an idle stream gets comments, so that proxies keep it open. A request without a
+//! session is cancelled when its response is dropped, and has its grace to end by itself.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,31 +25,31 @@ use super::outbox::{Outbox, Reader};
 use super::request::{self, Answer};
 use super::wire::Bad;
 
-/// Time without an event, after which a comment keeps the connection of a stream open.
+/// Time without an event after which a comment keeps the connection of a stream open.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// When a client whose connection broke takes its stream up again.
+/// The time after which a disconnected client resumes its stream.
 const RECONNECT: Duration = Duration::from_secs(3);
-/// Tells proxies to pass events on as they come.
+/// A header that makes proxies forward events immediately.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A refusal, as a message of the protocol.
+/// Returns a refusal as a message of the protocol.
 pub(super) fn refused(status: StatusCode, bad: &Bad) -> Response {
     (status, Json(JsonRpcError::new(bad.id.clone(), bad.error.clone()))).into_response()
 }
 
-/// A refusal that says when to try again.
+/// Returns a refusal with `Retry-After`.
 pub(super) fn refused_for(status: StatusCode, bad: &Bad, seconds: u64) -> Response {
     let mut response = refused(status, bad);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
 
-/// An answer as JSON.
+/// Returns an answer as JSON.
 pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], message).into_response()
 }
 
-/// The answer to a request of the era without sessions, as JSON.
+/// Returns the answer to a request of the era without sessions, as JSON.
 pub(super) fn answered(id: RequestId, answer: Result<Answer, ErrorData>) -> Response {
     let status = answer.as_ref().err().map_or(StatusCode::OK, status);
     let is_busy = status == StatusCode::SERVICE_UNAVAILABLE;
@@ -60,7 +60,7 @@ pub(super) fn answered(id: RequestId, answer: Result<Answer, ErrorData>) -> Resp
     response
 }
 
-/// The status of an error in the era without sessions.
+/// Returns the status of an error in the era without sessions.
 fn status(error: &ErrorData) -> StatusCode {
     let is_busy = error.data.as_ref().is_some_and(|data| data["code"] == "busy");
     match error.code {
@@ -73,8 +73,8 @@ fn status(error: &ErrorData) -> StatusCode {
     }
 }
 
-/// The events of a stream of a session. `number` is the stream's, and `first` the number of its
-/// next message.
+/// Streams the events of a session. `number` is the stream's, and `first` the number of its next
+/// message.
 pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Response {
     let id = move |event: u64| {
         number.map_or_else(|| event.to_string(), |number| format!("{event}/{number}"))
@@ -87,17 +87,17 @@ pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Res
     sse(stream::once(std::future::ready(priming)).chain(messages))
 }
 
-/// A stream of one message, which is no event of a session.
+/// Streams one message, which is not an event of a session.
 pub(super) fn once(message: &[u8]) -> Response {
     sse(stream::once(std::future::ready(event(message))))
 }
 
-/// A stream that ends at once.
+/// Returns a stream that ends at once.
 pub(super) fn nothing() -> Response {
     sse(stream::empty())
 }
 
-/// What is told of a request of the era without sessions, and then its answer.
+/// Streams the messages about a request of the era without sessions, then its answer.
 pub(super) fn of_request(id: RequestId, lasting: Lasting, outbox: Arc<Outbox>) -> Response {
     let reader = outbox.read(0);
     let start = (reader, outbox, Some((id, lasting)));
@@ -143,14 +143,14 @@ fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
 
 type Running = Pin<Box<dyn Future<Output = Result<Answer, ErrorData>> + Send>>;
 
-/// A request that is cancelled when it is dropped, and goes on to its end.
+/// A request that is cancelled when it is dropped, and still runs to its end.
 pub(super) struct Lasting {
     running: Option<Running>,
     cancelled: CancellationToken,
 }
 
 impl Lasting {
-    /// `cancelled` is what cancels it.
+    /// `cancelled` is the token that cancels it.
     pub(super) fn new(
         running: impl Future<Output = Result<Answer, ErrorData>> + Send + 'static,
         cancelled: CancellationToken,

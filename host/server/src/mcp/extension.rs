@@ -1,5 +1,5 @@
-//! What an embedder serves beside the tools of the service: prompts, resources, completion, and
-//! tools of its own.
+//! The interface for an embedder's own prompts, resources, completion and tools, beside the
+//! service's tools.
 //!
 //! In: a request and its [`Asked`]. Out: an answer in the SDK's types.
 //! Not here: the tools of the service, which go through its admission (`call`).
@@ -19,11 +19,10 @@ use super::client::Client;
 use super::wire;
 use crate::principal::Principal;
 
-/// An answer that is being made.
+/// The future of an answer.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;
 
-/// A request that an extension answers: its sender, its id, its metadata, and the way back to the
-/// client.
+/// A request that an extension answers: its sender, its id, its metadata, and its client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Asked {
@@ -37,14 +36,14 @@ pub struct Asked {
     pub client: Client,
 }
 
-/// Serves what MCP has beside tools, and tools that need the protocol itself. Each method is
-/// answered with "method not found" unless it is implemented.
+/// Serves the parts of MCP beside the service's tools, and tools that need the protocol itself. A
+/// method that is not implemented answers with "method not found".
 ///
 /// # Cancel safety
 /// A future is dropped when the client cancels the request.
 pub trait McpExtension: Send + Sync + 'static {
-    /// Adds what the extension can do to what the server tells its clients. [`Nothing`](Self) is
-    /// added by default.
+    /// Adds the extension's capabilities to those that the server declares. By default it adds
+    /// none.
     fn capabilities(&self, _capabilities: &mut ServerCapabilities) {}
 
     /// Further tools. They are listed after those of the service, which have precedence.
@@ -61,7 +60,7 @@ pub trait McpExtension: Send + Sync + 'static {
         None
     }
 
-    /// A page of the prompts.
+    /// Returns a page of the prompts.
     fn list_prompts(
         &self,
         _page: PaginatedRequestParams,
@@ -70,7 +69,7 @@ pub trait McpExtension: Send + Sync + 'static {
         not_found::<ListPromptsRequestMethod, _>()
     }
 
-    /// One prompt.
+    /// Returns one prompt.
     fn get_prompt(
         &self,
         _request: GetPromptRequestParams,
@@ -88,7 +87,7 @@ pub trait McpExtension: Send + Sync + 'static {
         not_found::<CompleteRequestMethod, _>()
     }
 
-    /// A page of the resources.
+    /// Returns a page of the resources.
     fn list_resources(
         &self,
         _page: PaginatedRequestParams,
@@ -97,7 +96,7 @@ pub trait McpExtension: Send + Sync + 'static {
         not_found::<ListResourcesRequestMethod, _>()
     }
 
-    /// A page of the templates of resources.
+    /// Returns a page of the resource templates.
     fn list_resource_templates(
         &self,
         _page: PaginatedRequestParams,
@@ -106,7 +105,7 @@ pub trait McpExtension: Send + Sync + 'static {
         not_found::<ListResourceTemplatesRequestMethod, _>()
     }
 
-    /// The content of a resource.
+    /// Returns the content of a resource.
     fn read_resource(
         &self,
         _request: ReadResourceRequestParams,
@@ -115,12 +114,12 @@ pub trait McpExtension: Send + Sync + 'static {
         not_found::<ReadResourceRequestMethod, _>()
     }
 
-    /// Begins to tell a session about changes of the resource at this URI.
+    /// Begins to notify a session of changes of the resource at this URI.
     fn subscribe(&self, _uri: String, _asked: Asked) -> Answering<'_, ()> {
         not_found::<SubscribeRequestMethod, _>()
     }
 
-    /// Ends what [`subscribe`](Self::subscribe) began.
+    /// Ends the notifications that [`subscribe`](Self::subscribe) began.
     fn unsubscribe(&self, _uri: String, _asked: Asked) -> Answering<'_, ()> {
         not_found::<UnsubscribeRequestMethod, _>()
     }
@@ -130,7 +129,7 @@ fn not_found<M: ConstString, T: Send + 'static>() -> Answering<'static, T> {
     Box::pin(std::future::ready(Err(wire::unknown_method(M::VALUE))))
 }
 
-/// No extension.
+/// An extension without any feature.
 pub(super) struct Nothing;
 
 impl McpExtension for Nothing {}

@@ -1,8 +1,8 @@
-//! The methods of MCP, for the requests of one principal.
+//! Implements the methods of MCP for the requests of one principal.
 //!
 //! In: a [`Request`] of any era. Out: the service's and the extension's answers, as JSON.
-//! Invariants: a handler serves one principal only; what a client sent becomes a tree only in its
-//! turn, and counted.
+//! Invariants: a handler serves one principal only. A client's text is parsed into a tree only in
+//! its turn, and the tree is counted.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use super::{McpOptions, definitions, resources, result, wire};
 use crate::principal::Principal;
 use crate::service::Service;
 
-/// The revisions that are served, oldest first.
+/// The supported revisions, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
     [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-/// Methods that the era without sessions does not have.
+/// Methods that are absent in the era without sessions.
 const REMOVED: [&str; 5] =
     ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -44,7 +44,7 @@ struct Inner {
     questions: Arc<Places>,
 }
 
-/// The open questions of all tenants.
+/// Creates the counter of each tenant's open questions.
 pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
     Arc::new(Places::new(if stands(Defence::OpenQuestions) {
         options.questions
@@ -75,19 +75,19 @@ impl Handler {
         &self.0.options
     }
 
-    /// A place for one more open question of the tenant.
+    /// Reserves a slot for one more open question of the tenant.
     pub(super) fn question_place(&self) -> Option<Place> {
         self.0.questions.enter(&self.0.principal)
     }
 
-    /// The error of a question for which there is no place.
+    /// Returns the error of a question over the limit, and counts it.
     pub(super) fn too_many_questions(&self) -> ErrorData {
         self.0.service.refused(&self.0.principal, TOO_MANY_QUESTIONS);
         let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
         ErrorData::internal_error("the tenant has as many open questions as it may", Some(data))
     }
 
-    /// Whether the tool has a schema of its values.
+    /// Returns true if the tool has an output schema.
     pub(super) fn promises_a_value(&self, name: &str) -> bool {
         let view = self.0.service.view(&self.0.principal);
         view.is_ok_and(|view| {
@@ -98,10 +98,10 @@ impl Handler {
     /// Answers a request.
     ///
     /// # Errors
-    /// Those of the protocol.
+    /// Errors of the protocol.
     ///
     /// # Cancel safety
-    /// When dropped, what runs for the request is stopped.
+    /// When dropped, the work of the request is stopped.
     pub(super) async fn answer(&self, request: &Request) -> Result<Answer, ErrorData> {
         self.dispatch(request).await.map_err(|mut error| {
             if request.is_modern() && error.code == ErrorCode::RESOURCE_NOT_FOUND {
@@ -215,7 +215,7 @@ impl Handler {
         request.asked(&self.0.principal).await
     }
 
-    /// What the extension answers, unless the client cancels the request.
+    /// Returns the extension's answer, unless the client cancels the request.
     async fn until_cancelled<T>(
         &self,
         request: &Request,
@@ -269,7 +269,7 @@ impl Handler {
                 return shaped(answer, request.is_modern());
             }
         }
-        // In a box: it is by far the largest of the methods.
+        // Boxed: its future is by far the largest of the methods.
         call::call(self, name, request).boxed().await
     }
 
@@ -313,8 +313,8 @@ impl Handler {
                     (self.tree(request).await?, self.asked(request).await?);
                 let read = self.0.options.extension.read_resource(params, asked);
                 match self.until_cancelled(request, read).await {
-                    // There is the method, because there are artifacts, and no resource of the
-                    // extension.
+                    // The server has the method, because it has artifacts, but the extension has no
+                    // resources.
                     Err(error)
                         if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() =>
                     {
@@ -330,7 +330,7 @@ impl Handler {
         Ok(answer)
     }
 
-    /// Tells the client of changes until it cancels the request.
+    /// Notifies the client of changes until it cancels the request.
     async fn listen(&self, request: &Request) -> Result<Answer, ErrorData> {
         let wanted = request
             .params
@@ -364,7 +364,7 @@ impl Handler {
         request::written(&result)
     }
 
-    /// Tells the client of a session of changes, until the session ends.
+    /// Notifies the client of a session of changes, until the session ends.
     pub(super) fn tell_changes(&self, session: &Session) {
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
         let (common, end): (_, CancellationToken) =
@@ -383,7 +383,7 @@ impl Handler {
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// The result as the era has it.
+/// Adapts the result to the era.
 fn shaped(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, ErrorData> {
     let mut result = result.into();
     if is_modern {

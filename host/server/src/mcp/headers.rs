@@ -1,6 +1,6 @@
-//! The headers of MCP over HTTP: what a client accepts, and what it repeats of the body.
+//! The headers of MCP over HTTP: the accepted types, and the headers that repeat parts of the body.
 //!
-//! In: headers and a message. Out: nothing, or what differs.
+//! In: headers and a message. Out: nothing, or the difference.
 //! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row
 //! 77.
 
@@ -19,10 +19,10 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAM: &str = "mcp-param-";
-/// What stands around a value that is no plain text.
+/// The prefix and suffix of a base64 value.
 const CODED: (&str, &str) = ("=?base64?", "?=");
 
-/// The only value of a header, as text.
+/// Returns the value of a header as text. `None` if it is missing, repeated or not text.
 pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -31,11 +31,11 @@ pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a s
     }
 }
 
-/// What the client accepts as an answer.
+/// The types of answers that the client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) json: bool,
-    /// A stream of events, by its name: `*/*` means JSON.
+    /// True if `text/event-stream` is listed by name: `*/*` means JSON.
     pub(super) events: bool,
 }
 
@@ -61,7 +61,7 @@ impl Accepted {
 /// Compares the header of the method, if there is one, with the method of the body.
 ///
 /// # Errors
-/// What differs, as a sentence.
+/// The difference, as a sentence.
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
     match sole(headers, &METHOD)? {
         Some(value) if value != method => Err(format!(
@@ -75,7 +75,7 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Stri
 /// Compares the headers of a request of the era without sessions with its body.
 ///
 /// # Errors
-/// What differs, as a sentence.
+/// The difference, as a sentence.
 pub(super) fn check(
     headers: &HeaderMap,
     method: &str,
@@ -106,7 +106,7 @@ pub(super) fn check(
     })
 }
 
-/// Sees the header of a parameter, and the parameter's value.
+/// A callback that gets the header of a parameter, and the parameter's value.
 type See<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
 
 /// Calls `see` for each parameter that has a header. Each object of the arguments is read once,
@@ -136,10 +136,10 @@ fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Res
 }
 
 fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Result<(), String> {
-    // No client can send a header whose name is not valid.
+    // No client can send a header with an invalid name.
     let Ok(name) = HeaderName::try_from(format!("{PARAM}{header}")) else { return Ok(()) };
     let sent = sole(headers, &name)?;
-    // Only texts, numbers and truth values are sent.
+    // Only strings, numbers and booleans are sent as headers.
     let value = value.filter(|value| *value != "null" && !value.starts_with(['{', '[']));
     let is_same = match (sent, value) {
         (None, None) => true,
@@ -153,8 +153,8 @@ fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Re
     }
 }
 
-/// Whether a header has the value of this JSON. Numbers are equal if they are the same number:
-/// `1.0` and `1`.
+/// Returns true if a header has the value of this JSON. Numbers are compared by value: `1.0` equals
+/// `1`.
 fn is_equal(sent: &str, value: &str) -> bool {
     if value.starts_with('"') {
         return serde_json::from_str::<String>(value).is_ok_and(|value| value == sent);
@@ -168,13 +168,13 @@ fn is_equal(sent: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a number is written with a fraction or an exponent. The others are compared by their
-/// digits.
+/// Returns true if a number is written with a fraction or an exponent. Other numbers are compared
+/// by their digits.
 fn has_fraction(number: &str) -> bool {
     number.contains(['.', 'e', 'E'])
 }
 
-/// The only value of a header.
+/// Returns the value of a header, or an error if it is repeated or not text.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
     if !headers.contains_key(name) {
         return Ok(None);
@@ -184,7 +184,7 @@ fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
         .ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
 }
 
-/// A header's value, which can be in base64.
+/// Decodes a header's value, which can be in base64.
 fn decoded(value: &str) -> Option<String> {
     let (before, after) = CODED;
     match value.strip_prefix(before).and_then(|value| value.strip_suffix(after)) {

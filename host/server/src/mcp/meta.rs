@@ -1,7 +1,7 @@
-//! The metadata of a request, as far as the server uses it.
+//! The metadata of a request, as far as the server uses them.
 //!
 //! In: the text of `_meta`. Out: its members by name.
-//! Invariants: what the server does not know is skipped, and takes no memory.
+//! Invariants: unknown members are skipped, and take no memory.
 #![expect(deprecated, reason = "clients name the level of the log of the protocol")]
 
 use rmcp::model::{LoggingLevel, ProgressToken, ProtocolVersion};
@@ -10,13 +10,13 @@ use super::raw::Raw;
 use super::wire::read_id;
 use crate::trace::TraceContext;
 
-/// Where a request of the stateless era names its revision.
+/// The member with the revision, in the stateless era.
 pub(super) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Where a client that cannot be asked sends an answer: `{"answer", "state"}`.
+/// The member with an answer from a client to which no question can be sent: `{"answer", "state"}`.
 pub(super) const RESUME: &str = "toolcell/resume";
-/// The members that carry the context of a trace.
+/// The members that carry a trace context.
 const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// The metadata of one request.
@@ -26,7 +26,7 @@ pub(super) struct Meta {
     pub(super) version: Option<String>,
     pub(super) capabilities: Option<Raw>,
     pub(super) progress: Option<ProgressToken>,
-    /// The least severe level of the log that the client wants.
+    /// The least severe log level that the client asks for.
     pub(super) level: Option<LoggingLevel>,
     pub(super) resume: Option<Raw>,
     trace: [Option<String>; 3],
@@ -47,25 +47,25 @@ impl Meta {
         }
     }
 
-    /// Whether the request is of the era without sessions, and complete in itself.
+    /// Returns true if the request is of the era without sessions, and self-contained.
     pub(super) fn is_modern(&self) -> bool {
         self.version.as_deref() >= Some(ProtocolVersion::V_2026_07_28.as_str())
     }
 
-    /// The members that a request of the era without sessions must have, and this one has not.
+    /// Returns the required members of the era without sessions that are missing.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let needed =
             [(VERSION, self.version.is_some()), (CAPABILITIES, self.capabilities.is_some())];
         needed.into_iter().filter(|(_, is_there)| !is_there).map(|(name, _)| name).collect()
     }
 
-    /// The trace that the request continues.
+    /// Returns the trace that the request continues.
     pub(super) fn trace(&self) -> Option<TraceContext<'_>> {
         let [parent, state, _] = &self.trace;
         TraceContext::parse(parent.as_deref()?, state.as_deref())
     }
 
-    /// What the tool learns of the trace.
+    /// Returns the trace members that the tool can see.
     pub(super) fn trace_members(&self) -> impl Iterator<Item = (&'static str, &str)> {
         TRACE
             .into_iter()

@@ -1,4 +1,4 @@
-//! The names of the methods of MCP, and how traces call a method.
+//! The names of the methods of MCP, for traces.
 
 const METHODS: [&str; 16] = [
     "initialize",
@@ -25,7 +25,7 @@ const NOTIFICATIONS: [&str; 4] = [
     "notifications/roots/list_changed",
 ];
 
-/// The name of a method in traces. What a client made up is `other`.
+/// Returns the name of a method in traces. An unknown method is `other`.
 pub(super) fn known_method(method: &str) -> &'static str {
     let known = METHODS.into_iter().chain(NOTIFICATIONS);
     known.into_iter().find(|known| *known == method).unwrap_or("other")

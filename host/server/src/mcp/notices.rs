@@ -1,8 +1,8 @@
-//! What a client hears of a call while it runs.
+//! Notifies a client of the progress and the log of a running call.
 //!
 //! In: the events of the call. Out: `notifications/progress` and `notifications/message`.
-//! Invariants: the progress that is told increases; nothing is told that the client did not ask
-//! for; a client that does not read delays neither the call nor its end.
+//! Invariants: the progress increases. Only requested notifications are sent. A client that does
+//! not read delays neither the call nor its end.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,13 @@ use toolcell::{Event, LogLevel};
 
 use super::client::Client;
 
-/// Tells one client about one call.
+/// Sends notifications about one call to one client.
 pub(super) struct Notices {
     client: Client,
     progress: Option<ProgressToken>,
-    /// The least progress that is told next.
+    /// The least progress that is sent next.
     next: AtomicU64,
-    /// The least severe level of the log that the client gets.
+    /// The least severe log level that the client gets.
     level: Option<LoggingLevel>,
     tool: String,
 }
@@ -36,12 +36,12 @@ impl Notices {
         Self { client, progress, next: AtomicU64::new(0), level, tool: tool.to_owned() }
     }
 
-    /// Whether the client asked for any event.
+    /// Returns true if the client asked for any event.
     pub(super) fn is_wanted(&self) -> bool {
         self.progress.is_some() || self.level.is_some()
     }
 
-    /// Tells the event, if the client asked for it.
+    /// Sends the event, if the client asked for it.
     pub(super) fn tell(&self, event: Event) {
         match event {
             Event::Progress { done, total, message, .. } => {

@@ -1,7 +1,7 @@
-//! How a client opens a session, and what a request without one has to say of itself.
+//! Opens sessions, and checks the metadata of requests without one.
 //!
-//! In: the params of `initialize`, or metadata. Out: what the server says of itself, or what is
-//! wrong.
+//! In: the params of `initialize`, or metadata. Out: the server's description of itself, or an
+//! error.
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -17,16 +17,16 @@ use super::meta::Meta;
 use super::raw::Raw;
 use super::request::{self, Answer};
 
-/// Why the list of tools is empty.
+/// The instructions if the list of tools is empty.
 const NO_TOOLS: &str = "This server offers no tools to you now. `toolcell serve` offers those of components that its operator has \
                         approved: `toolcell check` says what is missing, and `toolcell approve` approves.";
 
 impl Handler {
-    /// The schema of the arguments of which some are sent as headers, too.
+    /// Returns the schema of the arguments, if some of them are also sent as headers.
     pub(super) fn header_schema(&self, name: &str) -> Option<Value> {
         let view = self.service().view(self.principal()).ok()?;
         match view.tools.get(name) {
-            // What decides by itself whether it is visible is not told by an error either.
+            // A tool that decides its own visibility must not be revealed by an error.
             Some(tool) if tool.definition().checks.visible => None,
             Some(tool) if !definitions::has_header_parameters(tool.definition()) => None,
             Some(tool) => tool.definition().parameters.clone(),
@@ -69,7 +69,7 @@ impl Handler {
             && self.options().extension.tools(self.principal()).is_empty()
     }
 
-    /// Opens a session: the answer, and what the client said that it can do.
+    /// Opens a session. Returns the answer, and the capabilities that the client declared.
     ///
     /// # Errors
     /// If the params do not fit.
@@ -97,7 +97,7 @@ impl Handler {
         if let Some(asked) = served.find(|served| served.as_str() == version) {
             info.protocol_version = asked;
         }
-        // A copy: the rest of the message is not kept with the session.
+        // Copied, so that the rest of the message is not kept with the session.
         let capabilities = Bytes::copy_from_slice(capabilities.as_str().as_bytes());
         let capabilities =
             Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
@@ -105,10 +105,10 @@ impl Handler {
     }
 }
 
-/// What is wrong with the metadata of a request that is to be complete in itself.
+/// Checks the metadata of a request that must be self-contained.
 ///
 /// # Errors
-/// For a revision that is not served, and for members that are missing.
+/// A revision that is not supported, or missing members.
 pub(super) fn check_metadata(meta: &Meta) -> Result<(), ErrorData> {
     if let Some(version) = &meta.version
         && !VERSIONS.iter().any(|served| served.as_str() == version)
@@ -119,7 +119,7 @@ pub(super) fn check_metadata(meta: &Meta) -> Result<(), ErrorData> {
     if missing.is_empty() { Ok(()) } else { Err(without_metadata(&missing)) }
 }
 
-/// A revision that is not served, cut.
+/// Returns an unsupported revision, truncated.
 pub(super) fn unknown(version: &str) -> ProtocolVersion {
     let version: String = version.chars().take(40).collect();
     serde_json::from_value(version.into()).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! The messages of one stream to a client, until they are read.
+//! The queue of messages of one stream to a client.
 //!
 //! In: messages as text. Out: the same, each with its number, for one reader at a time.
-//! Invariants: a client that does not read delays neither a call nor its end: further notifications
-//! are left out then, and what is kept of them is bounded; no request and no answer is left out;
-//! the last messages that were read are kept for a client whose connection broke.
+//! Invariants: a client that does not read delays neither a call nor its end: notifications over a
+//! bound are dropped. Requests and answers are never dropped. The last messages that were read are
+//! kept for a client that reconnects.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Messages that are kept after they were read, for a client that takes its stream up again.
+/// Messages that are kept after they were read, for a client that resumes its stream.
 const KEPT: usize = 16;
-/// Notifications that wait to be read, and their bytes.
+/// The most unread notifications, and the most bytes of them.
 const NOTICES: usize = 256;
 const NOTICE_BYTES: usize = 256 << 10;
 
@@ -24,7 +24,7 @@ const NOTICE_BYTES: usize = 256 << 10;
 pub(super) struct Outbox {
     state: Mutex<State>,
     news: Notify,
-    /// Messages that are kept after they were read.
+    /// The number of messages that are kept after they were read.
     kept: usize,
 }
 
@@ -37,14 +37,14 @@ impl Default for Outbox {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Entry>,
-    /// How many messages there were before these.
+    /// The number of messages that were removed before the first of `messages`.
     dropped: u64,
-    /// How many of all messages were read.
+    /// The number of messages that were read, including removed ones.
     read: u64,
-    /// Notifications that were not read, and their bytes.
+    /// The number of unread notifications, and their bytes.
     notices: usize,
     notice_bytes: usize,
-    /// The number of the newest reader, who alone reads.
+    /// The number of the newest reader, the only one that gets messages.
     reader: u64,
     is_over: bool,
 }
@@ -55,7 +55,7 @@ struct Entry {
     is_notice: bool,
 }
 
-/// Reads the messages of a stream, from one on.
+/// Reads the messages of a stream, from a given one on.
 #[derive(Debug)]
 pub(super) struct Reader {
     outbox: Arc<Outbox>,
@@ -64,18 +64,18 @@ pub(super) struct Reader {
 }
 
 impl Outbox {
-    /// One that keeps so many messages after they were read.
+    /// Creates a queue that keeps `kept` messages after they were read.
     pub(super) fn keeping(kept: usize) -> Self {
         Self { state: Mutex::default(), news: Notify::new(), kept }
     }
 
-    /// Adds a notification, which is left out if too many wait. Returns false if the stream is
-    /// over.
+    /// Adds a notification, which is dropped if too many are unread. Returns false if the stream
+    /// has ended.
     pub(super) fn tell(&self, text: Vec<u8>) -> bool {
         self.push(text, true)
     }
 
-    /// Adds a request or an answer. Returns false if the stream is over.
+    /// Adds a request or an answer. Returns false if the stream has ended.
     pub(super) fn send(&self, text: Vec<u8>) -> bool {
         self.push(text, false)
     }
@@ -108,7 +108,7 @@ impl Outbox {
         self.news.notify_waiters();
     }
 
-    /// Whether nothing was told.
+    /// Returns true if no message was ever added.
     pub(super) fn is_empty(&self) -> bool {
         let state = self.state.lock();
         state.messages.is_empty() && state.dropped == 0
@@ -119,7 +119,7 @@ impl Outbox {
         self.until(|state| (state.is_over || !state.messages.is_empty()).then_some(())).await;
     }
 
-    /// Returns when at most so many messages wait to be read, or the stream has ended.
+    /// Returns when at most `most` messages are unread, or the stream has ended.
     pub(super) async fn has_room(&self, most: usize) {
         let look = |state: &mut State| {
             let waiting = (state.dropped + state.messages.len() as u64).saturating_sub(state.read);
@@ -128,7 +128,8 @@ impl Outbox {
         self.until(look).await;
     }
 
-    /// Reads from this message on; the first has the number 0. An earlier reader gets nothing more.
+    /// Reads from this message on; the first has the number 0. An earlier reader gets no more
+    /// messages.
     pub(super) fn read(self: &Arc<Self>, next: u64) -> Reader {
         let mut state = self.state.lock();
         state.reader += 1;
@@ -138,7 +139,7 @@ impl Outbox {
     async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let mut news = pin!(self.news.notified());
-            // Registered before the look: nothing between the two is missed.
+            // Registered before the check, so that no notification between the two is missed.
             news.as_mut().enable();
             if let Some(seen) = look(&mut self.state.lock()) {
                 return seen;
@@ -163,11 +164,11 @@ impl State {
 }
 
 impl Reader {
-    /// The next message and its number, or `None` at the end. A reader that is no longer the newest
-    /// waits for the end.
+    /// Returns the next message and its number, or `None` at the end. A reader that is no longer
+    /// the newest waits for the end.
     ///
     /// # Cancel safety
-    /// A message that was not returned is returned next.
+    /// Cancel safe: a message that was not returned is returned next.
     pub(super) async fn next(&mut self) -> Option<(u64, Bytes)> {
         let Self { outbox, number, next } = self;
         let found = outbox.until(|state| {
@@ -184,7 +185,7 @@ impl Reader {
         let found = found.await;
         if let Some((at, _)) = &found {
             *next = at + 1;
-            // For what waits for room.
+            // For tasks that wait for room.
             outbox.news.notify_waiters();
         }
         found
@@ -221,7 +222,7 @@ mod tests {
         for number in 0..KEPT as u64 {
             assert_eq!(first.next().await, Some((number, number.to_string().into())));
         }
-        // What was read long ago is dropped when there is more.
+        // Messages that were read long ago are dropped when more arrive.
         outbox.send(b"more".to_vec());
         let (last, mut again) = (KEPT as u64 - 1, outbox.read(KEPT as u64 - 1));
         let from = again.next().await.expect("a message").0;

@@ -1,4 +1,4 @@
-//! How many sessions, or streams, each tenant has open.
+//! Counts and limits the sessions or streams that each tenant has open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use crate::principal::Principal;
 
 type Counts = Arc<Mutex<HashMap<Option<String>, usize>>>;
 
-/// Counts places by tenant.
+/// Slots counted by tenant.
 pub(super) struct Places {
     counts: Counts,
     most: usize,
 }
 
-/// A place of a tenant. Given back on drop.
+/// A slot of a tenant, freed on drop.
 pub(super) struct Place {
     counts: Counts,
     tenant: Option<String>,
 }
 
 impl Places {
-    /// At most this many for each tenant.
+    /// Allows at most this many slots for each tenant.
     pub(super) fn new(most: usize) -> Self {
         Self { counts: Arc::default(), most }
     }
 
-    /// One more of the principal's tenant. `None`: the tenant has as many as it may have.
+    /// Takes one more slot for the principal's tenant. `None`: the tenant is at its limit.
     pub(super) fn enter(&self, principal: &Principal) -> Option<Place> {
         let tenant = principal.tenant().map(str::to_owned);
         let mut counts = self.counts.lock();

@@ -1,10 +1,10 @@
-//! A tool's question to a person, in the forms that MCP has for it.
+//! Converts a tool's question to a person into MCP's formats, and its answers back.
 //!
 //! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a
-//! retry, and from what the client sends back the [`Resume`] of the next call.
-//! Invariants: a form is a flat object of primitives; what travels through the client is sealed for
-//! its principal, tool and arguments, and nothing of it is used before that is compared; a tool's
-//! own state is opened by the service only.
+//! retry, and from the client's response the [`Resume`] of the next call.
+//! Invariants: a form is a flat object of primitives. State that passes through the client is
+//! sealed for its principal, tool and arguments, and checked before it is used. Only the service
+//! opens a tool's own state.
 
 use std::collections::BTreeSet;
 
@@ -27,32 +27,32 @@ use crate::principal::Principal;
 
 /// The name of a form's only field, and of the only input request.
 const ANSWER: &str = "answer";
-/// Members of an option that is an object, of which the first text is what a person reads.
+/// Members of an option that is an object; the first that is a text is its label.
 const LABELS: [&str; 3] = ["label", "title", "name"];
 /// Members of an option that name the member of the answer that it is about.
 const MEMBERS: [&str; 2] = ["field", "name"];
 /// The member of such an option that lists the texts to choose from.
 const CHOICES: &str = "choices";
-/// Why a question is no form.
+/// The reason why a question has no form.
 const NO_FORM: &str =
     "its answer is neither one value nor an object of texts, numbers and truth values";
-/// Bytes of the schema and the options of a question above which it is no form.
+/// The most bytes of the schema and the options of a question with a form.
 const MAX_FORM: usize = 64 << 10;
 
-/// References that are followed one after another.
+/// The most references that are followed one after another.
 const MAX_REFERENCES: usize = 8;
 
-/// What the next call has of an earlier question.
+/// The result of asking an earlier question, for the next call.
 pub(super) enum Retry {
     /// The person answered.
     Answered(Resume),
     /// There is no answer yet.
     Unanswered(Question),
-    /// The person did not want to answer.
+    /// The person declined to answer or dismissed the question.
     Refused(ToolResult),
 }
 
-/// The question as a form, if it is one value or a flat object.
+/// Returns the question as a form, if the answer is one value or a flat object.
 pub(super) fn form(question: &Question) -> Option<ElicitRequest> {
     if !is_short(question) {
         return None;
@@ -65,20 +65,20 @@ pub(super) fn form(question: &Question) -> Option<ElicitRequest> {
     serde_json::from_value::<ElicitRequestParams>(params).ok().map(ElicitRequest::new)
 }
 
-/// Whether the schema and the options are short enough to be read as trees.
+/// Returns true if the schema and the options are short enough to be read as trees.
 fn is_short(question: &Question) -> bool {
     let parts = [&question.answer_schema, &question.options];
     parts.into_iter().flatten().map(|part| part.as_str().len()).sum::<usize>() <= MAX_FORM
 }
 
-/// Whether the form asks for the members of an object, and the answer is that object.
+/// Returns true if the form asks for the members of an object, and the answer is that object.
 fn is_object(question: &Question) -> bool {
     schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
 }
 
-/// The schema of the answer, in which references within it are replaced by what they name: a form
-/// has none. `None` if there is no schema, or if the copies would have more than [`MAX_FORM`]
-/// bytes.
+/// Returns the schema of the answer, with references within it replaced by their targets, because a
+/// form has no references. `None` if there is no schema, or if the copies would have more than
+/// [`MAX_FORM`] bytes.
 fn schema(question: &Question) -> Option<Value> {
     let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
     let (whole, mut room) = (schema.clone(), MAX_FORM);
@@ -96,7 +96,7 @@ fn schema(question: &Question) -> Option<Value> {
     Some(schema)
 }
 
-/// Replaces a reference by what it names, with the members beside it. `None` if that takes more
+/// Replaces a reference by its target, merged with the members beside it. `None` if that takes more
 /// than `room` bytes.
 fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
     for _ in 0..MAX_REFERENCES {
@@ -113,9 +113,9 @@ fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// The schema of an object, with the fields of a form. A field that can be left out or null is one
-/// that can be left out: forms know no null, and derived schemas of optional members have it. A
-/// field of a few texts is an `enum`.
+/// Returns the schema of an object, with the fields of a form. A field that can be null becomes an
+/// optional field: forms have no null, and derived schemas of optional members do. A field with a
+/// few possible texts becomes an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
     let mut schema = schema(question)?;
     let required: Vec<String> =
@@ -135,8 +135,9 @@ fn object_schema(question: &Question) -> Option<Value> {
     Some(schema)
 }
 
-/// Writes the texts that a field can have as `enum`: those of its schema, also if that has one form
-/// for each, or those that the option for this field lists. A form has no other way to say them.
+/// Writes the possible texts of a field as `enum`: those of its schema, also if it has one
+/// alternative for each, or those that the option for this field lists. A form has no other way to
+/// express them.
 fn with_choices(field: &mut Value, option: Option<&Value>) {
     let forms = ["oneOf", "anyOf"].into_iter().find_map(|word| {
         let forms = field[word].as_array()?;
@@ -152,7 +153,7 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
     let Some(field) = field.as_object_mut() else { return };
     if let Some((word, texts, have_titles)) = forms {
         field.insert("type".into(), json!("string"));
-        // An `enum` would lose the titles, and a form can have them.
+        // An `enum` would lose the titles, and a form supports them.
         if !have_titles {
             field.remove(word);
             field.insert("enum".into(), texts);
@@ -193,7 +194,7 @@ fn without_null(field: &mut Value) {
     }
 }
 
-/// A form with one field.
+/// Returns a form with one field.
 fn field(question: &Question) -> Option<Value> {
     let field = match (options(question), schema(question)) {
         (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
@@ -213,8 +214,8 @@ fn options(question: &Question) -> Option<Vec<Value>> {
     }
 }
 
-/// The options as a person reads them: a text, or the text that an object has for this. They
-/// differ: where two would be the same, all are JSON.
+/// Returns the labels of the options: a text, or the label of an object. Labels differ: if two
+/// would be equal, all are JSON.
 fn labels(options: &[Value]) -> Vec<String> {
     let named = |option: &Value| {
         LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned)
@@ -230,7 +231,7 @@ fn labels(options: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// What the person answered with, from a form's content.
+/// Returns the person's answer, from a form's content.
 fn answer(question: &Question, content: &Raw) -> Option<Json> {
     let json = |raw: &Raw| Json::parse(raw.as_str().to_owned()).ok();
     if is_object(question) {
@@ -248,8 +249,7 @@ fn answer(question: &Question, content: &Raw) -> Option<Json> {
     }
 }
 
-/// What an elicitation came to: `{"action", "content"?}`. `None`: it is no result of an
-/// elicitation.
+/// Converts the result of an elicitation: `{"action", "content"?}`. `None` if it has another form.
 pub(super) fn elicited(question: Question, result: &Raw) -> Option<Retry> {
     let [action, content] = result.members(["action", "content"]);
     Some(match action?.text()?.as_str() {
@@ -272,7 +272,7 @@ fn refused(question: &Question, reason: &str, text: &str) -> ToolResult {
     result
 }
 
-/// What travels through the client, sealed.
+/// The content of the sealed state that passes through the client.
 #[derive(Serialize, Deserialize)]
 struct Travelling {
     tool: String,
@@ -281,10 +281,10 @@ struct Travelling {
     question: Question,
 }
 
-/// The result that asks the client to send the request again, with the answer.
+/// Returns the result that asks the client to repeat the request with the answer.
 ///
 /// # Errors
-/// If the system has no randomness, or the server holds as many trees as it may.
+/// If the system has no randomness, or the server's limit of trees is reached.
 pub(super) async fn input_required(
     form: ElicitRequest,
     question: &Question,
@@ -301,7 +301,7 @@ pub(super) async fn input_required(
     Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
-/// The digest of a call's arguments, the same for equal values.
+/// Returns the digest of a call's arguments; equal values have equal digests.
 async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorData> {
     let _room = tree_room(principal, &call.arguments).await?;
     let tree = Json::parse(call.arguments.clone())
@@ -311,7 +311,7 @@ async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorD
     Ok(digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
-/// What a request that is sent again has of the question before it.
+/// Returns the answer of a repeated request to its earlier question.
 pub(super) async fn retried(
     state: &str,
     responses: Option<&Raw>,
@@ -338,14 +338,14 @@ pub(super) async fn retried(
     })
 }
 
-/// An answer that cannot be accepted.
+/// Returns the error of an answer that cannot be accepted.
 pub(super) fn refusal(fault: ResumeFault) -> ErrorData {
     let refusal = Refusal::Resume(fault);
     let data = json!({"code": fault.kind(), "hint": refusal.hint()});
     ErrorData::invalid_params(refusal.to_string(), Some(data))
 }
 
-/// The answer in the metadata of a request, from a client that cannot be asked.
+/// Returns the answer in the metadata of a request, from a client to which no question can be sent.
 pub(super) fn in_meta(resume: Option<&Raw>) -> Result<Option<Resume>, ErrorData> {
     let Some(resume) = resume else { return Ok(None) };
     let [answer, state] = members(resume.as_str(), ["answer", "state"]).unwrap_or_default();
@@ -356,9 +356,9 @@ pub(super) fn in_meta(resume: Option<&Raw>) -> Result<Option<Resume>, ErrorData>
     Ok(Some(Resume { answer, state: state.and_then(json) }))
 }
 
-/// The question for a client that cannot be asked: a result for the model, which says how the
-/// answer is sent. Of a tool that promises the form of its values it is an error: clients accept no
-/// other result without a value.
+/// Returns the question for a client to which no question can be sent: a result for the model,
+/// which explains how to answer. It is an error if the tool has an output schema, because clients
+/// accept no other result without a value.
 pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = is_short(question).then(|| options(question)).flatten() {
@@ -375,8 +375,8 @@ pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     result
 }
 
-/// The question for a client that has too many open ones: a result that says so, with the state for
-/// a later answer.
+/// Returns the question for a client with too many open ones: a result that says so, with the state
+/// for a later answer.
 pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
     let mut result = told(question, true);
     result.content.insert(0, ContentBlock::text(error.message.to_string()));
@@ -387,7 +387,7 @@ pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolRe
     result
 }
 
-/// A question, and how it is answered.
+/// A question, and the request that answers it.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! JSON text of a message, shared and not copied.
+//! The JSON text of a part of a message, shared without a copy.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::members::{is_object, members};
 pub(super) struct Raw(Bytes);
 
 impl Raw {
-    /// The value at this place of a message. `part` is a part of the text in `whole`.
+    /// Returns the value at `part`, which is a part of the text in `whole`.
     pub(super) fn part(whole: &Bytes, part: &str) -> Self {
         Self(whole.slice_ref(part.as_bytes()))
     }
@@ -32,8 +32,8 @@ impl Raw {
         is_object(self.as_str())
     }
 
-    /// The members of these names that are there and not null. Nothing is found in what is no
-    /// object.
+    /// Returns the members of these names that are present and not null. Text that is not an object
+    /// has none.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let found = members(self.as_str(), names).unwrap_or([None; N]);
         found.map(|member| {
@@ -41,18 +41,18 @@ impl Raw {
         })
     }
 
-    /// The member of this name that is there and not null.
+    /// Returns the member of this name if it is present and not null.
     pub(super) fn member(&self, name: &str) -> Option<Self> {
         let [member] = self.members([name]);
         member
     }
 
-    /// The value as a type without a tree of its own, such as a text or a number.
+    /// Reads the value as a type without a tree of its own, such as a string or a number.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.as_str()).ok()
     }
 
-    /// The value, if it is a text.
+    /// Returns the value, if it is a string.
     pub(super) fn text(&self) -> Option<String> {
         self.read()
     }

@@ -1,6 +1,6 @@
-//! Requests over HTTP that are refused before their method is looked at.
+//! Refuses requests over HTTP before their method is handled.
 //!
-//! In: headers and a message. Out: nothing, or the response with what is wrong.
+//! In: headers and a message. Out: nothing, or the response with the fault.
 
 use axum::response::Response;
 use http::header::ALLOW;
@@ -19,12 +19,12 @@ use super::{resources, result};
 use crate::principal::Principal;
 use crate::service::Service;
 
-/// A refusal of a request, in a box.
+/// A refusal of a request, boxed.
 pub(super) type Refusal = Box<Response>;
 
-/// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up,
-/// so that a refusal says nothing of the tools; and what is read as a resource where there is no
-/// room for it.
+/// Refuses a call whose tenant has no quota or no free slot, before its tool is looked up, so that
+/// a refusal reveals nothing of the tools. Also refuses to read a resource for which there is no
+/// room.
 pub(super) async fn admit(
     service: &Service,
     request: &Request,
@@ -57,7 +57,7 @@ pub(super) async fn admit(
     Ok(())
 }
 
-/// The header of the revision.
+/// Returns the header of the revision.
 pub(super) fn version<'a>(
     headers: &'a HeaderMap,
     message: &Message,
@@ -77,7 +77,7 @@ pub(super) fn version<'a>(
     Ok(Some(version))
 }
 
-/// Checks that a request is complete in itself, and that its headers are those of its body.
+/// Checks that a request is self-contained, and that its headers match its body.
 pub(super) fn check_modern(
     handler: &Handler,
     headers: &HeaderMap,

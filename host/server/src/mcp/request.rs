@@ -35,20 +35,21 @@ pub(super) struct Request {
     pub(super) client: Client,
     /// Cancelled when the client cancels the request, or its session ends.
     pub(super) cancelled: CancellationToken,
-    /// What the request holds until it has ended and its answer was sent. `None` over lines.
+    /// The resources of the request until it has ended and its answer was sent. `None` over lines.
     pub(super) held: Option<Arc<Held>>,
 }
 
 impl Request {
-    /// Whether the request is of the era without sessions.
+    /// Returns true if the request is of the era without sessions.
     pub(super) fn is_modern(&self) -> bool {
         self.client.session().is_none()
     }
 
-    /// The params as a tree, for as long as the room is kept: large ones when it is their turn.
+    /// Parses the params into a tree, which is counted as long as the room is held. Large params
+    /// wait for their turn.
     ///
     /// # Errors
-    /// If they do not fit, or the server holds as many trees as it may.
+    /// If the params do not fit, or the server's limit of trees is reached.
     pub(super) async fn tree<T: DeserializeOwned>(
         &self,
         principal: &Principal,
@@ -59,7 +60,7 @@ impl Request {
         Ok((tree, room))
     }
 
-    /// What an extension learns of the request, for as long as the room is kept.
+    /// Returns the request as an extension sees it, counted as long as the room is held.
     pub(super) async fn asked(
         &self,
         principal: &Principal,
@@ -72,37 +73,38 @@ impl Request {
         Ok((Asked { principal: principal.clone(), id, meta, client }, room))
     }
 
-    /// Takes room for so many more bytes, until the request has ended and its answer was sent.
+    /// Reserves room for `bytes` more, until the request has ended and its answer was sent. Returns
+    /// true if there was room.
     pub(super) fn take(&self, bytes: usize) -> bool {
         self.held.as_ref().is_none_or(|held| held.take(bytes))
     }
 
-    /// The error of params that do not fit the method.
+    /// Returns the error of params that do not fit the method.
     pub(super) fn unfit(&self) -> ErrorData {
         ErrorData::invalid_params(format!("the params do not fit `{}`", self.method), None)
     }
 }
 
-/// Room for the tree of a text that a client sent.
+/// Reserves room for the tree of a client's text.
 pub(super) async fn tree_room(principal: &Principal, text: &str) -> Result<TreeRoom, ErrorData> {
     let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
     room.ok_or_else(busy)
 }
 
-/// The error of a request for which the server has no room now.
+/// Returns the error of a request for which the server has no room now.
 pub(super) fn busy() -> ErrorData {
     let data = json!({"code": "busy", "retry_after_ms": 1_000});
     let text = "the server holds as many bytes of requests and answers as it may; try again later";
     ErrorData::internal_error(text, Some(data))
 }
 
-/// The result as JSON.
+/// Serializes the result to JSON.
 pub(super) fn written(result: &impl Serialize) -> Result<Answer, ErrorData> {
     serde_json::value::to_raw_value(result)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// The message that answers a request.
+/// Returns the message that answers a request.
 pub(super) fn message(id: RequestId, answer: Result<Answer, ErrorData>) -> Vec<u8> {
     let mut written = match answer {
         Ok(result) => {
@@ -110,8 +112,8 @@ pub(super) fn message(id: RequestId, answer: Result<Answer, ErrorData>) -> Vec<u
         }
         Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
     };
-    // Over lines, a line is a message. Line ends in valid JSON stand between its tokens, as a tool
-    // wrote them.
+    // Over lines, a message is one line. Line ends in valid JSON occur only between its tokens,
+    // where a tool wrote them.
     for byte in written.iter_mut().flatten().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
         *byte = b' ';
     }

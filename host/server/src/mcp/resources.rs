@@ -1,8 +1,8 @@
-//! Artifacts as resources.
+//! Offers artifacts as MCP resources.
 //!
-//! In: a URI. Out: the content, or the answer for a resource that does not exist.
-//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer; what
-//! is read is bounded.
+//! In: a URI. Out: the content, or the error of an unknown resource.
+//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer. The
+//! bytes that are read are bounded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,15 +13,15 @@ use toolcell::Json;
 use crate::artifacts::{ArtifactError, ArtifactInfo, Artifacts, id_of};
 use crate::principal::Principal;
 
-/// Bytes of a resource that one answer has.
+/// The most bytes of a resource in one answer.
 const MAX_READ: u64 = 4 << 20;
 
-/// Whether the URI is one of an artifact.
+/// Returns true if the URI is an artifact's.
 pub(super) fn is_artifact(uri: &str) -> bool {
     id_of(uri).is_some()
 }
 
-/// The artifacts of the principal's tenant.
+/// Lists the artifacts of the principal's tenant.
 pub(super) async fn list(
     artifacts: &Artifacts,
     principal: &Principal,
@@ -33,8 +33,8 @@ pub(super) async fn list(
     Ok(listed.into_iter().map(resource).collect())
 }
 
-/// How many bytes an answer with the content of this URI takes while it is made and sent: the
-/// content, its text, and the text of the answer. `None`: there is nothing to read.
+/// Returns the bytes of memory that an answer with the content of this URI takes while it is made
+/// and sent: the content, its text, and the text of the answer. `None`: there is no such content.
 pub(super) async fn room(artifacts: &Artifacts, principal: &Principal, uri: &str) -> Option<usize> {
     let (artifacts, principal, id) = (artifacts.clone(), principal.clone(), id_of(uri)?.to_owned());
     let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id))
@@ -44,7 +44,7 @@ pub(super) async fn room(artifacts: &Artifacts, principal: &Principal, uri: &str
     usize::try_from(info.size.min(MAX_READ)).ok().map(|size| 3 * size)
 }
 
-/// The content of one.
+/// Returns the content of an artifact.
 pub(super) async fn read(
     artifacts: &Artifacts,
     principal: &Principal,
@@ -56,8 +56,8 @@ pub(super) async fn read(
         .map_err(failed)?
 }
 
-/// Keeps a value as an artifact of the principal's tenant, and returns a link to it. `None`: there
-/// is no room, or it is too large to be read.
+/// Stores a value as an artifact of the principal's tenant. Returns a link to it. `None`: there is
+/// no room, or it is too large to be read.
 pub(super) async fn keep(
     artifacts: &Artifacts,
     principal: &Principal,
@@ -75,7 +75,7 @@ pub(super) async fn keep(
     kept.map(resource).map_err(unkept).ok()
 }
 
-/// The answer for a resource that does not exist.
+/// Returns the error of an unknown resource.
 pub(super) fn not_found() -> ErrorData {
     let data = json!({"code": "no_such_artifact", "hint": "list the resources: artifacts expire"});
     ErrorData::resource_not_found("there is no such artifact", Some(data))

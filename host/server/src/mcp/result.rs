@@ -1,9 +1,9 @@
-//! How a call ended, as a result of `tools/call` or as an error.
+//! Converts a completion to a result of `tools/call` or an error.
 //!
 //! In: a [`Completion`], or [`Refused`]. Out: the SDK's result or error.
-//! Invariants: what the model can mend is a result with `isError`; a tool that does not exist, one
-//! that is not visible, and one without a handler have the same error; metadata has the typed
-//! reason, the limits and the receipt.
+//! Invariants: a failure that the model can correct is a result with `isError`. Unknown tools,
+//! invisible tools and tools without a handler have the same error. Metadata have the typed reason,
+//! the limits and the receipt.
 //! Source: docs/mcp.md, "Results".
 
 use std::collections::BTreeMap;
@@ -22,29 +22,28 @@ use crate::refused::Refused;
 
 /// The receipt.
 const META_USAGE: &str = "toolcell/usage";
-/// Why the call failed: `{"error" | "tool_error" | "refusal" | "question": …}`, as in
-/// `docs/json.md`.
+/// The failure: `{"error" | "tool_error" | "refusal" | "question": …}`, as in `docs/json.md`.
 pub(super) const META_ERROR: &str = "toolcell/error";
 /// The reason of a halt.
 const META_HALT: &str = "toolcell/halt";
-/// A question that the client cannot ask.
+/// A question to a client to which none can be sent.
 pub(super) const META_QUESTION: &str = "toolcell/question";
 /// A line for a person beside the value.
 const META_MESSAGE: &str = "toolcell/message";
-/// Whether the model's turn can end.
+/// True if the model's turn can end.
 const META_END_TURN: &str = "toolcell/end_turn";
 /// The attributes of the tool.
 const META_ATTRIBUTES: &str = "toolcell/attributes";
-/// When the same call can succeed, in milliseconds.
+/// Milliseconds after which the same call can succeed.
 const META_RETRY: &str = "toolcell/retry_after_ms";
 
-/// Bytes of a structured value above which its text twin is only its head.
+/// Bytes. The text of a longer structured value is cut to its head.
 const MAX_TWIN: usize = 64 << 10;
 /// Bytes of that head.
 const HEAD: usize = 4 << 10;
 
-/// A result of `tools/call`. Values and metadata are JSON text: a tree takes up to a hundred times
-/// its memory.
+/// A result of `tools/call`. Values and metadata are JSON text, because a tree takes up to a
+/// hundred times its memory.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolResult {
@@ -54,7 +53,7 @@ pub(super) struct ToolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Json>,
     is_error: bool,
-    /// Whether the text of the value is only its head.
+    /// True if the text of the value is only its head.
     #[serde(skip)]
     is_cut: bool,
     #[serde(rename = "_meta", skip_serializing_if = "BTreeMap::is_empty")]
@@ -73,31 +72,31 @@ impl ToolResult {
         }
     }
 
-    /// The value, if its text is only its head.
+    /// Returns the value, if its text is only its head.
     pub(super) fn cut_value(&self) -> Option<&Json> {
         self.structured_content.as_ref().filter(|_| self.is_cut)
     }
 
     /// Adds a member of the metadata.
     pub(super) fn add_meta(&mut self, name: &'static str, value: &impl Serialize) {
-        // Writing these values does not fail.
+        // Serializing these values does not fail.
         if let Ok(value) = request::written(value) {
             self.meta.insert(name, value);
         }
     }
 
-    /// As the era has it. Only the one without sessions names the type of a result.
+    /// Serializes the result for the era. Only the era without sessions names the type of a result.
     pub(super) fn answer(mut self, is_modern: bool) -> Result<Answer, ErrorData> {
         self.result_type = is_modern.then_some(ResultType::COMPLETE);
         request::written(&self)
     }
 }
 
-/// The result of a call. `is_promised`: the tool promises the form of its values; in the era
-/// without sessions they are structured then, whatever they are.
+/// Converts a completion to a result. `is_promised`: the tool has an output schema. In the era
+/// without sessions its values are then structured, whatever their type.
 ///
 /// # Errors
-/// For an answer to a question that cannot be accepted.
+/// An answer to a question that cannot be accepted.
 pub(super) fn of(
     completion: &Completion,
     is_promised: bool,
@@ -115,8 +114,8 @@ pub(super) fn of(
     let mut result = match &completion.result {
         CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
-            // The schema describes the tool's values. In a result without an error, clients refuse
-            // structured content that breaks it.
+            // The schema describes the tool's values. In a result that is not an error, clients
+            // refuse structured content that breaks it.
             let mut halted = valued(result, Vec::new(), !is_promised && is_object(result.as_str()));
             halted.is_error = is_promised;
             halted.add_meta(META_HALT, &json!({"reason": reason}));
@@ -149,7 +148,7 @@ pub(super) fn of(
 fn success(output: &Output, is_structured: bool) -> ToolResult {
     let parts = blocks(&output.parts);
     let mut result = if output.value.as_str() == "null" {
-        // Without a value the model gets the message, or the parts alone.
+        // Without a value the model gets the message, or only the parts.
         let message =
             output.message.iter().filter(|message| !message.is_empty()).map(ContentBlock::text);
         let mut content: Vec<_> = message.chain(parts).collect();
@@ -173,8 +172,8 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
     result
 }
 
-/// A value as text for the model, and as it is for programs. The text of a large structured value
-/// is its head.
+/// Returns a value as text for the model, and as structured content for programs. The text of a
+/// large structured value is its head.
 fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
     let text = serde_json::from_str::<String>(value.as_str()).ok();
     let mut text = text.unwrap_or_else(|| value.as_str().to_owned());
@@ -201,7 +200,7 @@ fn error_text(error: &HandlerError) -> String {
     }
 }
 
-/// The parts of a result in the protocol's form.
+/// Converts the parts of a result to the protocol's form.
 fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     if parts.is_empty() {
         return Vec::new();
@@ -215,8 +214,7 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     })
 }
 
-/// What a request that the service refused is answered with: a result if waiting helps, otherwise
-/// an error.
+/// Converts a refusal of the service: to a result if waiting helps, otherwise to an error.
 pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -230,7 +228,7 @@ pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
     Ok(result)
 }
 
-/// The refusal as an error of the protocol.
+/// Converts a refusal to an error of the protocol.
 pub(super) fn error_of(refused: &Refused) -> ErrorData {
     let code = match refused {
         Refused::UnknownTool { .. } | Refused::BadCursor | Refused::InvalidAnswer(_) => {

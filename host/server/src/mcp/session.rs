@@ -1,10 +1,9 @@
-//! One session: what a client said when it opened it, its requests that run, and what the server
-//! asks it.
+//! One session: the client's capabilities, its running requests, and its open questions.
 //!
-//! In: ids of requests, questions, answers. Out: [`Running`] for a request that runs, [`Asking`]
-//! for a question that is open.
-//! Invariants: an id is in use until the task of its request has ended, also if its connection
-//! ended before; a session has a bounded number of open questions.
+//! In: ids of requests, questions, answers. Out: [`Running`] for a running request, [`Asking`] for
+//! an open question.
+//! Invariants: an id is in use until the task of its request has ended, even if its connection
+//! ended before. A session has a bounded number of open questions.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::collections::HashMap;
@@ -23,7 +22,7 @@ use super::outbox::Outbox;
 use super::raw::Raw;
 use crate::http::body::Held;
 
-/// Requests that run, by their ids. Cheap to clone.
+/// The running requests by their ids. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requests(Arc<Table>);
 
@@ -33,7 +32,7 @@ struct Table {
     ended: Notify,
 }
 
-/// A request that runs, until its task drops this.
+/// A running request, until its task drops this.
 #[derive(Debug)]
 pub(super) struct Running {
     requests: Requests,
@@ -43,7 +42,7 @@ pub(super) struct Running {
 }
 
 impl Requests {
-    /// Enters a request. `None`: one with this id runs.
+    /// Adds a request. `None`: a request with this id is running.
     pub(super) fn enter(&self, id: &RequestId, end: &CancellationToken) -> Option<Running> {
         let mut running = self.0.running.lock();
         if running.contains_key(id) {
@@ -54,7 +53,7 @@ impl Requests {
         Some(Running { requests: self.clone(), id: id.clone(), cancelled })
     }
 
-    /// Cancels a request, if it runs.
+    /// Cancels a request, if it is running.
     pub(super) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.0.running.lock().get(id) {
             cancelled.cancel();
@@ -65,7 +64,8 @@ impl Requests {
         self.0.running.lock().len()
     }
 
-    /// Returns when fewer than `most` run, or none of them was cancelled: those end soon.
+    /// Returns when fewer than `most` are running, or none of them was cancelled. Cancelled ones
+    /// end soon.
     pub(super) async fn settled(&self, most: usize) {
         loop {
             let mut ended = std::pin::pin!(self.0.ended.notified());
@@ -93,20 +93,20 @@ impl Drop for Running {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) capabilities: Capabilities,
-    /// The least severe level of the log that the client gets.
+    /// The least severe log level that the client gets.
     pub(super) level: Mutex<LoggingLevel>,
     pub(super) requests: Requests,
-    /// What belongs to no request.
+    /// Messages that belong to no request.
     pub(super) common: Arc<Outbox>,
     /// Cancelled when the session ends.
     pub(super) end: CancellationToken,
-    /// Cancelled when no answer of the client can come any more.
+    /// Cancelled when no answer of the client can arrive any more.
     pub(super) no_answers: CancellationToken,
-    /// Whether the client is told of changes.
+    /// True if the client is notified of changes.
     is_told: AtomicBool,
     open: Mutex<Open>,
     most_open: usize,
-    /// When the client last sent something, or a request ended.
+    /// The time when the client last sent something, or a request ended.
     last: Mutex<Instant>,
 }
 
@@ -116,14 +116,14 @@ struct Open {
     questions: HashMap<RequestId, oneshot::Sender<Reply>>,
 }
 
-/// What the client answered, and what the request with the answer holds.
+/// The client's answer, and the resources that the request with the answer holds.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) answer: Result<Raw, Raw>,
     _held: Option<Held>,
 }
 
-/// A question that is open, until this is dropped.
+/// A pending question, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Asking {
     session: Arc<Session>,
@@ -132,7 +132,7 @@ pub(super) struct Asking {
 }
 
 impl Session {
-    /// A session with at most so many open questions.
+    /// Creates a session with at most `most_open` open questions.
     pub(super) fn new(capabilities: Capabilities, common: Arc<Outbox>, most_open: usize) -> Self {
         Self {
             capabilities,
@@ -148,12 +148,12 @@ impl Session {
         }
     }
 
-    /// Whether the client asks for the first time to be told of changes.
+    /// Returns true at the first call: the client then starts to get notifications of changes.
     pub(super) fn begins_to_be_told(&self) -> bool {
         !self.is_told.swap(true, Ordering::AcqRel)
     }
 
-    /// Opens a question. `None`: as many are open as may be.
+    /// Opens a question. `None`: the limit of open questions is reached.
     pub(super) fn ask(self: &Arc<Self>) -> Option<Asking> {
         let (sender, reply) = oneshot::channel();
         let mut open = self.open.lock();
@@ -166,22 +166,22 @@ impl Session {
         Some(Asking { session: Arc::clone(self), id, reply })
     }
 
-    /// Hands the client's answer on to the request that asked. Other answers are ignored.
+    /// Passes the client's answer to the request that asked. Other answers are ignored.
     pub(super) fn answered(&self, id: &RequestId, answer: Result<Raw, Raw>, held: Option<Held>) {
         let question = self.open.lock().questions.remove(id);
         if let Some(question) = question {
-            // Fails only for a request that has ended.
+            // Fails only if the request has ended.
             let _ = question.send(Reply { answer, _held: held });
         }
     }
 
-    /// Notes that the client sent something.
+    /// Records that the client sent something.
     pub(super) fn touch(&self) {
         *self.last.lock() = Instant::now();
     }
 
-    /// Since when the session does nothing: no request runs, or each of them waits for an answer of
-    /// the client.
+    /// Returns the time since which the session is idle: no request is running, or each waits for
+    /// an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting =
             if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };

@@ -2,10 +2,10 @@
 //!
 //! In: a principal that opens a session. Out: the session's id, and later the session, for its
 //! principal.
-//! Invariants: an id has 128 random bits; a session is known to the principal that opened it only;
-//! a tenant has a bounded number of sessions; one that is idle ends, also if its requests wait for
-//! answers of the client, and so does one whose key was revoked; a session that has ended leaves
-//! the table.
+//! Invariants: an id has 128 random bits. A session is found only by the principal that opened it.
+//! A tenant has a bounded number of sessions. A session ends when it is idle, even if its requests
+//! wait for answers of the client, and when its key is revoked. A session that has ended is removed
+//! from the table.
 //! Source: docs/threat-model.md, rows 75 and 106.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use super::session::Session;
 use crate::metrics::{Metrics, OpenSession};
 use crate::principal::Principal;
 
-/// All sessions.
+/// All open sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<Arc<str>, Opened>>,
     places: Places,
@@ -46,7 +46,7 @@ struct Streams {
     open: HashMap<u64, Arc<Outbox>>,
 }
 
-/// The stream of a request that runs. Ends when it is dropped.
+/// The stream of a running request. Ends when it is dropped.
 pub(super) struct Stream {
     pub(super) outbox: Arc<Outbox>,
     pub(super) number: u64,
@@ -58,12 +58,12 @@ impl Sessions {
         Self { open: Mutex::default(), places: Places::new(most), metrics, idle, questions }
     }
 
-    /// Room for one more session of the principal's tenant.
+    /// Reserves a slot for one more session of the principal's tenant.
     pub(super) fn reserve(&self, principal: &Principal) -> Option<Place> {
         self.places.enter(principal)
     }
 
-    /// Opens a session, and returns it with its id. `None`: the system has no randomness.
+    /// Opens a session. Returns its id and the session. `None`: the system has no randomness.
     pub(super) fn open(
         &self,
         principal: &Principal,
@@ -81,8 +81,8 @@ impl Sessions {
         Some((id, opened))
     }
 
-    /// The session, if the principal has opened it and it is still open. It lives as long as the
-    /// newest token of its principal.
+    /// Returns the session, if the principal opened it and it is still open. It lives as long as
+    /// the newest token of its principal.
     pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<Opened> {
         let mut open = self.open.lock();
         let opened = open.get_mut(id)?;
@@ -105,7 +105,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that are idle, and those of principals that are not `known` any more.
+    /// Ends idle sessions, and those of principals for which `known` returns false.
     pub(super) fn sweep(&self, known: impl Fn(&Principal) -> bool) {
         let over: Vec<_> = {
             let open = self.open.lock();
@@ -123,7 +123,7 @@ impl Sessions {
         }
     }
 
-    /// The time between two sweeps: idle sessions end soon after their time.
+    /// Returns the time between two sweeps, so that idle sessions end soon after their time.
     pub(super) fn sweep_after(&self, recheck: Duration) -> Duration {
         recheck.min(self.idle.max(Duration::from_millis(10)))
     }
@@ -138,7 +138,7 @@ impl Drop for Sessions {
 }
 
 impl Opened {
-    /// A stream for one request.
+    /// Creates a stream for one request.
     pub(super) fn stream(&self) -> Stream {
         let (outbox, mut streams) = (Arc::new(Outbox::default()), self.streams.lock());
         let number = streams.next;
@@ -147,8 +147,8 @@ impl Opened {
         Stream { outbox, number, streams: Arc::clone(&self.streams) }
     }
 
-    /// Reads on after the event of this id, and returns the stream's number. `None`: there is no
-    /// such stream, or it has ended.
+    /// Resumes after the event of this id. Returns the stream's number and a reader. `None`: the
+    /// stream is unknown or has ended.
     pub(super) fn take_up(&self, last: &str) -> Option<(Option<u64>, Reader)> {
         let Some((event, stream)) = last.split_once('/') else {
             return Some((None, self.session.common.read(last.parse().ok()?)));
@@ -174,7 +174,7 @@ impl Drop for Stream {
     }
 }
 
-/// 128 random bits in hexadecimal.
+/// Returns 128 random bits in hexadecimal.
 fn random_id() -> Option<Arc<str>> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

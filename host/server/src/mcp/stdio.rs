@@ -1,10 +1,10 @@
 //! MCP over lines: one message a line, on standard input and output.
 //!
 //! In: lines. Out: lines of protocol, and nothing else.
-//! Invariants: a line that is too long is skipped to its end and costs no memory beyond the limit;
-//! a bad line is answered and the next one is read; a request whose id is in use is refused; one
-//! task writes, so that no line is torn; after the last line the requests that run are answered;
-//! once nothing can be written any more, they are stopped.
+//! Invariants: a line over the limit is skipped to its end and takes no memory beyond the limit. A
+//! bad line is answered, and the next one is read. A request whose id is in use is refused. One
+//! task writes, so that lines are never mixed. After the last line the running requests are
+//! answered. If the output is closed, they are stopped.
 //! Source: docs/threat-model.md, rows 72 and 73.
 
 use std::future::pending;
@@ -37,23 +37,23 @@ use super::wire::{self, Bad, Kind, Message};
 use crate::principal::Principal;
 use crate::service::Service;
 
-/// How a client that begins with another request opens the conversation.
+/// The hint for a client that begins with another request.
 const OPENING: &str = "send `initialize` and `notifications/initialized` first, or name the revision 2026-07-28 in the \
                        `_meta` of each request";
 
-/// Messages that wait to be written, above which no line is read.
+/// The most messages that wait to be written. Above it no line is read.
 const WAITING: usize = 64;
 /// The byte order mark.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 const LISTEN: &str = "subscriptions/listen";
-/// Time for the last answers to be written, once the calls have ended.
+/// Time for the last answers to be written after the calls have ended.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Why the client could not be served.
+/// The reason why the client could not be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
-    /// The client did not open the conversation as the protocol says.
+    /// The client did not begin as the protocol requires.
     #[error("the client did not begin with a request of the protocol: {0}")]
     Opening(String),
     /// The server failed.
@@ -77,8 +77,9 @@ pub async fn serve_stdio(
     serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
 }
 
-/// The same, until `shutdown` ends. Then it refuses new calls, waits for the running ones for as
-/// long as `drain`, cancels those that are left, and returns when their answers are written.
+/// Like [`serve_stdio`], until `shutdown` completes. Then it refuses new calls, waits for the
+/// running ones for at most `drain`, cancels the remaining ones, and returns when their answers are
+/// written.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -108,7 +109,7 @@ pub async fn serve_stdio_until(
     tokio::time::timeout(CLOSING, serving).await.unwrap_or(Ok(()))
 }
 
-/// Serves one client for any pair of streams, until `read` ends.
+/// Serves one client over any pair of streams, until `read` ends.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -125,7 +126,7 @@ pub async fn serve_lines(
     serve(service, principal, options, read, write, CancellationToken::new()).await
 }
 
-/// No line is read after `over`.
+/// Reads no line after `over` is cancelled.
 async fn serve(
     service: Service,
     principal: Principal,
@@ -178,7 +179,8 @@ async fn serve(
             }
         }
     }
-    // What waits for the client gets nothing more; the other requests end by themselves.
+    // Ends requests for changes and open questions, which need the client. The other requests run
+    // to their end.
     server.closing.cancel();
     tokio::select! {
         () = async { while server.tasks.join_next().await.is_some() {} } => {}
@@ -195,7 +197,7 @@ async fn write_line(write: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::R
     write.flush().await
 }
 
-/// What serves the one client.
+/// The state of the one client.
 struct Server {
     handler: Handler,
     outbox: Arc<Outbox>,
@@ -204,7 +206,7 @@ struct Server {
     tasks: JoinSet<()>,
     most: usize,
     most_questions: usize,
-    /// Cancelled when no line is read any more.
+    /// Cancelled when no more lines are read.
     closing: CancellationToken,
 }
 
@@ -223,7 +225,7 @@ impl Server {
         Self { handler, outbox, session: None, requests, tasks, most, most_questions, closing }
     }
 
-    /// Takes one line.
+    /// Handles one line.
     ///
     /// # Errors
     /// A line that is refused.
@@ -252,7 +254,7 @@ impl Server {
                 self.session = Some(Arc::new(session));
                 self.outbox.send(request::message(id, Ok(answer)));
             }
-            // At once: it has no place among the requests that run.
+            // Answered at once: it takes no slot of the running requests.
             Kind::Request { id, method } if method == "ping" && meta.version.is_none() => {
                 self.outbox.send(request::message(id, request::written(&json!({}))));
             }
@@ -275,7 +277,7 @@ impl Server {
         Ok(())
     }
 
-    /// Begins a request, in a task of its own.
+    /// Starts a request in a task of its own.
     async fn begin(
         &mut self,
         id: RequestId,
@@ -299,7 +301,7 @@ impl Server {
             }
         };
         self.requests.settled(self.most).await;
-        // What only tells the client of changes ends with the last line.
+        // A request that only reports changes ends with the last line.
         let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
         let is_full = self.requests.count() >= self.most;
         let Some(running) = self.requests.enter(&id, &end) else {
@@ -326,7 +328,7 @@ impl Server {
         let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
         let task = async move {
             let answer = handler.answer(&request).await;
-            // First: a client that has the answer can use the id again.
+            // Dropped before the answer is sent: a client that has the answer can reuse the id.
             drop(running);
             // A cancelled request has no answer.
             if !request.cancelled.is_cancelled() {
@@ -346,7 +348,7 @@ impl Drop for Server {
     }
 }
 
-/// The span of a call.
+/// Creates the span of a call.
 fn call_span(meta: &Meta) -> Span {
     let span = tracing::info_span!(
         parent: None,
@@ -370,13 +372,13 @@ enum Line {
     TooLong,
 }
 
-/// Reads lines.
+/// Reads lines of bounded length.
 struct Lines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// Whether the rest of a line that is too long is being skipped.
+    /// True while the rest of a line over the limit is skipped.
     is_skipping: bool,
-    /// Whether the first line was read.
+    /// True after the first line was read.
     has_begun: bool,
     most: usize,
 }
@@ -392,11 +394,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line, or `None` at the end. The last line can come without its end. One that is too
-    /// long is told when its beginning was read, and its rest is skipped.
+    /// Returns the next line, or `None` at the end. The last line may have no line end. A line over
+    /// the limit is reported as soon as the limit is exceeded, and its rest is skipped.
     ///
     /// # Cancel safety
-    /// What was read stays.
+    /// Cancel safe: the bytes that were read are kept.
     async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let available = self.read.fill_buf().await?;
@@ -426,7 +428,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The line, without the byte order mark that some programs begin a text with.
+    /// Takes the line, without the byte order mark that some programs write first.
     fn take(&mut self) -> Line {
         let mut line = std::mem::take(&mut self.line);
         if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(MARK) {

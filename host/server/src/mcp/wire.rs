@@ -1,9 +1,9 @@
-//! One JSON-RPC message, decoded strictly.
+//! Decodes one JSON-RPC message strictly.
 //!
 //! In: the bytes of a body or of a line. Out: [`Message`], or [`Bad`] with the code of the error.
-//! Invariants: what is accepted is one object with one meaning: no batch, no duplicate member, an
-//! id that is a string or a whole number, params that are an object. No tree is made of a message,
-//! whatever is in it: its parts are text.
+//! Invariants: only an unambiguous object is accepted: no batch, no duplicate member, an id that is
+//! a string or an integer, params that are an object. A message is never parsed into a tree: its
+//! parts are text.
 //! Source: JSON-RPC 2.0; MCP, "Base Protocol"; docs/threat-model.md, row 73.
 
 use bytes::Bytes;
@@ -16,11 +16,11 @@ use super::meta::Meta;
 use super::raw::Raw;
 use crate::members::{is_object, members};
 
-/// Bytes of an id that is a text.
+/// The most bytes of an id that is a string.
 const MAX_ID: usize = 256;
-/// Characters of a method's name that an error shows.
+/// Characters of a method's name in an error.
 const MAX_METHOD: usize = 80;
-/// A message that can be handed on.
+/// A decoded message.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) kind: Kind,
@@ -30,17 +30,17 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The id, if it is a request.
+    /// Returns the id of a request.
     pub(super) fn id(&self) -> Option<RequestId> {
         if let Kind::Request { id, .. } = &self.kind { Some(id.clone()) } else { None }
     }
 
-    /// Whether it is a request of this method.
+    /// Returns true if it is a request of this method.
     pub(super) fn is_request(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Request { method, .. } if method == name)
     }
 
-    /// Whether it opens a session. The era without sessions has no such method.
+    /// Returns true if it opens a session. The era without sessions has no such method.
     pub(super) fn opens(&self) -> bool {
         self.is_request("initialize") && self.meta.version.is_none()
     }
@@ -55,8 +55,8 @@ pub(super) enum Kind {
     Notification {
         method: String,
     },
-    /// The client answers a request of the server: with a result or with an error. An error can be
-    /// without an id.
+    /// The client's answer to a request of the server: a result or an error. An error may have no
+    /// id.
     Response {
         id: Option<RequestId>,
         answer: Result<Raw, Raw>,
@@ -80,27 +80,27 @@ impl Bad {
         Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, text.into(), None) }
     }
 
-    /// With this hint.
+    /// Adds a hint.
     pub(super) fn with_hint(mut self, hint: &str) -> Self {
         self.error.data = Some(json!({ "hint": hint }));
         self
     }
 
-    /// The error as a message, in one line without its end.
+    /// Serializes the error as a message: one line without its line end.
     pub(super) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&JsonRpcError::new(self.id.clone(), self.error.clone()))
             .unwrap_or_default()
     }
 }
 
-/// The error of a method that the server does not have, or not for this request.
+/// Returns the error of a method that the server does not have, or not for this request.
 pub(super) fn unknown_method(method: &str) -> ErrorData {
     let text = format!("this server does not have the method `{}`", shown(method));
     let hint = "`capabilities` of the server, in the answer to `initialize` or `server/discover`, say what it has";
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, Some(json!({ "hint": hint })))
 }
 
-/// A method's name from outside: cut, and without control characters.
+/// Returns a client's method name, truncated and without control characters.
 pub(super) fn shown(method: &str) -> String {
     method.chars().take(MAX_METHOD).flat_map(char::escape_debug).collect()
 }
@@ -112,7 +112,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     if let Err(fault) = Json::check(text)
         && stands(Defence::OneMeaning)
     {
-        // What is wrong can be in its params.
+        // The fault can be in the params, and the id still readable.
         let id = members(text, ["id"]).and_then(|[id]| read_id(id?));
         return Err(Bad::parse(id, format!("the message is {fault}")));
     }
@@ -186,7 +186,7 @@ fn call(method: String, id: Option<RequestId>) -> Result<Kind, Bad> {
     }
 }
 
-/// An id, or another name that is a number or a text.
+/// Reads an id, or another name that is a number or a string.
 pub(super) fn read_id(id: &str) -> Option<RequestId> {
     if id.starts_with('"') {
         let text = serde_json::from_str::<String>(id).ok()?;

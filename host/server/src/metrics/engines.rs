@@ -1,4 +1,4 @@
-//! What engines have in use: cells, calls that wait for one, and connections of tools.
+//! Metrics of engines: cells, calls that wait for one, and connections of tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use toolcell::InUse;
 
 use super::Labels;
 
-/// Says what engines have in use, by the names of their isolation.
+/// Returns the resources that engines have in use, by the names of their isolation.
 #[derive(Clone)]
 pub(crate) struct InUseSource(pub(crate) Arc<dyn Fn() -> Vec<(&'static str, InUse)> + Send + Sync>);
 
@@ -28,10 +28,10 @@ impl fmt::Debug for InUseSource {
     }
 }
 
-/// The numbers of engines. They are read when they are shown.
+/// The metrics of engines, updated at each scrape.
 #[derive(Debug)]
 pub(super) struct Engines {
-    /// Locked while the numbers are read: two readers at once would both add to the total.
+    /// Locked during an update: two concurrent updates would both add to the total.
     source: Mutex<InUseSource>,
     cells: Family<Labels, Gauge>,
     cells_max: Family<Labels, Gauge>,
@@ -71,7 +71,7 @@ impl Engines {
         }
     }
 
-    /// Reads the numbers again.
+    /// Updates the metrics.
     pub(super) fn update(&self) {
         let source = self.source.lock();
         for (isolation, now) in source.0() {

@@ -1,9 +1,8 @@
-//! Serves the metrics, and what keeps the server from working, at an address of their own, on this
-//! machine.
+//! Serves the metrics and the health details at a loopback address of their own.
 //!
 //! In: a [`Service`], a loopback address. Out: [`MetricsServer`].
 //! Invariants: only this machine can connect, and a browser page of another host cannot read the
-//! answer; the keys of tenants open nothing here.
+//! answer. Keys of tenants have no effect here.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,21 +25,21 @@ use toolcell::defence::{Defence, stands};
 use crate::http::is_loopback_host;
 use crate::service::Service;
 
-/// The format of the text.
+/// The media type of the metrics.
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Connections at once: one each scrape.
+/// The most connections at once. A scrape uses one.
 const MAX_CONNECTIONS: usize = 8;
-/// Time for one scrape.
+/// The time limit of one scrape.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
-/// Pause after an accept that failed, for example because there are no descriptors.
+/// The pause after a failed accept, for example because there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why metrics cannot be served.
+/// The reason why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricsError {
-    /// Other machines could connect, and read what tenants do.
+    /// Other machines could connect and read data about tenants.
     #[error("metrics name tenants and tools, and {0} is not a loopback address")]
     Public(SocketAddr),
     /// The address cannot be used.
@@ -48,13 +47,13 @@ pub enum MetricsError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl MetricsError {
-    /// What to do about it: one line without a period.
+    /// Returns advice for the user: one line without a period.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -77,7 +76,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Whether metrics can be served at this address.
+    /// Checks if metrics can be served at this address.
     ///
     /// # Errors
     /// [`MetricsError::Public`] for an address that is not loopback.
@@ -86,7 +85,7 @@ impl MetricsServer {
         if is_own { Ok(()) } else { Err(MetricsError::Public(address)) }
     }
 
-    /// Listens at this address.
+    /// Binds this address.
     ///
     /// # Errors
     /// [`MetricsError`].
@@ -98,7 +97,7 @@ impl MetricsServer {
         Ok(Self { listener, address, service })
     }
 
-    /// The address.
+    /// Returns the address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -125,7 +124,7 @@ impl MetricsServer {
             let connection = http1::Builder::new()
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answers);
-            // A client that breaks off, or is too slow, is of no interest.
+            // The errors of a client that breaks off or is too slow are ignored.
             open.spawn(tokio::time::timeout(CONNECTION_TIME, connection));
             while open.try_join_next().is_some() {}
         }
@@ -143,7 +142,7 @@ async fn health(State(service): State<Service>) -> Response {
     (status, Json(health)).into_response()
 }
 
-/// Refuses pages of a browser whose host name was made to mean this machine.
+/// Refuses browser pages whose host name was made to resolve to this machine (DNS rebinding).
 async fn own_host(request: Request, next: Next) -> Response {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_loopback_host(host) {

@@ -1,4 +1,4 @@
-//! Names in metrics are those of tenants and tools, and there are only so many.
+//! Labels in metrics are names of tenants and tools, and their number is bounded.
 
 use serde_json::json;
 use toolcell::{Denial, Layer, Outcome, Usage};
@@ -24,7 +24,7 @@ fn invented_names_are_counted_as_other() {
     for number in 0..5000 {
         acme.count(&completed(&format!("canary-{number}")));
     }
-    // Tenants and tools come and go as the configuration changes.
+    // Tenants and tools change with the configuration.
     for number in 0..5000 {
         metrics
             .of_tenant(Some(&format!("t{number}")), ["echo".to_owned()].into_iter())

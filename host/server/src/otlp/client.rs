@@ -1,7 +1,7 @@
 //! The exporter's HTTP client.
 //!
-//! Invariants: it runs on the exporter's thread alone, so that a slow collector costs no thread of
-//! a call.
+//! Invariants: it runs on the exporter's thread only, so a slow collector blocks no thread of a
+//! call.
 
 use std::io;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use tokio::runtime::{Builder, Runtime};
 use super::exporter::State;
 use crate::outbound::{Cleartext, Outbound};
 
-/// Bytes of a collector's answer.
+/// The most bytes of a collector's answer.
 const MAX_ANSWER: usize = 64 << 10;
 
 /// Sends the exporter's requests.
 #[derive(Debug)]
 pub(super) struct Client {
     outbound: Outbound,
-    /// `None` while it is dropped.
+    /// `None` only during drop.
     runtime: Option<Runtime>,
     state: Arc<State>,
 }
@@ -58,7 +58,7 @@ impl HttpClient for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Wherever it is dropped, also on a thread of a runtime.
+        // Does not block, because the client may be dropped on a thread of a runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,4 +1,4 @@
-//! Whether the collector takes spans, and where that is told.
+//! Tracks if the collector accepts spans, and reports failures.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use crate::service::Service;
 
-/// What reports a collector that fails.
+/// The source under which a failing collector is reported.
 const SOURCE: &str = "traces";
 
-/// How the last batch ended.
+/// The result of the last batch.
 #[derive(Default)]
 pub(super) struct State(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     service: Option<Service>,
-    /// How the last request failed, if it did.
+    /// The error of the last request, if it failed.
     problem: Option<String>,
     is_failing: bool,
 }
@@ -33,12 +33,12 @@ impl State {
         inner.report();
     }
 
-    /// Notes how a request ended.
+    /// Records the result of a request.
     pub(super) fn note(&self, problem: Option<String>) {
         self.0.lock().problem = problem;
     }
 
-    /// Notes how a batch ended, and tells the first failure in a row.
+    /// Records the result of a batch, and reports the first failure in a row.
     fn ended(&self, result: &OTelSdkResult) {
         let mut inner = self.0.lock();
         let is_failing = result.is_err();
@@ -71,7 +71,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// The exporter, which notes how each batch ended.
+/// The exporter, which records the result of each batch.
 #[derive(Debug)]
 pub(super) struct Exporter {
     inner: opentelemetry_otlp::SpanExporter,

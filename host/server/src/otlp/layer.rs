@@ -1,9 +1,9 @@
-//! From the spans of `tracing` to those of OpenTelemetry.
+//! Converts spans of `tracing` to those of OpenTelemetry.
 //!
 //! In: the spans that [`names`](super::names) knows. Out: finished spans for the processor.
-//! Invariants: a span is below the one that was current where it began, or below its caller's, as
-//! its fields `trace_id` and `parent_id` say; what its caller does not sample is not exported;
-//! [`OpenSpans`] counts the spans that have begun and not ended.
+//! Invariants: the parent of a span is the span that was current at its begin, or its caller's,
+//! given by its fields `trace_id` and `parent_id`. Spans that the caller does not sample are not
+//! exported. [`OpenSpans`] counts the spans that have begun and not ended.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -43,12 +43,12 @@ impl OpenSpans {
 
     /// Waits until no span is open.
     pub(super) async fn ended(&self) {
-        // It fails only without a sender, and this is one.
+        // Fails only without a sender, and `self` is one.
         let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
     }
 }
 
-/// Hands the spans of requests, calls and calls into the host to the exporter. Made by
+/// Passes the spans of requests, calls and calls into the host to the exporter. Created by
 /// [`Otlp::layer`](super::Otlp::layer).
 #[derive(Debug)]
 pub struct SpanLayer {
@@ -66,7 +66,7 @@ impl SpanLayer {
         Self { processor, open, scope, ids: RandomIdGenerator::default() }
     }
 
-    /// Whether this is a span that is exported: the layer's filter.
+    /// Returns true if this is a span that is exported: the layer's filter.
     #[must_use]
     pub fn is_exported(metadata: &Metadata<'_>) -> bool {
         metadata.is_span()
@@ -75,7 +75,7 @@ impl SpanLayer {
             && names::NAMES.contains(&metadata.name())
     }
 
-    /// The context and the parent of a new span with this id.
+    /// Returns the context and the parent of a new span with this id.
     fn placed(
         &self,
         id: SpanId,
@@ -111,7 +111,7 @@ impl SpanLayer {
     }
 }
 
-/// The caller's span, if the fields name one.
+/// Returns the caller's span, if the fields name one.
 fn remote(fields: &Fields) -> Option<SpanContext> {
     let (trace, parent) = (fields.text("trace_id")?, fields.text("parent_id")?);
     let flags = fields
@@ -149,8 +149,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let Some(open) = extensions.get_mut::<Open>() else { return };
         let before = open.fields.text("parent_id").map(str::to_owned);
         values.record(&mut open.fields);
-        // A request's caller is known once its headers, or its body, are read: before anything is
-        // below it.
+        // A request's caller is known after its headers, or its body, are read: before any child
+        // span begins.
         if before.as_deref() != open.fields.text("parent_id") {
             (open.context, open.parent, open.is_remote) =
                 self.placed(open.context.span_id(), &open.fields, None);

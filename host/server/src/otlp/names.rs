@@ -1,6 +1,6 @@
 //! TABLE: the names of OpenTelemetry for the spans and fields of `tracing`.
 //!
-//! Invariants: a span or a field that is not in this table is not exported.
+//! Invariants: spans and fields that are not in this table are not exported.
 //! Source: OpenTelemetry semantic conventions 1.38: `execute_tool` spans of GenAI, server spans of
 //! MCP, HTTP spans.
 
@@ -12,10 +12,10 @@ use tracing::field::{Field, Visit};
 
 /// The spans that are exported.
 pub(super) const NAMES: [&str; 3] = ["request", "tool_call", "host_call"];
-/// Bytes of a text.
+/// The most bytes of a text.
 const MAX_TEXT: usize = 256;
 
-/// The fields of a request, by their attribute. A request of MCP has `mcp.method.name` too.
+/// The fields of a request and their attributes. A request of MCP also has `mcp.method.name`.
 const REQUEST: [(&str, &str); 5] = [
     ("id", "toolcell.request.id"),
     ("method", "http.request.method"),
@@ -23,7 +23,7 @@ const REQUEST: [(&str, &str); 5] = [
     ("status", "http.response.status_code"),
     ("mcp", "mcp.method.name"),
 ];
-/// Those of a call of a tool.
+/// The fields of a call of a tool.
 const CALL: [(&str, &str); 5] = [
     ("id", "gen_ai.tool.call.id"),
     ("tool", "gen_ai.tool.name"),
@@ -31,7 +31,7 @@ const CALL: [(&str, &str); 5] = [
     ("outcome", "toolcell.outcome"),
     ("reason", "error.type"),
 ];
-/// Those of a call into the host.
+/// The fields of a call into the host.
 const HOST_CALL: [(&str, &str); 7] = [
     ("module", "toolcell.import"),
     ("function", "toolcell.function"),
@@ -41,7 +41,7 @@ const HOST_CALL: [(&str, &str); 7] = [
     ("status", "http.response.status_code"),
     ("error", "error.type"),
 ];
-/// Those that say which trace a request continues.
+/// The fields of the trace that a request continues.
 const TRACE: [&str; 4] = ["trace_id", "parent_id", "trace_flags", "trace_state"];
 
 /// The fields of one span.
@@ -49,7 +49,7 @@ const TRACE: [&str; 4] = ["trace_id", "parent_id", "trace_flags", "trace_state"]
 pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
-    /// A field that is a text.
+    /// Returns a field that is a text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         if let Value::String(text) = self.get(name)? { Some(text.as_str()) } else { None }
     }
@@ -101,7 +101,7 @@ impl Visit for Fields {
     }
 }
 
-/// A span in the words of OpenTelemetry.
+/// A span in OpenTelemetry's terms.
 pub(super) struct Described {
     pub(super) name: String,
     pub(super) kind: SpanKind,
@@ -109,7 +109,7 @@ pub(super) struct Described {
     pub(super) status: Status,
 }
 
-/// Describes the span of this name.
+/// Converts the span of this name.
 pub(super) fn described(span: &str, fields: &Fields) -> Described {
     match span {
         "request" => request(fields),

@@ -28,7 +28,7 @@ struct Place {
     _dir: TempDir,
 }
 
-/// Answers with its arguments, as a component's handler would get them.
+/// A handler that returns its arguments as a component's handler would get them.
 struct Mirror;
 
 impl Handler for Mirror {
@@ -177,7 +177,7 @@ async fn each_row_of_the_page_has_its_status_and_code() {
             rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
         assert_eq!((reply.status, &reply.code()), (*status, code), "{case}: {reply:?}");
     }
-    // A full disk is made inside the crate: `http::artifacts::tests` reads the row.
+    // A full disk is simulated inside the crate: `http::artifacts::tests` reads the row.
     let elsewhere = "an upload for which the disk of the server has no room";
     let is_tested = |row: &str| row == elsewhere || replies.iter().any(|(case, _)| *case == row);
     let untested = rows.iter().find(|(row, ..)| !is_tested(row));
@@ -212,7 +212,7 @@ async fn what_a_client_has_is_not_sent_again() {
         };
         assert_eq!(reply.header("content-length"), length, "{line} {headers}");
     }
-    // Nothing of it is told to another tenant, whatever it knows.
+    // Another tenant learns nothing of it, even with its id and tag.
     let foreign = place.ask(&place.globex, &get, &format!("If-None-Match: {tag}\r\n"), "").await;
     assert_eq!(foreign.status, 404);
 }
@@ -243,7 +243,7 @@ async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
         (&info["name"], &info["mime_type"], &info["size"]),
         (&json!("input.csv"), &json!("text/csv"), &json!(7))
     );
-    // Its bytes would be kept as they are, under a type that they do not have.
+    // The bytes would be stored as they are, under a type that they do not have.
     let packed =
         place.ask(&place.acme, "POST /v1/artifacts", "Content-Encoding: br\r\n", "1").await;
     assert_eq!((packed.status, packed.code().as_str()), (415, "unsupported_encoding"));
@@ -318,7 +318,7 @@ async fn a_tenant_has_a_quota_and_what_expires_gives_room() {
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     let over = place.upload(&place.acme, "", &"y".repeat(64)).await;
     assert_eq!((over.status, over.code().as_str()), (507, "artifact_quota"));
-    // The same content again takes no more room, and another tenant has its own.
+    // The same content again takes no more room, and another tenant has a quota of its own.
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     assert_eq!(place.upload(&place.globex, "", &"y".repeat(64)).await.status, 201);
     let too_large = place.upload(&place.acme, "", &"z".repeat(65)).await;

@@ -1,5 +1,5 @@
 //! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page
-//! says.
+//! gives.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::page::{ELSEWHERE, is_as_the_page_says, rows, told};
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// The requests whose answer needs nothing but the request, by the row that they belong to.
+/// Returns the requests that need no state of the server, by their row.
 fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
     let get = |headers: &str| request("GET /v1/tools", headers, "");
@@ -214,7 +214,7 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Bodies whose client closes its side of the connection too early.
+/// Returns the replies to bodies whose client closes its side of the connection too early.
 async fn cut_off(fixture: &Fixture) -> Vec<(&'static str, Reply)> {
     let headers = format!("Authorization: Bearer {}\r\n{JSON}", fixture.acme);
     let whole = request("POST /v1/calls", &headers, r#"{"name": "echo"}"#);
@@ -227,7 +227,7 @@ async fn cut_off(fixture: &Fixture) -> Vec<(&'static str, Reply)> {
     replies
 }
 
-/// The rows that need a state of the server, each made here.
+/// Returns the replies for the rows that need a state of the server. Each state is set up here.
 async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let (acme, small) = (fixture.acme.clone(), fixture.small.clone());
     let echo = r#"{"name": "echo"}"#;
@@ -349,7 +349,6 @@ async fn each_row_has_its_status_and_code() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// A member of a member is named by its path in the body.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_does_not_fit_is_named_by_its_path() {
     let fixture = Fixture::start().await;
@@ -409,13 +408,13 @@ async fn a_member_that_does_not_fit_is_named_by_its_path() {
         let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
         assert!(detail.starts_with(&format!("the body does not fit: {told}")), "{body}: {detail}");
     }
-    // A null is as good as nothing where a member can be left out.
+    // A null counts as absent for an optional member.
     for body in [r#"{"name": "echo", "resume": null}"#, r#"{"name": "echo", "arguments": null}"#] {
         assert_eq!(fixture.call(&fixture.acme, "", body).await.status, 200, "{body}");
     }
 }
 
-/// A hidden tool and one that does not exist differ in nothing but the name that the client wrote.
+/// The answers differ only in the name that the client sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
     let fixture = Fixture::start().await;
@@ -429,7 +428,7 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
             .collect();
         format!("{} {headers:?} {body}", reply.status)
     };
-    // `wait` exists, and this tenant does not see it. `hidden` is hidden from all.
+    // `wait` exists, but this tenant does not see it. `hidden` is hidden from all.
     for (key, existing, missing) in
         [(&fixture.globex, "wait", "kuyz"), (&fixture.acme, "hidden", "qqqqqq")]
     {

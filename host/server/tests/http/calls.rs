@@ -117,7 +117,7 @@ async fn calls_of_a_batch_need_no_ids() {
     assert_eq!(ids, ["call-1", "a", "call-3"], "{outcome}");
 }
 
-/// A run has a time of its own for each call, 30 s, only where it is not told of another.
+/// Without a time of its own a run sets 30 s for each call; here the tool's time applies.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_run_has_the_time_of_its_tool() {
     let time = async |_: Value, call: Arc<Invocation>| json!(call.limits.timeout.as_secs());
@@ -152,7 +152,7 @@ async fn a_bad_query_is_told_by_its_parameter() {
     }
 }
 
-/// Events have no ids: a client that connects again begins another run.
+/// Events have no ids: a client that reconnects begins another run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_not_taken_up_again() {
     let fixture = Fixture::start().await;
@@ -182,7 +182,7 @@ async fn the_memory_of_a_turn_goes_through_the_client() {
         step(&json!({"calls": [{"name": "echo", "id": "a", "args": {}}], "deliberate": {"allowed": ["echo"]}})).await;
     assert_eq!(first["steps"][0]["success"], true, "{first}");
     assert_eq!(first["memory"]["windows"], json!({"echo": 2}), "{first}");
-    // The tool is not in the list any more, and its window is still open.
+    // The tool is no longer in the list, but its window is still open.
     let more = json!({"calls": [{"name": "echo", "id": "b", "args": {}}, {"name": "ask", "id": "c", "args": {}}],
         "deliberate": {"allowed": []}, "memory": first["memory"]});
     let second = step(&more).await;
@@ -238,7 +238,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
         assert_eq!(told["hint"], "correct the answer, and send it again with the same state");
         assert_eq!(call(json!(false)).await.json()["outcome"]["ok"]["value"][0], false);
     }
-    // Among several calls it is the refusal of its call.
+    // In a request of several calls it is the refusal of its call.
     let mut step = resumed(json!(7));
     step["id"] = "a".into();
     let told = fixture
@@ -289,7 +289,7 @@ async fn a_client_that_disconnects_cancels_its_request() {
         assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
         drop(stream);
         assert_eq!(fixture.waits.recv().await, Some("stopped"), "{line}");
-        // Its own half alone: whether it will still read cannot be known.
+        // Only its sending half is closed: the server cannot know whether the client still reads.
         let mut stream = TcpStream::connect(fixture.address).await.unwrap();
         stream.write_all(request(line, &headers, body).as_bytes()).await.unwrap();
         assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
@@ -309,7 +309,7 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
     let other = fixture.call(&fixture.acme_too, key, call).await;
     assert_eq!((other.status, other.header("idempotency-replayed")), (200, None));
     assert_eq!(fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"], 2);
-    // Refused: not kept, and the key is free.
+    // A refused request is not stored, and its key stays free.
     assert_eq!(
         fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", r#"{"name": "nope"}"#).await.status,
         404
@@ -377,11 +377,11 @@ async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
         assert_eq!(send(&key, &other).await.code(), "idempotency_mismatch", "{line}");
         assert_eq!(calls().await, Some(at * 2), "{line}: no tool runs again");
     }
-    // A stream is not kept: its path honours no key.
+    // A stream is not stored: its path accepts no key.
     let body = json!({"calls": [call("arguments", "a")]}).to_string();
     let stream = fixture.ask(&fixture.acme, "POST /v1/runs", "Idempotency-Key: 9\r\n", &body).await;
     assert_eq!((stream.status, stream.code().as_str()), (400, "bad_idempotency_key"), "{stream:?}");
-    // A key that one path has taken is refused on another, also with the same body.
+    // A key that was used on one path is refused on another, even with the same body.
     let body = json!({"calls": [call("arguments", "a"), call("arguments", "b")]}).to_string();
     let other = fixture.ask(&fixture.acme, "POST /v1/steps", "Idempotency-Key: 1\r\n", &body).await;
     assert_eq!((other.status, other.code().as_str()), (422, "idempotency_mismatch"), "{other:?}");
@@ -421,7 +421,7 @@ async fn the_api_describes_itself() {
             assert_eq!(reply.status == 401, is_secured, "{method} {path}: {reply:?}");
         }
     }
-    // And every path of the page is in the document.
+    // Every path of the page is in the document.
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let mut paths = 0;
     for (method, path) in rows.filter_map(|(first, _)| first.split_once(" /")) {

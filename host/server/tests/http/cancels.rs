@@ -1,7 +1,6 @@
-//! Calls over HTTP that are cancelled at any moment, or whose clients leave: nothing of them is
-//! kept.
+//! Calls over HTTP that are cancelled at any moment, or whose clients disconnect, leave no state.
 //!
-//! Source: docs/threat-model.md, row 74. `scale` does the same to the service itself.
+//! Source: docs/threat-model.md, row 74. `scale` does the same at the service itself.
 
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
@@ -13,7 +12,7 @@ use crate::bad_input::PATIENCE;
 use crate::client::request;
 use crate::fixture::{Fixture, IN_FLIGHT};
 
-/// What all chance is made from.
+/// The seed of the random generator.
 const SEED: u64 = 74;
 const CANCELS: usize = 1_000;
 const WAIT: &str = r#"{"name": "wait"}"#;
@@ -28,7 +27,7 @@ async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
     let one = async |number: usize| {
         let roll = |sides: u8| random.lock().u8(..sides);
         let (id, key) = (format!("call-{number}"), &*fixture.acme);
-        // Before it begins, there is nothing to cancel.
+        // There is nothing to cancel before it begins.
         assert_eq!(cancel(key, &id).await, 404);
         let (leaves, pause, again) = (roll(4) == 0, roll(16), roll(2) == 0);
         let named = format!("x-request-id: {id}\r\n");
@@ -62,8 +61,7 @@ async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
         assert_eq!(answer["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer}");
         assert_eq!(cancel(key, &id).await, 404, "it has ended");
     };
-    // As many as one tenant can have at once, less one: a call whose client has left can still be
-    // there.
+    // One less than a tenant's limit: a call whose client has disconnected may still be running.
     let calls = stream::iter(0..CANCELS).map(|number| one(number)).buffer_unordered(IN_FLIGHT - 1);
     calls.for_each(async |()| {}).await;
     let service = fixture.service.clone();

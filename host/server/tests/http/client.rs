@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A response, or what there was of one.
+/// A response, possibly incomplete.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Reads the text of a response. `None`: the connection was closed without one.
+    /// Parses the text of a response. `None`: the connection was closed without one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
@@ -54,7 +54,7 @@ impl Reply {
     }
 }
 
-/// The data of a chunked body.
+/// Returns the data of a chunked body.
 fn unchunked(mut rest: &str) -> String {
     let mut body = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {
@@ -66,7 +66,7 @@ fn unchunked(mut rest: &str) -> String {
     body
 }
 
-/// A request: its line, its headers but `Host` and `Connection`, its body.
+/// Returns a request with this line, these headers beside `Host` and `Connection`, and this body.
 pub(crate) fn request(line: &str, headers: &str, body: &str) -> String {
     let length =
         if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -83,7 +83,7 @@ pub(crate) async fn send(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     answer(stream).await
 }
 
-/// The same, and closes its side of the connection after the bytes.
+/// Like [`send`], and closes its side of the connection after the bytes.
 pub(crate) async fn send_last(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(bytes).await.expect("it is sent");

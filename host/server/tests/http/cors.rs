@@ -1,4 +1,4 @@
-//! Browser pages of listed origins: what they can send and read, and what pages of others cannot.
+//! Browser pages of listed origins: what they can send and read, and what other pages cannot.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ const LISTED: &str = "http://localhost:3000";
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 const ECHO: &str = r#"{"name": "echo"}"#;
 
-/// A server with both protocols, and a key for it.
+/// Starts a server with both protocols. Returns its address and a key.
 async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
     let service = Service::builder(served(&tools().0)).build().expect("a fixture");
     let dir = tempfile::tempdir().expect("a fixture");
@@ -33,7 +33,7 @@ async fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> Repl
     send(address, request(line, headers, body).as_bytes()).await.expect("a response")
 }
 
-/// The words of a header that lists some.
+/// Returns the items of a header that is a list.
 fn words<'a>(reply: &'a Reply, name: &str) -> Vec<&'a str> {
     reply.header(name).unwrap_or_default().split(", ").collect()
 }
@@ -96,7 +96,7 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
         ("POST /v1/calls", format!("{own}x-request-id: a b\r\n"), ECHO, 400),
         ("GET /v1/nope", own.clone(), "", 404),
         ("PUT /v1/calls", own.clone(), "", 405),
-        // It asks for no method, so it is no preflight.
+        // It names no method, so it is not a preflight.
         ("OPTIONS /v1/calls", own.clone(), "", 405),
         ("POST /mcp", no_key.clone(), ping, 401),
         ("POST /mcp", format!("{own}Accept: text/html\r\n"), ping, 406),
@@ -118,7 +118,7 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
     }
 }
 
-/// The operator's spelling on the left, that of the page on the right.
+/// The operator's spelling on the left, the page's on the right.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_origin_is_compared_without_its_spelling() {
     for (listed, asking, status) in [
@@ -137,7 +137,7 @@ async fn an_origin_is_compared_without_its_spelling() {
             "{listed} {asking}"
         );
     }
-    // A page of the server itself, whose browser leaves the default port out of one of the two.
+    // A page of the server itself, whose browser omits the default port in one of the two headers.
     let (address, key, _dir) = start(HttpOptions::default()).await;
     for (host, origin, status) in [
         ("localhost:443", "https://localhost", 200),
@@ -186,7 +186,7 @@ async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
                 assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");
             }
         }
-        // Two are none.
+        // Two headers count as none.
         let two = format!("Origin: {LISTED}\r\nOrigin: {LISTED}\r\n{preflight}");
         let reply = ask(address, &format!("OPTIONS {path}"), &two, "").await;
         assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (403, None), "{reply:?}");

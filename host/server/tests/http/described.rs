@@ -1,5 +1,4 @@
-//! `/openapi.json`: each response has a description, and each example of the pages has the form
-//! that the document says.
+//! `/openapi.json`: each response has a description, and each example of the pages fits its schema.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +39,8 @@ fn answers_of_calls_and_lists_have_a_schema() {
     }
 }
 
-/// Allows no member that a schema does not name, so that a member which it lacks is noticed. A
-/// document of the API allows others: later versions have more.
+/// Forbids members that a schema does not name, so that a member missing in the schema is noticed.
+/// The real document allows further members, because later versions have more.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -55,7 +54,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// A block begins with the name of its form.
+/// Each block begins with the name of its schema.
 #[test]
 fn every_example_of_the_pages_fits_its_schema() {
     let mut components = document()["components"].clone();
@@ -74,7 +73,7 @@ fn every_example_of_the_pages_fits_its_schema() {
                 });
                 continue;
             }
-            // What only the library has.
+            // Forms that only the library has.
             let Some(name) =
                 form.filter(|name| !["ResultView", "StepEvent", "Statistics"].contains(name))
             else {

@@ -1,4 +1,4 @@
-//! How a server ends: running requests have time, and are cancelled after it.
+//! Shutdown of a server: running requests have time to end, and are cancelled after it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
     fixture.ended().await;
 }
 
-/// A balancer that asks `/ready` sends the next requests elsewhere. Those that it has sent already
+/// A load balancer that checks `/ready` redirects new requests. Requests that it has sent already
 /// are answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_not_ready_before_it_refuses_requests() {
@@ -61,19 +61,19 @@ async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones()
         BODY.len()
     );
     late.write_all(head.as_bytes()).await.unwrap();
-    // The server says that it waits for the body.
+    // The server answers that it waits for the body.
     let mut line = [0; 25];
     late.read_exact(&mut line).await.unwrap();
     assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
     fixture.shut_down();
-    // The server is closing as soon as it accepts no connection.
+    // The shutdown has begun when no connection is accepted.
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
     while service.readiness().ready {
         tokio::task::yield_now().await;
     }
-    // A request whose body comes now began before.
+    // The request began before the shutdown; only its body arrives now.
     late.write_all(BODY.as_bytes()).await.unwrap();
     let mut answer = String::new();
     late.read_to_string(&mut answer).await.unwrap();

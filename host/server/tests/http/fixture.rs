@@ -1,4 +1,4 @@
-//! A server of some native tools for three tenants.
+//! The fixture: a server with native tools and three tenants.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use toolcell_server::{
 
 use crate::client::{Reply, request, send};
 
-/// Bytes of a body that the server reads.
+/// The most bytes of a body.
 pub(crate) const BODY: usize = 64 << 10;
-/// Requests of one tenant that it runs at once: half of all.
+/// The most concurrent requests of one tenant: half of all.
 pub(crate) const IN_FLIGHT: usize = 3;
 
 /// A running server.
@@ -27,7 +27,7 @@ pub(crate) struct Fixture {
     pub(crate) service: Service,
     pub(crate) keys: ApiKeyStore,
     pub(crate) clock: ManualClock,
-    /// The day by which states expire: they do after one.
+    /// The day of the clock by which states expire. They expire after one day.
     pub(crate) day: Arc<AtomicU64>,
     pub(crate) acme: String,
     /// Another key of the same tenant.
@@ -45,7 +45,7 @@ pub(crate) struct Fixture {
     _dir: tempfile::TempDir,
 }
 
-/// Says when it is dropped.
+/// Sends `stopped` when it is dropped.
 struct Waiting(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Waiting {
@@ -54,7 +54,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The tools, and what `wait` tells.
+/// Returns the tools, and the messages of the tool `wait`.
 pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
     let named = |name: &str| Definition::new(name, format!("Does {name}.")).expect("a fixture");
     let (told, waits) = mpsc::unbounded_channel();
@@ -92,7 +92,7 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
     (registry, waits)
 }
 
-/// What the tenants see of them.
+/// Returns the tools and quotas of the tenants.
 pub(crate) fn served(registry: &Registry) -> Served {
     Served::new(registry)
         .with_tenant("acme", ServedTenant::default())
@@ -176,7 +176,7 @@ impl Fixture {
         self.ask(key, "POST /v1/calls", headers, body).await
     }
 
-    /// Begins a request in a task.
+    /// Sends a request in a task of its own.
     pub(crate) fn begin(
         &self,
         key: &str,
@@ -190,7 +190,7 @@ impl Fixture {
         tokio::spawn(async move { send(address, bytes.as_bytes()).await })
     }
 
-    /// Begins a call of `wait` with this request id, and returns when it runs.
+    /// Starts a call of `wait` with this request id, and returns when it is running.
     pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
         let running = self.begin(
             key,
@@ -202,14 +202,14 @@ impl Fixture {
         running
     }
 
-    /// Tells the server to shut down.
+    /// Shuts the server down.
     pub(crate) fn shut_down(&mut self) {
         if let Some(shutdown) = self.shutdown.take() {
             let _ = shutdown.send(());
         }
     }
 
-    /// Ends when the server has ended.
+    /// Returns when the server has ended.
     pub(crate) async fn ended(self) {
         self.serving.await.expect("a fixture");
     }

@@ -1,5 +1,5 @@
-//! Components behind the server: a guest that loops is stopped, what it used is charged and
-//! counted, and the rights of its tenant narrow its requests.
+//! Components behind the server: a guest that loops is stopped, its use is charged and counted, and
+//! the rights of its tenant narrow its requests.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
 use crate::client::{Reply, request, send};
 
-/// Instructions a minute of the only tenant.
+/// Fuel a minute of the only tenant.
 const FUEL: u64 = 1_000;
 const LOOP: &str = r#"{"name": "hostile"}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// A server of a guest that loops until it is stopped.
+/// Starts a server with a guest that loops until it is stopped.
 async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     let engine = Engine::builder().cells(4).build().expect("a fixture");
     let component =
@@ -48,7 +48,7 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     (address, service, clock)
 }
 
-/// Ends when so many requests run.
+/// Returns when exactly `running` requests are running.
 async fn until(service: &Service, running: usize) {
     while service.running() != running {
         tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
 }
 
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the
-/// grant, and for one without.
+/// grant, and for a tenant without an overlay.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
     let engine = Engine::builder()
@@ -148,7 +148,7 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
         call(&globex, add()).await["ok"].is_object(),
         "the other tenant has all that is granted"
     );
-    // What the overlay leaves is there, and the tenant's own: the other's note is not.
+    // Each tenant lists only the keys that its overlay allows, and only its own notes.
     let list = || json!({"action": "list"});
     assert_eq!(call(&acme, list()).await["ok"]["value"]["titles"], json!([]));
     assert_eq!(call(&globex, list()).await["ok"]["value"]["titles"], json!(["milk"]));
@@ -158,7 +158,7 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
     assert_eq!(denials, [r#"toolcell_denials_total{tenant="acme",layer="tenant"} 1"#]);
 }
 
-/// The histogram has a call under each bound that is at least its fuel.
+/// The histogram counts a call in each bucket whose bound is at least its fuel.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
     let (address, service, _) = looping(Quota::default()).await;
@@ -192,8 +192,8 @@ async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
     assert!(buckets > 2, "{text}");
 }
 
-/// A tenant that is alone has every cell. After a reload its calls come before any call of the
-/// second tenant.
+/// A tenant alone has every cell. After a reload its calls arrive before any call of the second
+/// tenant.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_that_comes_first_leaves_cells_to_others() {
     const CELLS: usize = 8;

@@ -15,8 +15,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 const FILE: &str =
     r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
 
-/// Neither the answer nor the usage shows that there is such a tool, whatever the request asks for
-/// beside the call.
+/// Neither the answer nor the usage reveals the tool, whatever else the request contains.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
     let guest = Hostile {
@@ -63,8 +62,8 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
     assert_eq!(service.usage(&globex).expect("a tenant").calls, 0);
 }
 
-/// Each way to ask the tool leaves the tenant in debt. The usage is that of a tenant that has no
-/// such tool.
+/// Each way to ask the tool leaves the tenant in debt. The usage shown is that of a tenant without
+/// such a tool.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
     let engine = Engine::builder().build().expect("an engine");
@@ -88,7 +87,7 @@ async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
     let fresh = service.usage(&globex).expect("a tenant");
     let call = |name: &str| ToolCall::new("a", name, "{}");
     for way in ["list", "tool", "nearest", "run", "call", "call with too little fuel"] {
-        // Long enough to pay any debt.
+        // Long enough to clear any debt.
         clock.advance(Duration::from_secs(60 * 10_000_000_000));
         let unknown = service.tool(&globex, "nope").await.expect_err("there is none");
         assert!(matches!(unknown, Refused::UnknownTool { .. }), "{way}: {unknown:?}");

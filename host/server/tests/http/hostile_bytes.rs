@@ -1,5 +1,5 @@
-//! Bytes of hostile clients, made from a seed: the server answers or closes the connection, and
-//! other tenants are served as before.
+//! Random bytes of hostile clients: the server answers or closes the connection, and serves other
+//! tenants as before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,17 +11,17 @@ use crate::bad_input::PATIENCE;
 use crate::client::request;
 use crate::fixture::Fixture;
 
-/// What all cases are made from.
+/// The seed of all cases.
 const SEED: u64 = 15;
 const CASES: usize = 400;
-/// One in so many cases leaves its connection open, and waits until the server closes it.
+/// One in this many cases leaves its connection open, and waits until the server closes it.
 const SLOW: usize = 40;
 /// Connections of a flood.
 const FLOOD: usize = 300;
 const ECHO: &str = r#"{"name": "echo", "arguments": {"n": 7}}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// What is put into a request, at the end of one of its lines.
+/// Lines that are inserted into a request, at the end of one of its lines.
 const PIECES: [&str; 22] = [
     "Content-Length: 5\r\n",
     "Content-Length: 18446744073709551616\r\n",
@@ -55,7 +55,7 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
     let chunks = format!("{:x}\r\n{ECHO}\r\n0\r\n\r\n", ECHO.len());
     let cancel = request("DELETE /v1/calls/same", &headers, "");
     [
-        // Two of the same id at once, and a cancel twice.
+        // Two with the same id at once, and a cancel twice.
         request("POST /v1/calls", &format!("{headers}x-request-id: same\r\n"), ECHO)
             .replace("Connection: close\r\n", ""),
         cancel.replace("Connection: close\r\n", "") + &cancel,
@@ -73,7 +73,7 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// A request with some changes.
+/// Returns a request with random changes.
 fn changed(random: &mut fastrand::Rng, requests: &[Vec<u8>]) -> Vec<u8> {
     let any = |random: &mut fastrand::Rng| requests[random.usize(..requests.len())].clone();
     let mut bytes = any(random);
@@ -98,13 +98,13 @@ fn changed(random: &mut fastrand::Rng, requests: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes and no more, and returns the statuses of the answers once the server has closed the
+/// Sends bytes and closes. Returns the statuses of the answers once the server has closed the
 /// connection.
 async fn statuses(fixture: &Fixture, bytes: &[u8]) -> Vec<u16> {
     sent(fixture, &[bytes], true).await
 }
 
-/// The same of bytes in pieces. If the connection is not `closed`, the server has to do that.
+/// Like [`statuses`], for bytes in pieces. Without `closed` the server has to close the connection.
 async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
     let mut stream = TcpStream::connect(fixture.address).await.expect("it accepts connections");
     let mut text = Vec::new();
@@ -138,7 +138,7 @@ async fn another_tenant_is_served(fixture: &Fixture) {
     );
 }
 
-/// Panics of the whole process: none is expected of any test.
+/// Counts panics of the whole process: no test expects one.
 fn count_panics() -> &'static AtomicUsize {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let usual = std::panic::take_hook();
@@ -173,7 +173,7 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
         }
         another_tenant_is_served(&fixture).await;
     }
-    // A busy machine does not read every head in time.
+    // On a busy machine some heads are not read in time.
     assert!(
         answered > CASES / 20 && refused > CASES / 4,
         "{answered} and {refused} of {CASES}: they are too alike"
@@ -181,8 +181,8 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
     assert_eq!(panics.load(Ordering::Relaxed), 0);
 }
 
-/// Where a proxy and the server could disagree about the end of a request, the second one hidden in
-/// it is not answered.
+/// If a proxy and the server could disagree about the end of a request, the second request hidden
+/// in it is not answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_smuggled_request_is_not_answered() {
     let fixture = Fixture::start().await;

@@ -1,4 +1,4 @@
-//! Where a server listens, and where not.
+//! The addresses at which a server listens, and those that it refuses.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The HTTP API over real connections of loopback.
+//! Tests of the HTTP API over real loopback connections.
 
 mod artifacts;
 mod bad_input;

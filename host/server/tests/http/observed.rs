@@ -1,4 +1,4 @@
-//! What an operator sees of a server, and what others do not.
+//! The data that an operator sees of a server and that others do not.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn get(address: SocketAddr, path: &str) -> Reply {
     send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.expect("a response")
 }
 
-/// Whether a line is a comment, or a name with labels and a number.
+/// Returns true if a line is a comment, or a name with labels and a number.
 fn is_metric(line: &str) -> bool {
     let is_sample = || {
         let (series, value) = line.rsplit_once(' ')?;
@@ -82,7 +82,8 @@ async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_
     let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
     let (address, acme) = (metrics(&fixture.service).await, fixture.acme.clone());
     let running = fixture.waiting(&acme, "mine").await;
-    // It is one of two requests, of which each tenant leaves as many free as it has.
+    // With a limit of two requests each tenant leaves as many free as it holds, so one is its
+    // share.
     assert_eq!(fixture.call(&acme, "", r#"{"name": "echo"}"#).await.code(), "overloaded");
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 202);
     assert_eq!(running.await.expect("no panic").expect("an answer").status, 200);
@@ -136,7 +137,7 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
         .expect("a fixture");
     let (address, operator) = (server.address(), metrics(&service).await);
     tokio::spawn(server.serve(std::future::pending()));
-    // A store whose directory is gone. It is looked at when it is first asked about.
+    // A store whose directory is gone. It is checked at the first request for readiness.
     std::fs::remove_dir_all(&root).expect("a fixture");
     let told = get(address, "/ready").await;
     assert_eq!(told.status, 503);
@@ -193,7 +194,8 @@ async fn keys_that_cannot_be_read_are_told() {
     tokio::spawn(server.serve(std::future::pending()));
     assert_eq!(get(address, "/ready").await.status, 200);
     std::fs::write(&path, "{").expect("a fixture");
-    // Those that were read before go on, and so does the server. It is told as long as it is so.
+    // The keys that were read before stay valid, and the server stays ready. It reports the fault
+    // as long as it lasts.
     for _ in 0..2 {
         let told = get(address, "/ready").await;
         assert_eq!(
@@ -204,8 +206,7 @@ async fn keys_that_cannot_be_read_are_told() {
     }
 }
 
-/// A file that cannot be read may have keys. It makes no difference which request looked at it
-/// first.
+/// A file that cannot be read may contain keys. It makes no difference which request read it first.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
     let dir = tempfile::tempdir().expect("a fixture");

@@ -1,4 +1,4 @@
-//! The table of bad requests in `docs/http.md`.
+//! Reads the table of bad requests in `docs/http.md`.
 
 use crate::client::Reply;
 
@@ -11,8 +11,8 @@ pub(crate) const ELSEWHERE: [&str; 4] = [
     "a request that is sent before the answer to the one before it (pipelining)",
 ];
 
-/// The rows: each case without backticks, and the status and code of its answer. `–` says that
-/// there is none.
+/// Returns the rows: each case without backticks, and the status and code of its answer. `–` stands
+/// for no answer.
 pub(crate) fn rows() -> Vec<(String, (String, String))> {
     let table = PAGE.lines().skip_while(|line| !line.starts_with("| bad input |")).skip(2);
     let rows = table.take_while(|line| line.starts_with('|'));
@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<(String, (String, String))> {
     .collect()
 }
 
-/// Status and code of an answer. The code is that of a problem, or of a call that was refused.
+/// Returns status and code of an answer. The code is that of a problem, or of a refused call.
 pub(crate) fn told(reply: Option<&Reply>) -> (String, String) {
     let none = || "–".to_owned();
     let Some(reply) = reply else { return (none(), none()) };
@@ -37,8 +37,7 @@ pub(crate) fn told(reply: Option<&Reply>) -> (String, String) {
     (reply.status.to_string(), code.unwrap_or_else(none))
 }
 
-/// Compares an answer, or that there is none, with its row, which is listed as one with a test of
-/// its own.
+/// Compares an answer, or its absence, with its row, which must be in `ELSEWHERE`.
 #[track_caller]
 pub(crate) fn is_as_the_page_says(case: &str, reply: Option<&Reply>) {
     assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");

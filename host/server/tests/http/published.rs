@@ -21,11 +21,11 @@ const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A server that answers with what a test says, path by path.
+/// A server that answers with the pages that a test sets, by path.
 #[derive(Clone, Default)]
 struct Pages {
     pages: Arc<Mutex<HashMap<String, (u16, String)>>>,
-    /// The paths that were asked for.
+    /// The requested paths.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -58,14 +58,14 @@ async fn page(State(pages): State<Pages>, request: Request) -> Response {
     (status, body).into_response()
 }
 
-/// A key of this number, as its issuer publishes it.
+/// Returns the key of this number, and its published form.
 fn key(number: u8) -> (Ed25519KeyPair, Value) {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[number; 32]).expect("a fixture");
     let x = encoded(pair.public_key());
     (pair, json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": format!("k{number}")}))
 }
 
-/// What a request with a good token of this key carries.
+/// Returns the headers of a request with a valid token of this key.
 fn headers(number: u8) -> HeaderMap {
     let message = message(
         &json!({"alg": "EdDSA", "kid": format!("k{number}")}),
@@ -138,7 +138,7 @@ async fn an_answer_without_end_and_an_absent_server_are_errors() {
     }
 }
 
-/// Keeps the keys of these pages in an authenticator.
+/// Keeps the keys of these pages up to date in an authenticator.
 async fn kept(pages: &Pages, pause: Duration) -> (Authenticator, PublishedKeys) {
     let url = format!("http://{}/keys", pages.start().await);
     let keys = PublishedKeys::at(url).expect("of this machine").with_times(HOUR, pause);
@@ -192,7 +192,7 @@ async fn tokens_with_unknown_keys_cause_no_fetch_before_the_pause_is_over() {
         assert!(auth.authenticate(&headers(2)).is_err());
         tokio::task::yield_now().await;
     }
-    // A fetch that began before this one would be answered before it.
+    // Answered after any fetch that began before.
     keys.fetch().await.expect("keys");
     assert_eq!(pages.fetches(), 2);
 }

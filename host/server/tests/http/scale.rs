@@ -1,5 +1,5 @@
-//! Thousands of cancels, of slow clients and of calls beyond a quota: nothing is kept, and other
-//! tenants notice nothing.
+//! Thousands of cancels, of slow clients and of calls beyond a quota leave no state and do not
+//! affect other tenants.
 //!
 //! Source: docs/threat-model.md, rows 74, 78 and 79.
 
@@ -23,10 +23,10 @@ use toolcell_test_guests::{Hostile, Misdeed, Place};
 use crate::bad_input::PATIENCE;
 use crate::fixture::Fixture;
 
-/// What all chance is made from.
+/// The seed of the random generator.
 const SEED: u64 = 15;
 const CANCELS: u64 = 10_000;
-/// One in so many cancelled calls runs a component in a cell; the others run a native tool.
+/// One in this many cancelled calls runs a component in a cell; the others run a native tool.
 const IN_A_CELL: u64 = 20;
 const AT_ONCE: usize = 64;
 const SLOW: usize = 2_000;
@@ -61,7 +61,7 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
             let [owner, other] =
                 ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
             let id: RequestId = format!("call-{number}").parse().expect("an id");
-            // Before it begins, and of another principal: there is nothing to cancel.
+            // Before it begins, and as another principal: there is nothing to cancel.
             assert!(service.cancel(&owner, &id).is_err());
             let name = if number.is_multiple_of(IN_A_CELL) { "hostile" } else { "wait" };
             let call = CallRequest::new(ToolCall::new("a", name, "{}")).with_request_id(id.clone());
@@ -78,14 +78,14 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
             }
             assert!(service.cancel(&other, &id).is_err(), "of another principal");
             if roll(4) == 0 {
-                // The client has gone.
+                // The client disconnects.
                 running.abort();
                 let _ = running.await;
             } else {
                 while service.cancel(&owner, &id).is_err() {
                     yield_now().await;
                 }
-                // A second time it does nothing, whether the call has ended or not.
+                // A second cancel has no effect, whether the call has ended or not.
                 let _ = service.cancel(&owner, &id);
                 let result = running.await.expect("no panic").expect("it was made");
                 let told = serde_json::to_value(&result).expect("JSON");
@@ -112,7 +112,7 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
     }
 }
 
-/// Clients that send no more of a head, no more of a body, or read no answer.
+/// Clients that stop in a head, stop in a body, or read no answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_slow_clients_fail_no_other_request() {
     // Both ends of all connections are in this process.
@@ -140,8 +140,8 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
         }
         slow.push(stream);
     }
-    // Each that sent no more is closed: in time, or because its place was needed. What the others
-    // have not read stays unread.
+    // Connections with an incomplete request are closed: by the time limit, or to free their slot.
+    // The others, with an unread answer, are not read here.
     for stream in
         slow.iter_mut().enumerate().filter(|(number, _)| number % 3 != 2).map(|(_, stream)| stream)
     {
@@ -151,8 +151,8 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
     assert_eq!(fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status, 200);
 }
 
-/// A tenant that calls at ten times its quota: the share of its calls that are refused is that of
-/// the quota.
+/// A tenant that calls at ten times its quota: as many of its calls are refused as exceed the
+/// quota.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_is_refused_by_the_share_of_its_quota_and_touches_no_other_tenant() {
     const CALLS: u32 = 1_000;

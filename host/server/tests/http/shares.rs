@@ -1,4 +1,4 @@
-//! What one tenant leaves to the others: bytes of bodies, requests, connections.
+//! Fair shares of tenants: bytes of bodies, requests, connections.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::client::{Reply, request, send};
 use crate::fixture::{Fixture, IN_FLIGHT, served, tools};
 
 const ECHO: &str = r#"{"name": "echo"}"#;
-/// Far longer than what is waited for takes.
+/// Far longer than any wait takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection that has sent this.
+/// Returns a connection over which this text was sent.
 async fn sent(fixture: &Fixture, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(fixture.address).await.expect("a connection");
     stream.write_all(text.as_bytes()).await.expect("it is sent");
     stream
 }
 
-/// The head of a call with a chunked body.
+/// Returns the head of a call with a chunked body.
 fn chunked(key: &str) -> String {
     let head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     format!("{head}Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -44,7 +44,7 @@ async fn status(stream: &mut TcpStream) -> String {
 async fn a_body_takes_room_as_it_arrives_and_a_tenant_leaves_as_much_as_it_holds() {
     let http = HttpOptions::default().with_bodies(12 << 10).with_body_idle(PATIENCE);
     let fixture = Fixture::with_http(ListenOptions::default(), http).await;
-    // Bodies that send nothing hold nothing.
+    // Bodies of which no byte has arrived hold no bytes.
     let mut silent = Vec::new();
     for _ in 0..16 {
         silent.push(sent(&fixture, &chunked(&fixture.acme)).await);
@@ -91,7 +91,7 @@ async fn a_request_has_a_place_for_each_of_its_calls() {
             .collect();
         fixture.ask(&fixture.acme, "POST /v1/batch", "", &json!({"calls": calls}).to_string()).await
     };
-    // With one call running, 3 more would leave 2 of 6 places free, and 2 more leave 3.
+    // With one call running, 3 more would leave 2 of 6 slots free, and 2 more leave 3.
     let full = batch(IN_FLIGHT).await;
     assert_eq!(
         (full.status, full.code().as_str(), full.header("retry-after")),
@@ -128,7 +128,7 @@ async fn an_idle_connection_gives_way_to_a_new_one() {
     let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest))
         .await
         .expect("it is closed in time");
-    // It is reset if the server closed it before it had read what was sent.
+    // It is reset if the server closed it with unread bytes.
     assert!(
         closed.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true),
         "it is closed"
@@ -152,7 +152,7 @@ async fn a_server_without_keys_asks_for_them_once_there_are_some() {
     };
     assert_eq!(asked("/v1/tools", "").await.status, 200);
     assert_eq!(asked("/ready", "").await.json()["authentication"], "none");
-    // Another process makes a key.
+    // Another process adds a key.
     let key = open().add("acme").unwrap();
     service.replace(served(&tools().0));
     assert_eq!(asked("/v1/tools", "").await.status, 401);
@@ -191,7 +191,7 @@ async fn a_principal_has_a_bounded_number_of_requests_that_go_on_without_a_clien
         (429, "overloaded", Some("1"))
     );
     assert_eq!(service.running(), 32, "the clients have gone, and their requests go on");
-    // They can be cancelled.
+    // The requests can be cancelled.
     service.cancel(&Principal::local(), &"r0".parse().unwrap()).unwrap();
     assert_eq!(waits.recv().await, Some("stopped"));
 }

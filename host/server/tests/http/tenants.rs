@@ -1,4 +1,4 @@
-//! What one tenant can learn of another: nothing.
+//! One tenant learns nothing of another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ async fn a_tenant_sees_its_own_tools_and_usage() {
     assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
     let list = fixture.ask(&fixture.globex, "GET /v1/tools", "", "").await;
     assert!(list.body.contains("echo") && !list.body.contains("wait"), "{list:?}");
-    // The nearest name that a hint gives is one that the tenant sees.
+    // The nearest name in a hint is one that the tenant sees.
     let near = fixture.call(&fixture.globex, "", r#"{"name": "wai"}"#).await;
     assert!(!near.body.contains("`wait`"), "{near:?}");
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
@@ -50,8 +50,8 @@ async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
     }
 }
 
-/// What is counted is work, and not time: how often each tool is asked whether it is visible, and
-/// how often one is called.
+/// Counts work instead of time: how often tools are asked for their visibility, and how often one
+/// is called.
 #[tokio::test]
 async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -68,7 +68,7 @@ async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
         })
     };
     let registry = Registry::new();
-    // The last one is as near to what is asked for as what there is not.
+    // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
     registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
     let served = Served::new(&registry)
         .with_tenant("acme", ServedTenant::default())
@@ -130,7 +130,7 @@ async fn a_quota_refuses_its_own_tenant_until_time_has_passed() {
     }
     let refused = fixture.call(&fixture.small, "", ECHO).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("30")));
-    // A tool that does not exist is refused in the same way.
+    // An unknown tool gets the same refusal.
     let unknown = fixture.call(&fixture.small, "", r#"{"name": "nope"}"#).await;
     assert_eq!(unknown.code(), "quota");
     assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200, "of another tenant");
@@ -148,7 +148,7 @@ async fn a_change_is_seen_by_new_calls_and_not_by_running_ones() {
         .with_tenant("acme", ServedTenant::default().with_tools(["echo", "wait"]).with_quota(quota))
         .with_tenant("gone", ServedTenant::default());
     fixture.service.replace(changed);
-    // The running call counts, and still runs.
+    // The running call counts against the quota, and continues.
     let refused = fixture.call(&acme, "", ECHO).await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "quota"));
     assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");

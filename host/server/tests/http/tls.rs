@@ -1,4 +1,4 @@
-//! TLS: a client that trusts the certificate is served, and what is not TLS gets no answer.
+//! TLS: a client that trusts the certificate is served; a connection without TLS gets no answer.
 
 use std::fs;
 use std::io;
@@ -58,7 +58,7 @@ impl Certified {
         address
     }
 
-    /// What a client that trusts this certificate is answered.
+    /// Returns the answer to a client that trusts this certificate.
     async fn ask(
         &self,
         address: SocketAddr,
@@ -86,7 +86,7 @@ impl Certified {
 async fn a_client_that_trusts_the_certificate_is_served() {
     let certified = Certified::new();
     let address = certified.serve().await;
-    // A client that never begins its handshake holds no other up.
+    // A client that never begins its handshake delays no other.
     let _silent = TcpStream::connect(address).await.expect("it listens");
     for version in [&TLS13, &TLS12] {
         let answer = certified.ask(address, version).await.expect("an answer");
@@ -106,7 +106,7 @@ async fn what_is_not_tls_gets_no_answer() {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     stream.write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("it reads");
     let mut answer = Vec::new();
-    // It is closed, after an alert of TLS at most.
+    // It is closed, at most after a TLS alert.
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!String::from_utf8_lossy(&answer).contains("HTTP"), "{answer:?}");
 }

@@ -1,5 +1,5 @@
 //! Tokens of an issuer: each row of the table in `docs/http.md` has the status and the code that
-//! the page says, and what a token opened ends with it.
+//! the page gives, and streams and sessions of a token end with it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const AUDIENCE: &str = "https://tools.example";
 /// Seconds by which the issuer's clock can differ.
 const LEEWAY: u64 = 30;
-/// Far longer than what is waited for takes.
+/// Far longer than any wait takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const JSON: &str =
     "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
@@ -47,7 +47,7 @@ impl Issued {
         Self::start_at(AUDIENCE).await
     }
 
-    /// A server that its clients know by this URL.
+    /// Starts a server whose clients know it by this URL.
     async fn start_at(audience: &str) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a fixture");
         let (service, auth) = (
@@ -63,13 +63,13 @@ impl Issued {
         Self { pair, auth, address }
     }
 
-    /// A token that this issuer signed.
+    /// Returns a token signed by this issuer.
     fn token(&self, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         format!("{message}.{}", encoded(self.pair.sign(message.as_bytes())))
     }
 
-    /// A good token of this user, which expires then.
+    /// Returns a valid token of this user, which expires at `exp`.
     fn of_user(&self, user: &str, exp: u64) -> String {
         let mut claims = claims("exp", json!(exp));
         claims["sub"] = json!(user);
@@ -94,7 +94,7 @@ fn header(algorithm: &str) -> Value {
     json!({"alg": algorithm, "kid": "k"})
 }
 
-/// Good claims, with one changed.
+/// Valid claims with one changed.
 pub(crate) fn claims(name: &str, value: Value) -> Value {
     let mut claims = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "scope": "tools", "exp": now() + 600});
     claims[name] = value;
@@ -111,7 +111,7 @@ async fn each_kind_of_token_has_its_status_and_code() {
     let good = claims("sub", json!("ada"));
     let with = |name: &str, value: Value| issued.token(&header("EdDSA"), &claims(name, value));
     let shared = message(&header("HS256"), &good);
-    // The public key as if it were a shared secret.
+    // The public key, used as a shared secret.
     let secret = hmac::Key::new(hmac::HMAC_SHA256, issued.pair.public_key().as_ref());
     let cases = [
         ("a good one", with("sub", json!("ada"))),
@@ -220,7 +220,7 @@ async fn what_an_expired_token_opened_ends() {
     let open = async |token: &str| {
         issued.ask(token, "POST /mcp", JSON, &initialize.to_string()).await.status
     };
-    // Of the time that the clocks may differ by, seconds are left.
+    // The leeway for clocks leaves it valid for seconds.
     let short = issued.of_user("ada", now() + 2 - LEEWAY);
     let other = issued.of_user("bob", now() + 600);
     let streaming = stream(&issued, &short).await;

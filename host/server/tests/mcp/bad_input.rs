@@ -1,5 +1,5 @@
 //! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that
-//! the page says.
+//! the page gives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::web::{JSON, Reply, Web, modern, start};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../docs/mcp.md");
-/// Rows with tests of their own, which read the row: they need a state of the server.
+/// Rows with tests of their own, which read the row, because they need a state of the server.
 const ELSEWHERE: [&str; 7] = [
     "more bytes of bodies and of `resources/read` than the server holds",
     "an id that a running request of the session has",
@@ -27,7 +27,7 @@ const ELSEWHERE: [&str; 7] = [
     "a key of a tenant that is not served",
 ];
 
-/// What is served.
+/// The supported revisions.
 const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// A row of a table of the page.
@@ -35,18 +35,18 @@ pub(crate) struct Row {
     pub(crate) case: &'static str,
     /// 0 in the table of lines.
     status: u16,
-    /// The code of an answer without an error of the protocol is 0.
+    /// 0 for an answer without a protocol error.
     pub(crate) code: i64,
-    /// The code that the error's data or the problem has.
+    /// The code in the error's data or in the problem.
     pub(crate) word: Option<&'static str>,
-    /// Whether the answer lists the revisions that are served.
+    /// True if the answer lists the supported revisions.
     has_list: bool,
-    /// Whether the answer says when to try again.
+    /// True if the answer says when to retry.
     can_wait: bool,
 }
 
 impl Row {
-    /// What differs from the answer over HTTP.
+    /// Returns the difference to an answer over HTTP.
     fn complaint(&self, reply: &Reply) -> Option<String> {
         let message = reply.message();
         let wait = message["error"]["data"]["retry_after_ms"].as_u64();
@@ -58,7 +58,7 @@ impl Row {
         (!is_good).then(|| format!("{}: {reply:?}", self.case))
     }
 
-    /// Whether the message has the row's codes, and no other.
+    /// Returns true if the message has the row's codes, and no others.
     pub(crate) fn is_told_by(&self, message: &Value) -> bool {
         let error = &message["error"];
         let word = if error.is_null() { &message["code"] } else { &error["data"]["code"] };
@@ -69,8 +69,7 @@ impl Row {
     }
 }
 
-/// Compares an answer with its row of the table of requests, which is listed as one with a test of
-/// its own.
+/// Compares an answer with its row of the table of requests, which must be in `ELSEWHERE`.
 #[track_caller]
 pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
     assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");
@@ -79,7 +78,7 @@ pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
     assert_eq!(row.complaint(reply), None);
 }
 
-/// The rows of the table that begins with this head.
+/// Returns the rows of the table whose first line begins with this text.
 pub(crate) fn rows(head: &str) -> Vec<Row> {
     let table = PAGE.lines().skip_while(|line| !line.starts_with(head)).skip(2);
     let rows = table.take_while(|line| line.starts_with('|'));
@@ -100,7 +99,7 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
     .collect()
 }
 
-/// The requests whose answer needs nothing but a session, by the row that they belong to.
+/// Returns the requests that need only a session, by their row.
 fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let send = |method: &str, headers: &str, body: &str| {
@@ -265,8 +264,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What is refused because of a question, both ways in which an answer comes back; and an artifact
-/// that is not there.
+/// Returns the refusals about questions, in both ways to answer one, and of an unknown artifact.
 async fn about_questions() -> Vec<(&'static str, Reply)> {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(
@@ -398,7 +396,7 @@ async fn each_bad_message_has_its_status_and_code() {
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
-    // The server answers as before, however the type is written.
+    // The server still answers, however the type is spelled.
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let shouted = format!("Content-Type: APPLICATION/JSON; charset=utf-8\r\n{session}");
     assert_eq!(web.send(0, "POST", &shouted, &ping.to_string()).await.status, 200);

@@ -1,5 +1,5 @@
-//! Calls over MCP that are cancelled at any moment, or whose clients leave: they have no answer,
-//! and nothing of them is kept.
+//! Calls over MCP that are cancelled at any moment, or whose clients disconnect, have no answer and
+//! leave no state.
 //!
 //! Source: docs/threat-model.md, row 74.
 
@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::fixture::service;
 use crate::web::{JSON, PATIENCE, modern, start};
 
-/// What all chance is made from.
+/// The seed of the random generator.
 const SEED: u64 = 74;
 const LINES: u64 = 2_000;
 const POSTS: u64 = 300;
@@ -40,7 +40,7 @@ async fn pause(random: &mut fastrand::Rng) {
     }
 }
 
-/// Ends when no request runs, and each tool that began has ended.
+/// Returns when no request is running, and each tool that began has ended.
 async fn is_over(service: &Service, waits: &mut mpsc::UnboundedReceiver<&'static str>) {
     let over = async {
         while service.running() != 0 {
@@ -66,7 +66,7 @@ async fn cancelled_lines_have_no_answer_and_leave_nothing() {
     client.initialize(json!({})).await;
     let mut random = fastrand::Rng::with_seed(SEED);
     for id in 1..=LINES {
-        // Before it begins, of another one, and once or twice.
+        // Cancels before the request begins and of another id, once or twice.
         for other in [id, id + LINES] {
             if random.u8(..4) == 0 {
                 client.send(cancel(other)).await;
@@ -78,7 +78,7 @@ async fn cancelled_lines_have_no_answer_and_leave_nothing() {
             client.send(cancel(id)).await;
         }
         if random.u8(..8) == 0 {
-            // The next line is this answer: none of a cancelled call comes before it.
+            // The next line is this answer: no answer of a cancelled call precedes it.
             client.ask(3 * LINES + id, "ping", json!({})).await;
         }
     }
@@ -95,7 +95,7 @@ async fn cancelled_posts_and_closed_streams_leave_nothing() {
     let session = format!("{JSON}{}", web.open().await);
     let mut random = fastrand::Rng::with_seed(SEED);
     for id in 1..=POSTS {
-        // In a session: the notification, once or twice, or before the request.
+        // In a session: the notification, once or twice, or for a request that has not begun.
         let (running, head) = web.begin(0, "POST", &session, &call(id).to_string()).await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         pause(&mut random).await;
@@ -104,7 +104,7 @@ async fn cancelled_posts_and_closed_streams_leave_nothing() {
             assert_eq!(told.status, 202, "{told:?}");
         }
         drop(running);
-        // Without one: the client closes its connection.
+        // Without a session: the client closes its connection.
         let (headers, message) = modern(id, "tools/call", Some("wait"));
         let request = web.request(0, "POST", &format!("{JSON}{headers}"), &message.to_string());
         let mut stream = TcpStream::connect(web.address).await.unwrap();

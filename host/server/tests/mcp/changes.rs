@@ -1,4 +1,4 @@
-//! Changes of a tenant's list of tools, as its open streams over HTTP tell them.
+//! Notifications of a changed list of tools, on a tenant's open streams over HTTP.
 
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -16,8 +16,8 @@ async fn is_told(stream: &mut TcpStream) {
     until(stream, |told| told.contains(CHANGED).then_some(())).await;
 }
 
-/// Both kinds of streams of one tenant, beside one of another tenant: each hears of its own change,
-/// once.
+/// Both kinds of streams of one tenant, beside one of another tenant: each is notified of its own
+/// change, once.
 #[tokio::test]
 async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
     let (service, registry, _) = service();
@@ -43,14 +43,14 @@ async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
             Served::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
         );
     };
-    // A change of the other tenant's tools alone, and after it one of this tenant's.
+    // A change of the other tenant's tools only, then one of this tenant's.
     serve(all(), tools(&["echo"]));
     is_told(&mut other).await;
     serve(tools(&["echo", "text"]), tools(&["echo"]));
     for stream in [&mut get, &mut listening] {
         is_told(stream).await;
     }
-    // What else was told is there when the streams end.
+    // Further notifications would be in the rest of the streams.
     assert!(web.store.revoke(&web.ids[0]).unwrap());
     for mut stream in [get, listening] {
         let mut rest = String::new();

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use toolcell_server::mcp::{McpOptions, StdioError, serve_lines};
 use toolcell_server::{Principal, Service};
 
-/// A client whose lines a server reads.
+/// A client connected to a server by lines.
 pub(crate) struct Client {
     read: Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
@@ -29,7 +29,7 @@ impl Client {
         self.write.write_all(b"\n").await.unwrap();
     }
 
-    /// Sends a line without its end, and nothing more.
+    /// Sends a line without its end, and closes its side.
     pub(crate) async fn send_last(&mut self, line: &[u8]) {
         self.write.write_all(line).await.unwrap();
         self.write.shutdown().await.unwrap();
@@ -59,7 +59,7 @@ impl Client {
         answer
     }
 
-    /// Closes the client's side, and returns how the server ended.
+    /// Closes the client's side, and returns the server's result.
     pub(crate) async fn end(mut self) -> Result<(), StdioError> {
         self.write.shutdown().await.unwrap();
         drop((self.read, self.write));

@@ -10,7 +10,7 @@ use toolcell::{
 };
 use toolcell_server::{Served, Service, ServiceLimits};
 
-/// Says when it is dropped.
+/// Sends `stopped` when it is dropped.
 struct Waiting(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Waiting {
@@ -19,7 +19,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The service, its registry, and what the tool `wait` tells: `started` and `stopped`.
+/// Returns the service, its registry, and the messages of the tool `wait`: `started` and `stopped`.
 pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static str>) {
     let (told, waits) = mpsc::unbounded_channel();
     let wait = move |_: Value| {

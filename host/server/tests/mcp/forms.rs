@@ -1,5 +1,4 @@
-//! The forms of questions that ask for several things: what a person can choose from is shown as
-//! that.
+//! The forms of questions that ask for several values: a set of choices is shown as choices.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use toolcell_server::{Served, Service};
 
 use crate::client::{Client, stateless};
 
-/// The form of the question, and what the tool gets when it is filled in with `content`.
+/// Returns the form of the question, and what the tool gets when it is filled in with `content`.
 async fn asked(question: Question, content: Value) -> (Value, Value) {
     let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(question.clone()),
@@ -39,8 +38,8 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
     let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
     let choices = json!({"field": "time", "choices": ["18:30", "20:00"]});
     for (member, option, expected) in [
-        // Of the schema: required, optional, and derived of a type whose variants have words of
-        // their own.
+        // Choices from the schema: required, optional, and derived from an enum whose variants have
+        // descriptions.
         (
             json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
             Value::Null,
@@ -57,7 +56,7 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
             Value::Null,
             two.clone(),
         ),
-        // Of an option.
+        // Choices from an option.
         (plain.clone(), choices.clone(), two.clone()),
         (json!({"type": ["string", "null"]}), choices.clone(), two.clone()),
         (
@@ -65,7 +64,7 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
             json!({"name": "time", "label": "What time", "choices": ["20:00"]}),
             json!({"type": "string", "enum": ["20:00"], "title": "What time"}),
         ),
-        // The schema decides, and an option of another member or without texts changes nothing.
+        // The schema takes precedence. An option for another member or without texts has no effect.
         (two.clone(), json!({"field": "time", "choices": ["9:00"]}), two.clone()),
         (plain.clone(), json!({"field": "day", "choices": ["9:00"]}), plain.clone()),
         (plain.clone(), json!({"field": "time", "choices": []}), plain.clone()),
@@ -87,7 +86,7 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
         assert_eq!(form["properties"]["time"], expected, "{member} {option}");
         assert_eq!(answer, content, "{member} {option}");
     }
-    // Texts with titles stay as they are: a form can have those.
+    // Texts with titles stay as they are, because a form supports titles.
     let titled = json!({"oneOf": [{"const": "18:30", "title": "Early"}, {"const": "20:00", "title": "Late"}]});
     let question = Question::new("When?").with_answer_schema(titled.clone());
     let (form, answer) = asked(question, json!({"answer": "20:00"})).await;

@@ -1,5 +1,5 @@
-//! Messages of hostile clients, made from a seed: each is answered or dropped, and the next request
-//! is answered right.
+//! Random messages of hostile clients: each is answered or dropped, and the next request is
+//! answered correctly.
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
@@ -8,11 +8,11 @@ use crate::client::{Client, initialize, stateless};
 use crate::fixture::service;
 use crate::web::{JSON, PATIENCE, modern, start};
 
-/// What all cases are made from.
+/// The seed of all cases.
 const SEED: u64 = 15;
 const CASES: usize = 400;
 
-/// What is added to the headers of a message over HTTP, and often nothing.
+/// Headers that are added to a message over HTTP, usually none.
 const HEADERS: [&str; 10] = [
     "Origin: https://evil.example\r\n",
     "Host: evil.example\r\n",
@@ -26,7 +26,7 @@ const HEADERS: [&str; 10] = [
     "",
 ];
 
-/// Valid messages of both eras. None starts a call that goes on.
+/// Returns valid messages of both eras. None starts a call that does not end.
 fn messages() -> Vec<Value> {
     let form = stateless(json!({"elicitation": {"form": {}}}));
     let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
@@ -58,7 +58,7 @@ fn messages() -> Vec<Value> {
     ]
 }
 
-/// What takes the place of a value, as text.
+/// Returns replacements for a value, as text.
 fn values() -> Vec<String> {
     let few = [
         "null",
@@ -85,7 +85,7 @@ fn values() -> Vec<String> {
     few.map(str::to_owned).chain(long).collect()
 }
 
-/// The places of all values in a message.
+/// Collects the JSON pointers of all values in a message.
 fn places(value: &Value, at: String, found: &mut Vec<String>) {
     if let Value::Object(members) = value {
         for (name, member) in members {
@@ -96,7 +96,7 @@ fn places(value: &Value, at: String, found: &mut Vec<String>) {
     found.push(at);
 }
 
-/// A message with some changes, as bytes of one line.
+/// Returns a message with random changes, as the bytes of one line.
 fn changed(random: &mut fastrand::Rng, messages: &[Value], values: &[String]) -> Vec<u8> {
     let mut message = messages[random.usize(..messages.len())].clone();
     let mut pieces = Vec::new();
@@ -138,7 +138,7 @@ async fn lines_are_answered_or_dropped() {
     let mut client = Client::start(service.clone(), McpOptions::default().with_line(40_000));
     client.initialize(json!({})).await;
     let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
-    // It goes on until it is cancelled, once or twice: the others have its id.
+    // It runs until it is cancelled, once or twice: the other messages have its id.
     messages.push(
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
     );
@@ -184,8 +184,8 @@ async fn posts_are_answered_and_another_tenant_is_served() {
         let bytes = changed(&mut random, &messages, &values);
         let eras =
             [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
-        // A session that says that its user can be asked is asked, and its request waits for the
-        // answer.
+        // Not in a session, if the message has the capability `elicitation`: the session would ask
+        // its user, and the request would wait for the answer.
         let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
         let more = HEADERS[random.usize(..HEADERS.len())];
         let headers = format!("{JSON}{}{more}", eras[random.usize(first..eras.len())]);
@@ -213,7 +213,7 @@ async fn posts_are_answered_and_another_tenant_is_served() {
     assert_eq!(service.running(), 0);
 }
 
-/// A tenant that opens sessions without end has some, and another one opens its own.
+/// A tenant that opens sessions without end reaches its limit, and another one can open its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_sessions_leaves_others_theirs() {
     let (service, registry, _) = service();

@@ -1,5 +1,5 @@
-//! Calls that can be made later: over HTTP before they begin as the page says, otherwise as a
-//! result that says when.
+//! Calls that can succeed later: over HTTP they are refused before they begin, as the page says,
+//! otherwise they get a result that says when to retry.
 
 use std::time::Duration;
 
@@ -16,14 +16,15 @@ use crate::web::{JSON, modern, start};
 const WAIT: &str = "toolcell/retry_after_ms";
 const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
 
-/// A service with this quota for callers without a tenant, and so many calls at once.
+/// Returns a service with this quota for principals without a tenant, and at most `calls` calls at
+/// once.
 fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
     let served = Served::new(registry).with_untenanted(ServedTenant::default().with_quota(quota));
     let limits = ServiceLimits::default().with_in_flight(calls);
     Service::builder(served).with_limits(limits).build().unwrap()
 }
 
-/// A client of each era, with what its requests have as metadata.
+/// Returns a client of each era, with the metadata of its requests.
 async fn clients(service: &Service) -> [(Client, Value); 2] {
     let options = || McpOptions::default().with_stop_grace(Duration::ZERO);
     let mut session = Client::start(service.clone(), options());
@@ -49,7 +50,7 @@ fn is_refused_for_a_time(told: &Value, kind: &str) {
 #[tokio::test]
 async fn over_http_more_calls_than_the_server_makes_are_refused_as_the_page_says() {
     let (_, registry, mut waits) = service();
-    // Of two calls each tenant leaves as many free as it has.
+    // With a limit of two calls each tenant leaves as many free as it holds.
     let limits = ServiceLimits::default().with_in_flight(2);
     let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
     let web =

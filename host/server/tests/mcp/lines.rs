@@ -1,4 +1,4 @@
-//! Over lines.
+//! MCP over lines.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
     );
     let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
     assert_eq!(again["result"]["resultType"], "input_required");
-    // Nothing of a state is used before it is compared, whatever the client answers.
+    // A state is verified before any of it is used, whatever the client answers.
     let declined = json!({"answer": {"action": "decline"}});
     for responses in [answered, declined, json!({})] {
         for (state, name, arguments, code) in [
@@ -226,7 +226,7 @@ async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
     assert_eq!(service.running(), 0);
 }
 
-/// Each row of the table of lines in `docs/mcp.md`, and after each the next line.
+/// Tests each row of the table of lines in `docs/mcp.md`, and the next line after it.
 #[tokio::test]
 async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
     let rows = rows("| line on standard input |");
@@ -315,7 +315,7 @@ async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
         client.send(cancel(id)).await;
     }
     assert_eq!(waits.recv().await, Some("stopped"));
-    // Nothing is said about any of them: the next line is the next answer.
+    // None of them is answered: the next line is the next answer.
     client.send(cancel(1)).await;
     client.ask(3, "ping", json!({})).await;
     assert_eq!((row(case).code, row(case).word), (0, None));
@@ -376,7 +376,7 @@ async fn a_call_is_answered_after_the_end_of_the_input() {
     client.send(call(6, "ask")).await;
     assert_eq!(client.receive().await["method"], "elicitation/create");
     client.send_last(call(7, "slow").to_string().as_bytes()).await;
-    // The question ends, because no answer can come any more. The call goes on.
+    // The question ends, because no answer can arrive any more. The call continues.
     let ended = client.receive().await;
     assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
     go.notify_one();

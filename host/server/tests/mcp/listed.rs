@@ -1,5 +1,4 @@
-//! What tells a client about a tool before its call, and about the call after it: annotations and
-//! the receipt.
+//! Data about a tool and its calls: annotations in the list, and the receipt in results.
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Hints, Registry, Tool};
@@ -11,7 +10,7 @@ use crate::fixture::service;
 
 const PAGE: &str = include_str!("../../../../docs/json.md");
 
-/// A client of each era, with what its requests have as metadata.
+/// Returns a client of each era, with the metadata of its requests.
 async fn clients(service: &Service) -> [(Client, Value); 2] {
     let mut session = Client::start(service.clone(), McpOptions::default());
     session.initialize(json!({})).await;
@@ -58,7 +57,7 @@ async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
     }
 }
 
-/// However the call ended.
+/// Checks calls with each kind of ending.
 #[tokio::test]
 async fn every_result_has_the_receipt_with_the_members_of_the_page() {
     let example = PAGE

@@ -1,4 +1,4 @@
-//! MCP as a client sees it: messages over lines and over HTTP, in both eras.
+//! Tests of MCP from the client's side: messages over lines and over HTTP, in both eras.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod bad_input;

@@ -1,5 +1,5 @@
-//! A corpus of malformed messages: what is no JSON, what JSON leaves open, and what is no message,
-//! in each place of a message. Each is answered by an error, over lines and over HTTP, and the
+//! A corpus of malformed messages: invalid JSON, JSON with undefined meaning, and JSON that is not
+//! a message, in each position of a message. Each gets an error, over lines and over HTTP, and the
 //! server answers the next request.
 //!
 //! The texts follow JSONTestSuite (`n_` and `i_`). Source: docs/threat-model.md, row 73.
@@ -14,7 +14,7 @@ use crate::web::{JSON, start};
 /// The least number of messages.
 const LEAST: usize = 500;
 
-/// No JSON, as `n_` of JSONTestSuite.
+/// Invalid JSON, as `n_` of JSONTestSuite.
 const NO_JSON: [&[u8]; 54] = [
     b"[1 true]",
     b"[\"\": 1]",
@@ -71,8 +71,8 @@ const NO_JSON: [&[u8]; 54] = [
     b"\"\xe9\"",
     b"\xef\xbb\xbf1",
 ];
-/// What JSON leaves open, as `i_` of JSONTestSuite: it has no place in a message, or no one
-/// meaning.
+/// JSON whose meaning is undefined, as `i_` of JSONTestSuite: it is not allowed in a message, or is
+/// ambiguous.
 const OPEN: [&[u8]; 6] = [
     b"\"\\ud800\"",
     b"\"\\udc00\\ud800\"",
@@ -81,7 +81,7 @@ const OPEN: [&[u8]; 6] = [
     b"\"\xf4\x90\x80\x80\"",
     b"1e999999",
 ];
-/// JSON that is no message.
+/// JSON that is not a message.
 const NO_MESSAGE: [&str; 26] = [
     "null",
     "true",
@@ -110,7 +110,7 @@ const NO_MESSAGE: [&str; 26] = [
     r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
 ];
-/// Where a value that is no JSON goes.
+/// The text before and after an invalid value.
 const PLACES: [(&str, &str); 8] = [
     ("", ""),
     ("[", "]"),
@@ -125,7 +125,7 @@ const PLACES: [(&str, &str); 8] = [
     (r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#, "}}"),
 ];
 
-/// All of them, none of which has the end of a line.
+/// Returns all malformed messages, none of which contains a line end.
 fn corpus() -> Vec<Vec<u8>> {
     let texts = NO_JSON.into_iter().chain(OPEN);
     let placed = texts.flat_map(|text| {

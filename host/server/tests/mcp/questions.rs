@@ -1,5 +1,4 @@
-//! Questions of a session that wait for an answer: how many there are, what they hold, and when
-//! they end.
+//! Pending questions of a session: their limits, what they hold, and when they end.
 
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -11,7 +10,7 @@ use crate::fixture::service;
 use crate::streams::until;
 use crate::web::{JSON, PATIENCE, Web, modern, start, start_with};
 
-/// Opens a session of a client that shows forms.
+/// Opens a session of a client that supports forms.
 async fn open(web: &Web) -> String {
     let params = initialize(json!({"elicitation": {}}));
     let reply = web
@@ -25,7 +24,7 @@ fn call(id: u64, arguments: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
 }
 
-/// Makes a call whose tool asks, and waits for the question.
+/// Makes a call whose tool asks a question, and waits for the question.
 async fn ask(web: &Web, session: &str, id: u64, arguments: &Value) -> TcpStream {
     let (mut stream, head) = web.begin(0, "POST", session, &call(id, arguments)).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -46,7 +45,7 @@ async fn one_question_too_many_is_refused() {
     let options = McpOptions::default().with_session_questions(2).with_questions(3);
     let web = start(service.clone(), &registry, options).await;
     let (first, second) = (open(&web).await, open(&web).await);
-    // A closed connection leaves its question open.
+    // A question stays open when its connection is closed.
     for id in 1..=2 {
         drop(ask(&web, &first, id, &json!({})).await);
     }
@@ -89,7 +88,7 @@ async fn one_question_too_many_is_refused() {
 #[tokio::test]
 async fn a_closed_connection_gives_back_no_place_of_its_request() {
     let (service, registry, _) = service();
-    // Of four each tenant leaves as many free as it has.
+    // Of four requests each tenant leaves as many free as it holds.
     let listen = ListenOptions::default().with_http(HttpOptions::default().with_requests(4));
     let web = start_with(service, &registry, McpOptions::default(), listen).await;
     let session = open(&web).await;
@@ -111,7 +110,7 @@ async fn a_closed_connection_gives_back_no_place_of_its_request() {
 #[tokio::test]
 async fn a_closed_connection_gives_back_no_bytes_of_its_request() {
     let (service, registry, _) = service();
-    // Of 64 KiB each tenant leaves as many free as it has.
+    // Of 64 KiB each tenant leaves as much free as it holds.
     let listen = ListenOptions::default().with_http(HttpOptions::default().with_bodies(64 << 10));
     let web = start_with(service, &registry, McpOptions::default(), listen).await;
     let session = open(&web).await;

@@ -1,4 +1,4 @@
-//! Artifacts as resources of MCP.
+//! Artifacts as MCP resources.
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Halt, Media, Outcome, Output, Part, Registry, Tool};
@@ -11,17 +11,18 @@ use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};
 use crate::web::{modern, start_with};
 
-/// Bytes above which a part of a result is an artifact.
+/// Bytes above which a part of a result is stored as an artifact.
 const ABOVE: usize = 16;
-/// More than one answer can have.
+/// Bytes. One more than an answer can contain.
 const LARGE: usize = (4 << 20) + 1;
 
-/// A service whose tool `draw` has a text and a picture, with its artifacts and their directory.
+/// Returns a service whose tool `draw` answers with texts and a picture, its artifacts, and their
+/// directory.
 fn service() -> (Service, Artifacts, tempfile::TempDir) {
     service_with(ArtifactOptions::default().with_above(ABOVE))
 }
 
-/// The same with these options.
+/// Like [`service`], with these options.
 fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::TempDir) {
     let draw = async |_: Value| {
         Output::from_message("drawn")
@@ -46,7 +47,7 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
     (service.expect("a service"), artifacts, dir)
 }
 
-/// A value whose text is longer than a result of MCP repeats.
+/// Returns a value whose text is longer than the text copy in an MCP result.
 fn table() -> Value {
     json!({"rows": vec!["a row of the table"; 4000]})
 }
@@ -160,8 +161,8 @@ async fn the_text_of_a_large_value_is_its_head_and_a_link() {
     }
 }
 
-/// What is read takes room until it has been sent: a tenant that reads without end leaves others
-/// theirs.
+/// A resource takes room until it has been sent, so a tenant that reads without end leaves room for
+/// others.
 #[tokio::test]
 async fn what_is_read_takes_room_beside_bodies() {
     let (service, artifacts, _dir) = service();

@@ -10,14 +10,14 @@ use crate::web::start;
 
 const REVISIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
-/// The params of `initialize` of this revision.
+/// Returns the params of `initialize` for this revision.
 fn opening(revision: &str) -> Value {
     let mut params = initialize(json!({}));
     params["protocolVersion"] = revision.into();
     params
 }
 
-/// What is asked in the session, and what the answer has.
+/// Returns the requests of the session, with a pointer into each answer and its value.
 fn requests() -> [(&'static str, Value, &'static str, Value); 4] {
     let call = json!({"name": "echo", "arguments": {"n": 1}});
     [

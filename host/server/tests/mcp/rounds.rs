@@ -1,5 +1,4 @@
-//! A tool that asks twice: the value is made of both answers, in each way in which an answer comes
-//! back.
+//! A tool that asks twice: the value is made of both answers, in each way to answer a question.
 
 use std::sync::Arc;
 
@@ -10,10 +9,10 @@ use toolcell_server::{Served, Service};
 
 use crate::client::{Client, stateless};
 
-/// The questions, and how each is answered.
+/// The questions and their answers.
 const ROUNDS: [(&str, &str); 2] = [("Which city?", "Helsinki"), ("Which day?", "Friday")];
 
-/// A client of a tool that asks both, one after the other.
+/// Returns a client of a tool that asks both questions, one after the other.
 fn client() -> Client {
     let ask = async |_: Value, call: Arc<Invocation>| {
         let question = |round: usize, city: Value| {
@@ -64,7 +63,7 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
             told["result"]["inputRequests"]["answer"]["params"]["message"], question,
             "{told}"
         );
-        // What the tool keeps, and the answer of the round before, are sealed.
+        // The tool's state and the previous answer are sealed.
         let text = told.to_string();
         assert!(!text.contains("canary") && !text.contains("Helsinki"), "{text}");
         let state = told["result"]["requestState"].take();
@@ -74,7 +73,7 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
     }
     has_both_answers(&told);
     assert_ne!(states[0], states[1]);
-    // A changed state is refused in the second round too, and each state has its own question.
+    // A changed state is refused in the second round too, and each state belongs to its question.
     let second = states[1].as_str().unwrap();
     let bad = client.ask(3, "tools/call", retry(&json!(format!("{second}x")), "Friday")).await;
     assert_eq!(bad["error"]["data"]["code"], "resume_tampered", "{bad}");

@@ -1,4 +1,4 @@
-//! Streams and sessions over HTTP: how many there are, whose they are, and when they end.
+//! Streams and sessions over HTTP: their limits, their owners, and when they end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::client::initialize;
 use crate::fixture::service;
 use crate::web::{JSON, PATIENCE, modern, request, start};
 
-/// Opens a stream of changes without a session.
+/// Returns the request that opens a stream of changes without a session.
 pub(super) fn listen() -> (String, String) {
     let (headers, mut message) = modern(1, "subscriptions/listen", None);
     message["params"]["notifications"] = json!({"toolsListChanged": true});
@@ -34,7 +34,7 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
     let (_other, head) = web.begin(1, "POST", &headers, &body).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for (method, headers, body) in [("POST", &*headers, &*body), ("GET", &*session, "")] {
-        // A stream that is not refused has no end to read to.
+        // A stream that is accepted has no end to read to.
         let head = web.begin(0, method, headers, body).await.1;
         assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         let full = web.send(0, method, headers, body).await;
@@ -44,7 +44,7 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
         );
         assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
     }
-    // Another tenant has its own, and a stream that was closed leaves its place.
+    // Another tenant has a limit of its own, and a closed stream frees its slot.
     let other = TcpStream::connect(web.address).await.unwrap();
     let (mut reading, mut writing) = tokio::io::split(other);
     writing.write_all(request(&web.globex, "POST", &headers, &body).as_bytes()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_session_that_is_idle_ends() {
     let session = web.open().await;
     let message =
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
-    // It gives its room back, and is not found any more.
+    // Its slot is freed, and the session is not found any more.
     let opened = async { while web.post(1, "", &message).await.status != 200 {} };
     tokio::time::timeout(PATIENCE, opened).await.expect("the idle session has ended");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -179,8 +179,8 @@ async fn a_session_has_one_running_request_of_an_id() {
     drop(running);
 }
 
-/// In a session a call goes on without its connection, and a stream that names its last event takes
-/// it up. Nothing of a call that was answered is kept, and without a session nothing at all.
+/// In a session a call continues without its connection, and a stream that names its last event
+/// resumes it. An answered call is not kept. Without a session nothing is kept.
 #[tokio::test]
 async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
     let go = Arc::new(Notify::new());
@@ -218,14 +218,14 @@ async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
     go.notify_one();
     until(&mut again, |told| told.contains(r#""text":"late""#).then_some(())).await;
     drop(again);
-    // A call that was answered, and one that there never was: the stream ends, and has nothing.
+    // An answered call, and an unknown one: the stream ends without a message.
     for headers in [take_up, format!("{session}Last-Event-ID: 0/99\r\n")] {
         let (mut none, head) = web.begin(0, "GET", &headers, "").await;
         let mut rest = String::new();
         none.read_to_string(&mut rest).await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200") && !rest.contains("data: {"), "{head}{rest}");
     }
-    // Without a session the header says nothing: the call is made anew.
+    // Without a session the header has no effect: the call is made again.
     let (headers, call) = modern(1, "tools/call", Some("slow"));
     go.notify_one();
     let reply = web.post(0, &format!("{headers}Last-Event-ID: {last}\r\n"), &call).await;
@@ -233,7 +233,7 @@ async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
     assert_eq!(service.running(), 0);
 }
 
-/// Reads until something is there.
+/// Reads until `look` returns a value.
 pub(super) async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
     let mut told = Vec::new();
     let reading = async {

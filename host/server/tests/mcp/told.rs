@@ -1,5 +1,5 @@
-//! What a client hears of a running call, what the tool hears of the client, and what ends with
-//! time.
+//! Notifications to a client about a running call, the client's data that a tool sees, and time
+//! limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ fn named(name: &str) -> Definition {
     Definition::new(name, format!("Does {name}.")).unwrap()
 }
 
-/// The messages of a call, up to its answer.
+/// Makes a call. Returns its messages and its answer.
 async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Value) {
     client
         .send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
@@ -103,7 +103,7 @@ async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
     let below = |message: &&Value| message["params"]["level"] == "info";
     assert_eq!(heard.iter().find(below), None, "below the level");
     client.end().await.unwrap();
-    // Without a session the request names the level.
+    // Without a session the request sets the level.
     let mut client = Client::start(service, McpOptions::default());
     let mut meta = stateless(json!({}));
     let (heard, _) = called(&mut client, 4, json!({"name": "hostile", "_meta": meta})).await;
@@ -163,7 +163,7 @@ async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
     assert_eq!(heard.recv().await, Some("ended by itself"));
     client.ask(2, "ping", json!({})).await;
     client.end().await.unwrap();
-    // One that does not listen is stopped when its grace is over.
+    // A tool that ignores the cancel is stopped when its grace is over.
     let (service, _, mut waits) = service();
     let mut client =
         Client::start(service, McpOptions::default().with_stop_grace(Duration::from_millis(20)));
@@ -212,7 +212,7 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
     client.end().await.unwrap();
 }
 
-/// Over each way in which an answer comes back, and with each other byte of the state changed.
+/// Tested in each way to answer, and with each byte of the state changed.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
@@ -255,7 +255,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
         assert_eq!(told["error"]["data"]["code"], "resume_tampered", "at {at}: {told}");
     }
     client.end().await.unwrap();
-    // A session's client that shows forms is asked again; one that cannot has the state.
+    // In a session a client that supports forms is asked again; another one gets the state.
     let mut client = Client::start(serving(tool.clone()), McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
     client
@@ -287,13 +287,12 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
     client.end().await.unwrap();
 }
 
-/// An option that is an object is read by its label, and chosen by it.
 #[tokio::test]
 async fn an_option_that_is_an_object_is_shown_by_its_label() {
     for (options, labels) in [
         (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
         (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
-        // Two that would look alike are shown whole.
+        // Two options with the same label are shown as JSON.
         (
             json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]),
             [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#],
@@ -326,7 +325,7 @@ async fn an_option_that_is_an_object_is_shown_by_its_label() {
     }
 }
 
-/// A question for an object asks for its members: its options are no values to choose from.
+/// A question for an object asks for its members: its options are not values to choose from.
 #[tokio::test]
 async fn the_members_of_an_object_are_no_choices() {
     let ask = async |_: Value| {
@@ -348,7 +347,7 @@ async fn the_members_of_an_object_are_no_choices() {
 async fn a_question_without_a_form_says_why() {
     let nested =
         json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
-    // Written out, the references would take a hundred times the bytes of the schema.
+    // With its references replaced the schema would have a hundred times the bytes.
     let fields: Map<String, Value> =
         (0..100).map(|n| (n.to_string(), json!({"$ref": "#/$defs/d"}))).collect();
     let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
@@ -367,7 +366,7 @@ async fn a_question_without_a_form_says_why() {
     }
 }
 
-/// A line is a message: line ends in the text of a value begin no other one.
+/// Line ends in the text of a value do not begin another message.
 #[tokio::test]
 async fn a_value_of_several_lines_is_one_line() {
     let value = "{\"x\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":true}}\n}";
@@ -381,8 +380,8 @@ async fn a_value_of_several_lines_is_one_line() {
     client.end().await.unwrap();
 }
 
-/// Clients check structured content against the output schema, and demand it in a result without an
-/// error.
+/// Clients check structured content against the output schema, and require it in a result without
+/// an error.
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
@@ -405,9 +404,9 @@ async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
     }
 }
 
-/// A derived schema of optional members, which has null, is a form; a tool that promises the form
-/// of its values tells a client that cannot be asked by an error, because clients accept no other
-/// result without a value.
+/// A derived schema of optional members, which allows null, becomes a form. For a tool with an
+/// output schema, the question to a client to which none can be sent is an error, because clients
+/// accept no other result without a value.
 #[tokio::test]
 async fn an_optional_member_is_a_field_of_a_form_and_a_promised_value_is_not_missing() {
     let answer = json!({"type": "object", "required": ["day"], "properties": {

@@ -1,4 +1,4 @@
-//! Over HTTP.
+//! MCP over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::bad_input::is_as_the_page_says;
 use crate::client::{initialize, stateless};
 use crate::fixture::service;
 
-/// Far longer than what is waited for takes.
+/// Far longer than any wait takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 
@@ -27,14 +27,14 @@ pub(super) struct Web {
     pub(super) keys: [String; 2],
     /// Their ids.
     pub(super) ids: [String; 2],
-    /// Of another tenant, and of one that is not served.
+    /// The key of another tenant, and of one that is not served.
     pub(super) globex: String,
     pub(super) gone: String,
     pub(super) store: ApiKeyStore,
     _dir: tempfile::TempDir,
 }
 
-/// A response whose body ended.
+/// A response that was read to its end.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -51,7 +51,7 @@ impl Reply {
         line.and_then(|line| line.split_once(": ")).map(|(_, value)| value)
     }
 
-    /// The last message of the body: an event, or the whole body.
+    /// Returns the last message of the body: an event, or the whole body.
     pub(super) fn message(&self) -> Value {
         // Neither the lengths of chunks nor the names of events begin with a brace.
         let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
@@ -139,7 +139,7 @@ impl Web {
         Self::answer(stream).await
     }
 
-    /// The same, and closes its side of the connection after the bytes.
+    /// Sends a request, closes its side of the connection, and reads the answer.
     pub(super) async fn send_last(&self, request: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request).await.unwrap();
@@ -180,7 +180,7 @@ pub(super) fn request(key: &str, method: &str, headers: &str, body: &str) -> Str
     )
 }
 
-/// A request of the stateless era with its headers.
+/// Returns a request of the stateless era, and its headers.
 pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Value) {
     let mut params = json!({"_meta": stateless(json!({}))});
     let mut headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
@@ -191,7 +191,7 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Valu
     (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-/// A tool whose parameter is sent as a header, too.
+/// A tool with a parameter that is also sent as a header.
 #[tokio::test]
 async fn a_header_that_differs_from_its_argument_is_refused() {
     let registry = Registry::new();
@@ -263,7 +263,7 @@ async fn a_call_is_answered_alike_however_json_is_accepted() {
             let request = request.replace(same, accepted);
             let reply = web.send_bytes(request.as_bytes()).await;
             let mut message = reply.message();
-            // What differs from call to call.
+            // Members that differ from call to call.
             for member in ["toolcell/usage", "toolcell/question"] {
                 message["result"]["_meta"][member].take();
             }
@@ -388,7 +388,7 @@ async fn a_request_state_is_its_principals_alone() {
         web.post(0, &headers, &call).await.message()["result"]["requestState"].take();
     let again = web.post(0, &headers, &call).await.message();
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
-    // Of the same tenant, without an answer.
+    // Another key of the same tenant, without an answer.
     let foreign = web.post(1, &headers, &call).await.message();
     assert_eq!(foreign["error"]["data"]["code"], "resume_foreign", "{foreign}");
 }

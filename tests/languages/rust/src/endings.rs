@@ -1,4 +1,4 @@
-//! A file beside the tool: an error names it.
+//! A second file of the tool: the error names it.
 
 pub fn fail() -> ! {
     panic!("Error: out of cheese")

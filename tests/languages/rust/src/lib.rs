@@ -1,4 +1,4 @@
-//! Ends a call in each of the ways in which a call can end.
+//! A tool that ends a call in each possible way.
 
 mod endings;
 
@@ -38,7 +38,7 @@ fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
         "value" => Outcome::ok(json!({"list": [1, 2.5, "three"], "nothing": null, "yes": true})),
         "nothing" => Outcome::ok(()),
         "text" => Output::new("text").message("a message").part(Part::text("a part")).into(),
-        // A Rust handler awaits nothing: the squares are made one after the other.
+        // A Rust handler cannot await: it computes the squares one after the other.
         "promise" => Outcome::ok([1, 2, 3].map(|n| (n * n).to_string()).join(",")),
         "failure" => {
             let failure = Failure::new("no such city").data(json!({"city": "Atlantis"}));
@@ -111,7 +111,7 @@ fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
     })
 }
 
-/// What an error of another tool says, as a pair of its kind and its data.
+/// Returns the error of another tool as a pair of its kind and its data.
 fn caught(tool: &str) -> Outcome {
     match invoke::call::<Value>(tool, json!({"name": "Bern"})) {
         Ok(value) => Outcome::ok(value),
@@ -133,11 +133,11 @@ fn recurse(depth: u64) -> u64 {
     if depth == u64::MAX { 0 } else { recurse(depth + 1) + frame[0] }
 }
 
-/// Reads memory that the tool does not have.
+/// Reads memory outside of the tool's bounds.
 #[inline(never)]
 fn read_at(place: usize) -> u8 {
-    // SAFETY: none. WebAssembly traps where the address is out of bounds, and that is what this
-    // shows.
+    // SAFETY: none. WebAssembly traps because the address is out of bounds, and this is what the
+    // ending is for.
     unsafe { std::ptr::read_volatile(black_box(place) as *const u8) }
 }
 

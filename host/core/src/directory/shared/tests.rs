@@ -1,4 +1,4 @@
-//! Two processes at one directory: what each holds of the count is its own, as its locks are.
+//! Two processes at one directory. Each has its own ledger and its own locks.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ impl Scene {
     }
 }
 
-/// Seen to fail with a count for each process.
+/// Fails without: one count for all processes.
 #[test]
 fn what_one_writes_the_other_has_no_room_for() {
     let scene = Scene::new();
@@ -56,7 +56,7 @@ fn what_one_writes_the_other_has_no_room_for() {
     two_hold.write(&b, &[2; 600], At::End).unwrap();
 }
 
-/// Seen to fail with a file's bytes given back with its name.
+/// Fails without: counting a file's bytes after it lost its name.
 #[test]
 fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
     let scene = Scene::new();
@@ -66,7 +66,7 @@ fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
     two.remove_file(&scene.dir, "a").unwrap();
     let (other, other_hold) = scene.file(&two, "b");
     assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
-    // It grows, and shrinks, without a name too.
+    // A file without a name can also grow and shrink.
     hold.write(&file, &[1; 50], At::End).unwrap();
     assert!(other_hold.write(&other, &[2; 51], At::End).is_err());
     drop((file, hold));
@@ -74,7 +74,7 @@ fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
     assert_eq!((one.used(), two.used()), ((1000, 1), (1000, 1)));
 }
 
-/// As after `kill -9` between a change and its end.
+/// The state after `kill -9` between a change and its end.
 #[test]
 fn a_turn_that_did_not_end_is_counted_again() {
     let scene = Scene::new();
@@ -91,8 +91,8 @@ fn a_turn_that_did_not_end_is_counted_again() {
     assert_eq!((one.used(), two.used()), ((700, 1), (700, 1)));
 }
 
-/// What a dead process had open without a name is given back when another one is alone and finds no
-/// room.
+/// The bytes of nameless files of a dead process are freed when another process is the only one and
+/// finds no room.
 #[test]
 fn what_a_dead_process_had_is_given_back() {
     let scene = Scene::new();
@@ -102,9 +102,9 @@ fn what_a_dead_process_had_is_given_back() {
     two.remove_file(&scene.dir, "a").unwrap();
     let (other, other_hold) = scene.file(&one, "b");
     assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
-    // It dies with all that it has.
+    // The process dies with all that it holds.
     drop((file, hold, two));
-    // Files without a name of other tests count as well, for as long as they are open.
+    // Nameless files of other tests count as well, for as long as they are open.
     let until = Instant::now() + Duration::from_secs(20);
     while other_hold.write(&other, &[2; 1000], At::End).is_err() {
         assert!(Instant::now() < until, "{:?}", one.used());
@@ -112,7 +112,7 @@ fn what_a_dead_process_had_is_given_back() {
     }
 }
 
-/// The first process counts what was changed while there was none.
+/// The first process counts changes that were made while no process used the directory.
 #[test]
 fn the_first_process_counts_anew() {
     let scene = Scene::new();
@@ -131,7 +131,7 @@ fn the_first_process_counts_anew() {
     assert_eq!(scene.process().used(), (20, 2));
 }
 
-/// As with a process that is stopped in its turn. Seen to wait without end with a blocking lock.
+/// A process that is stopped in its turn. Fails without: a time limit on the lock.
 #[test]
 fn a_turn_that_does_not_end_is_waited_for_only_so_long() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! The forms in which a value is written, as the patterns that are looked for.
+//! The forms of a value, as search patterns.
 //!
-//! In: values. Out: patterns, each with the values that it may be a form of. Some are looked for in
-//! the bytes as they are, some in what is left of the bytes without separators, and most in their
-//! letters and digits alone.
-//! Invariants: pure; what stands everywhere by chance is no pattern; the patterns of all values
-//! together are bounded, and the rarer forms go first.
+//! In: values. Out: patterns, each with the values that it may be a form of. Some are searched for
+//! in the original bytes, some in the bytes without separators, and most in the letters and digits
+//! alone.
+//! Invariants: pure; text that is frequent by chance is no pattern; the size of all patterns
+//! together is bounded, and the rarer forms are left out first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,47 +18,48 @@ use crate::defence::{Defence, stands};
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const BASE32_HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
-/// Shortest encoded form that is looked for, in bytes: shorter ones stand everywhere by chance.
+/// Bytes. The shortest encoded form: shorter ones occur by chance.
 const MIN_FORM: usize = 6;
-/// Shortest piece of a value that is looked for, in bytes, and shortest form without separators.
+/// Bytes. The shortest part of a value, and the shortest form without separators.
 const MIN_PIECE: usize = 8;
-/// Shortest piece without both a letter and a digit, in bytes: below it is many a word of a
+/// Bytes. The shortest part without both a letter and a digit: shorter ones are words of a
 /// language.
 const MIN_WORD: usize = 12;
-/// Longest piece that is looked for, in bytes. A longer one has it in it.
+/// Bytes. The longest part. A longer one contains it.
 const MAX_PIECE: usize = 32;
-/// Bytes of all patterns together before the rarer forms are left out. An automaton takes some ten
-/// times as much memory; a value of 40 bytes has 7,000 in all forms and 1,000 in the usual ones.
+/// Bytes. The size of all patterns above which the rarer forms are left out. An automaton takes
+/// some ten times as much memory; a value of 40 bytes has 7,000 bytes of patterns in all forms and
+/// 1,000 in the usual ones.
 const MAX_PATTERNS: usize = 1 << 20;
 
-/// Escapes what a component of a URL must, and no more.
+/// Escapes only the characters that a component of a URL must escape.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// As JavaScript's `encodeURIComponent` does.
+/// Escapes as JavaScript's `encodeURIComponent`.
 const SCRIPT: &AsciiSet =
     &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
-/// As little as a query allows.
+/// Escapes only the characters that a query must escape.
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
-/// As little as a path allows.
+/// Escapes only the characters that a path must escape.
 const PATH: &AsciiSet = &QUERY.add(b'?').add(b'`').add(b'{').add(b'}');
 
-/// Patterns, each with the numbers of the values that it may be a form of.
+/// Patterns, each with the indices of the values that it may be a form of.
 pub(super) type Patterns = BTreeMap<Vec<u8>, Vec<usize>>;
 
-/// What is looked for, by what of the bytes it is looked for in.
+/// The patterns, by the text that they are searched for in.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    /// In the bytes as they are.
+    /// Searched for in the original bytes.
     pub(super) written: Patterns,
-    /// In the bytes without separators.
+    /// Searched for in the bytes without separators.
     pub(super) bare: Patterns,
-    /// In the letters and digits of the bytes.
+    /// Searched for in the letters and digits of the bytes.
     pub(super) skeleton: Patterns,
-    /// Those of the skeleton that are words or a number by themselves: they count where they are
-    /// spelled out.
+    /// Patterns of `skeleton` that consist of words or of a number alone: they count only where
+    /// they are spelled out.
     pub(super) spelled: BTreeSet<Vec<u8>>,
 }
 
-/// How many of its forms a value is looked for in.
+/// The set of forms that a value is searched for in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Every,
@@ -66,17 +67,18 @@ enum Extent {
     Plain,
 }
 
-/// Whether a piece of a value is looked for, too.
+/// Selects if parts of a value are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pieces {
-    /// It is: who writes it may know the value.
+    /// Parts are searched for: the writer of the bytes may know the value.
     Sought,
-    /// It is not: who writes it would learn from the answer how a value goes on.
+    /// Parts are not searched for: from the answers, the writer of the bytes could learn how a
+    /// value continues.
     Left,
 }
 
 impl Forms {
-    /// Of these values, in as many forms as their number leaves room for.
+    /// Creates the patterns of these values, in as many forms as the limit allows.
     pub(super) fn of(values: &[&[u8]], pieces: Pieces) -> Self {
         for extent in [Extent::Every, Extent::Usual] {
             let forms = Self::within(values, extent, pieces);
@@ -103,7 +105,7 @@ impl Forms {
         forms
     }
 
-    /// Notes the forms that are also found when something stands between their characters.
+    /// Adds the forms that are also found with other characters in between.
     fn spaced(&mut self, value: &[u8], number: usize, extent: Extent) {
         let mut plain = vec![value.to_vec()];
         if extent == Extent::Every {
@@ -128,7 +130,7 @@ impl Forms {
         for form in encoded(value, extent) {
             let skeleton = without(&form, in_skeleton());
             if skeleton.len() >= MIN_PIECE {
-                // What is an encoding of something counts however it is written.
+                // An encoding counts with any separators: it need not be spelled out.
                 self.spelled.remove(&skeleton.to_ascii_lowercase());
                 note(&mut self.skeleton, skeleton, number);
             }
@@ -145,19 +147,19 @@ impl Forms {
 }
 
 fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
-    // Cases of one letter are one pattern.
+    // Patterns are stored in lower case, since the search ignores case.
     let owners = patterns.entry(form.to_ascii_lowercase()).or_default();
     if owners.last() != Some(&number) {
         owners.push(number);
     }
 }
 
-/// Which bytes are left out.
+/// For each byte value, true if it is dropped.
 pub(super) type Dropped = [bool; 256];
 
-/// Characters that a reader who leaves out separators does not count to a value: what is white or
-/// not seen, quotes and what joins quoted pieces, the end of a line of quoted-printable, the zeros
-/// of UTF-16, and everything beyond ASCII, the characters without width among it.
+/// Separators that a reader would remove from a value: white space and control characters, quotes
+/// and the characters that join quoted pieces, the soft line break of quoted-printable, the zero
+/// bytes of UTF-16, and all bytes beyond ASCII, zero-width characters among them.
 pub(super) const SEPARATORS: Dropped = {
     let mut all = [true; 256];
     let mut byte = b'!';
@@ -168,7 +170,7 @@ pub(super) const SEPARATORS: Dropped = {
     all
 };
 
-/// Everything but letters and digits.
+/// Everything except letters and digits.
 const PUNCTUATION: Dropped = {
     let mut all = [true; 256];
     let mut byte = b'0';
@@ -179,13 +181,13 @@ const PUNCTUATION: Dropped = {
     all
 };
 
-/// What is left out of a skeleton.
+/// Returns the bytes that a skeleton leaves out.
 pub(super) fn in_skeleton() -> &'static Dropped {
     if stands(Defence::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
 }
 
-/// What is left of the bytes. Written as it is because every byte that is searched goes through it:
-/// no branch.
+/// Returns the bytes that are not dropped. Written without a branch because every searched byte
+/// passes through it.
 pub(super) fn without(bytes: &[u8], dropped: &Dropped) -> Vec<u8> {
     let (mut kept, mut length) = (vec![0; bytes.len()], 0);
     for byte in bytes {
@@ -196,7 +198,8 @@ pub(super) fn without(bytes: &[u8], dropped: &Dropped) -> Vec<u8> {
     kept
 }
 
-/// Neither words of a language nor a number.
+/// Returns true if the text has both a letter and a digit, so that it is neither words nor a
+/// number.
 fn is_mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
@@ -233,7 +236,7 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Encodings that are also found when something stands between their characters.
+/// Returns the encodings that are also found with other characters in between.
 fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     if extent == Extent::Plain {
@@ -250,7 +253,7 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
             }
             forms.extend(base64(value).iter().flat_map(|inner| base64(inner)));
             forms.extend([hex.to_ascii_uppercase(), hex].iter().flat_map(|hex| base64(hex)));
-            // Lists of numbers.
+            // Lists of decimal numbers.
             forms.push(each(value, |byte| byte.to_string()));
             forms.push(each(value, |byte| format!("{byte:03}")));
             forms.extend(Some(quoted_printable(value)).filter(|form| form != value));
@@ -259,12 +262,12 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     forms
 }
 
-/// In base64, wherever the value begins in what is encoded.
+/// Returns the base64 forms of a value at each offset in the encoded text.
 fn base64(value: &[u8]) -> Vec<Vec<u8>> {
     (0..3).flat_map(|before| base64_inside(before, value)).collect()
 }
 
-/// As little of it escaped as an encoder may.
+/// Escapes as few characters as quoted-printable allows.
 fn quoted_printable(value: &[u8]) -> Vec<u8> {
     let escaped = |byte: &u8| match byte {
         b'=' | 0x7f.. => format!("={byte:02x}").into_bytes(),
@@ -275,7 +278,7 @@ fn quoted_printable(value: &[u8]) -> Vec<u8> {
 
 fn each(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
     let mut text: Vec<u8> = value.iter().flat_map(|byte| form(*byte).into_bytes()).collect();
-    // What stands between two is not behind the last.
+    // Drops the separator after the last byte.
     if text.last().is_some_and(|last| b":-".contains(last)) {
         text.pop();
     }
@@ -286,7 +289,7 @@ fn replaced(form: &[u8], from: &str, to: &str) -> Vec<u8> {
     String::from_utf8_lossy(form).replace(from, to).into_bytes()
 }
 
-/// URL-encoded, as much or as little as an encoder may.
+/// Returns the URL-encoded forms, for each common set of escaped characters.
 fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![each(value, |byte| format!("%{byte:02x}"))];
     for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, QUERY, PATH] {
@@ -298,7 +301,7 @@ fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// As a string of JSON, and as text of HTML.
+/// Returns the value as a string of JSON and as text of HTML.
 fn quoted(text: &str) -> Vec<Vec<u8>> {
     let quoted = serde_json::Value::from(text).to_string();
     let json = quoted[1..quoted.len() - 1].to_owned();
@@ -312,7 +315,7 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Every character by its number.
+/// Returns the value with every character as a numeric escape.
 fn by_numbers(text: &str) -> Vec<Vec<u8>> {
     let all =
         |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
@@ -334,8 +337,8 @@ fn by_numbers(text: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Pieces of half a value: a value that is broken in two, wherever, leaves one of them whole, and
-/// both if in the middle.
+/// Returns the parts of half a value's length: a value that is split in two anywhere leaves one of
+/// them whole, and both if it is split in the middle.
 fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
     if !stands(Defence::BrokenSecrets) {
         return Vec::new();
@@ -354,19 +357,19 @@ fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The characters of base64 that the value alone decides when this many bytes of its group stand
-/// before it.
+/// Returns the base64 characters that depend on the value alone, if `before` bytes of its group
+/// precede it.
 fn base64_inside(before: usize, value: &[u8]) -> [Vec<u8>; 2] {
     let bytes = [&[0; 2][..before], value].concat();
-    // Of the first character that the value has a part in, some bits are those of what stands
-    // before it; of the last one, those of what follows.
+    // The first character that the value contributes to may contain bits of the preceding byte, and
+    // the last one bits of the following byte: both are left out.
     let from = [0, 2, 3][before];
     let to = bytes.len() * 8 / 6;
     [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]
         .map(|engine| engine.encode(&bytes).as_bytes().get(from..to).unwrap_or_default().to_vec())
 }
 
-/// The same of base32.
+/// Returns the base32 characters that depend on the value alone.
 fn base32_inside(before: usize, value: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
     let bytes = [&[0; 4][..before], value].concat();
     let (from, to) = ((before * 8).div_ceil(5), bytes.len() * 8 / 5);

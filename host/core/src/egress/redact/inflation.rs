@@ -1,8 +1,8 @@
-//! Searches what is compressed and does not say so: gzip, zlib, and deflate without a header.
+//! Searches compressed data that is not declared as such: gzip, zlib, and deflate without a header.
 //!
-//! In: the bytes of a body, in pieces. Out: whether a value stands in what they inflate to.
-//! Invariants: a form is found with the piece in which it ends; what inflates to more than is
-//! searched is told; memory is bounded, and so is the work, whatever the pieces.
+//! In: the bytes of a body, in pieces. Out: the result of the search of the decompressed bytes.
+//! Invariants: a form is found with the piece in which it ends; a body that inflates to more than
+//! the limit is reported; memory and work are bounded, whatever the pieces.
 //! Source: RFC 1950, 1951 and 1952.
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -11,24 +11,24 @@ use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 use super::Redactor;
 use crate::defence::{Defence, stands};
 
-/// Bytes that a body may inflate to: eight times what a call may receive.
+/// Bytes. The largest inflated body: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
-/// Bytes that are searched for one body. Each search covers what a form may have begun in, so that
-/// many small pieces cost more than a few large ones.
+/// Bytes searched for one body. Each search starts with the tail of the last one, so that many
+/// small pieces cost more than a few large ones.
 const MAX_SEARCHED: usize = 512 << 20;
-/// Bytes that are inflated at once.
+/// Bytes inflated at once.
 const PIECE: usize = 32 << 10;
-/// Bytes of a header of gzip, which has room for names.
+/// Bytes of a gzip header, which can contain names.
 const MAX_HEADER: usize = 64 << 10;
 
-/// What compressed bytes come to.
+/// The result of searching compressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inflated {
-    /// No value so far, or nothing that is compressed.
+    /// No value so far, or no compressed data.
     Clean,
-    /// A value.
+    /// A value was found.
     Secret,
-    /// More than is searched.
+    /// The content exceeds the limit of the search.
     TooLarge,
 }
 
@@ -37,42 +37,42 @@ pub(crate) struct Inflation {
     redactor: Redactor,
     is_sought: Vec<bool>,
     stage: Stage,
-    /// What a form may have begun in.
+    /// The end of the searched bytes, in which a form may have begun.
     tail: Vec<u8>,
     inflated: usize,
     searched: usize,
 }
 
 enum Stage {
-    /// What has come is too short to tell what it is.
+    /// The bytes so far, which are too short to recognise the format.
     Begun(Vec<u8>),
     Inflating(Box<InflateState>),
-    /// It is nothing that can be inflated, or has ended.
+    /// The data cannot be inflated, or has ended.
     Over,
 }
 
 impl Redactor {
-    /// Whether one of the values stands in what these bytes inflate to.
+    /// Searches the bytes that these inflate to.
     pub(crate) fn inflated(&self, bytes: &[u8]) -> Inflated {
         Inflation::new(self.clone()).feed(bytes)
     }
 }
 
 impl Inflation {
-    /// For all values.
+    /// Creates a search for all values.
     pub(crate) fn new(redactor: Redactor) -> Self {
         let all = vec![true; redactor.values().len()];
         Self::of(redactor, all)
     }
 
-    /// For the values that are sought.
+    /// Creates a search for the sought values.
     pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
         let is_needed = is_sought.contains(&true) && stands(Defence::DeflatedSecrets);
         let stage = if is_needed { Stage::Begun(Vec::new()) } else { Stage::Over };
         Self { redactor, is_sought, stage, tail: Vec::new(), inflated: 0, searched: 0 }
     }
 
-    /// One more piece.
+    /// Takes the next piece.
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Inflated {
         match &mut self.stage {
             Stage::Over => Inflated::Clean,
@@ -128,12 +128,12 @@ impl Inflation {
     }
 }
 
-/// Where deflate begins in these bytes; nothing where more of them are needed to tell.
+/// Returns the offset at which deflate data begins, or `None` if more bytes are needed.
 fn start(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [] | [_] => None,
         [0x1f, 0x8b, ..] => gzip(bytes),
-        // A window of 32 KiB at most, and a checksum over both bytes.
+        // A zlib header: a window of at most 32 KiB, and a checksum over both bytes.
         [method, flags, ..]
             if method & 0x8f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31) =>
         {
@@ -143,7 +143,7 @@ fn start(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where the header of gzip ends.
+/// Returns the offset at which the gzip header ends.
 fn gzip(bytes: &[u8]) -> Option<usize> {
     let (flags, mut at) = (*bytes.get(3)?, 10);
     if flags & 4 != 0 {

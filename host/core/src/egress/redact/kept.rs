@@ -1,7 +1,7 @@
-//! Redactors that were made, for the next call with the same secrets.
+//! A cache of redactors, for further calls with the same secrets.
 //!
-//! Invariants: all of them together have a bounded size, and those go first that were not asked for
-//! longest; one is made where no other task waits for the thread.
+//! Invariants: the total size is bounded, and the least recently used redactors are evicted first;
+//! a redactor is built on a blocking thread.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,10 +12,11 @@ use super::Redactor;
 use super::forms::Pieces;
 use crate::secret::Secret;
 
-/// Bytes of all that are kept: one for a single value takes two million, one for many some twenty.
+/// Bytes of all cached redactors. A redactor for one value takes two million bytes, one for many
+/// values some twenty million.
 const ROOM: usize = 128 << 20;
 
-/// Redactors by their values.
+/// Redactors by the values that they look for.
 pub(crate) struct Redactors {
     room: usize,
     kept: Mutex<VecDeque<(blake3::Hash, Redactor)>>,
@@ -26,12 +27,13 @@ impl Redactors {
         Self { room, kept: Mutex::default() }
     }
 
-    /// The one for these values, made if there is none; nothing where there are too many values.
+    /// Returns the redactor for these values and builds it if it is not cached. Returns `None` for
+    /// too many values.
     pub(crate) async fn of(&self, values: Vec<Secret>) -> Option<Redactor> {
         self.made(values, Pieces::Sought).await
     }
 
-    /// The same for values that the tool may not know: they are found whole only.
+    /// Returns a redactor for values that the tool may not know: only whole values are found.
     pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
         self.made(values, Pieces::Left).await
     }
@@ -65,7 +67,7 @@ impl Redactors {
     }
 }
 
-/// What tells one set of values from another, without them.
+/// Returns a hash that identifies a set of values without revealing them.
 fn name(values: &[Secret], pieces: Pieces) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[u8::from(pieces == Pieces::Sought)]);

@@ -7,10 +7,9 @@ use super::*;
 use crate::grants::{Placed, SecretUse};
 use crate::secret::Secret;
 
-/// One that can be spelled out.
+/// A value that can be spelled out.
 const VALUE_SPELLED: &str = "canary-4711-of-the-test";
-/// What stands before and behind what is deflated: nothing, zlib, gzip without and with the name of
-/// a file.
+/// Bytes before and after deflate data: none, zlib, gzip without and with a file name.
 const COMPRESSED: &[(&[u8], &[u8])] = &[
     (b"", b""),
     (b"\x78\x9c", b"sums"),
@@ -44,7 +43,7 @@ async fn with(
         .await
 }
 
-/// What a server got to read, in a request that may go to it.
+/// Returns the request that a server receives, for a credential of this kind.
 async fn heard(kind: &str) -> String {
     let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let server = Server::start(move |mut stream| {
@@ -99,7 +98,7 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
         (&v1, "query", plain("/v1?key="), "invalid"),
         (&v1, "query", plain("/v1?a=b&%6bEy=mine"), "invalid"),
         (&v1, "host", plain("/v1"), "invalid"),
-        // Of a part of the answer it is not known whether it begins within the value.
+        // A partial response may begin inside the value.
         (&v1, "bearer", with_header(plain("/v1"), "Range", "bytes=5-"), "invalid"),
         (&v1, "query", with_header(plain("/v1"), "if-range", "\"etag\""), "invalid"),
         (&v1, "x-forwarded-for", plain("/v1"), "invalid"),
@@ -117,7 +116,7 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
             );
         }
     }
-    // Two for one place: the second is not the tool's, and not sent either.
+    // Two credentials for one place: the second one is refused, as is a tool's own header.
     let twice = [credential(&v1, "bearer").unwrap(), credential(&v1, "basic").unwrap()];
     assert_eq!(kind(&with(&server, plain("/v1"), &twice).await), "invalid");
     let two = [credential(&v1, "bearer").unwrap(), credential(&v1, "query").unwrap()];
@@ -176,7 +175,7 @@ async fn what_cannot_be_searched_for_a_secret_is_refused() {
     }
 }
 
-/// A value could begin or end outside of it.
+/// A value could begin or end outside of the part.
 #[tokio::test]
 async fn a_part_that_was_not_asked_for_is_refused() {
     let part =
@@ -189,7 +188,7 @@ async fn a_part_that_was_not_asked_for_is_refused() {
     assert_eq!(kind(&with(&server, asked, &[]).await), "response");
 }
 
-/// One character in each of many headers.
+/// A value spread over many headers, one character in each.
 #[tokio::test]
 async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
     let spelled: String =
@@ -211,7 +210,7 @@ async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
     assert_eq!((of("x-before"), of("x-after")), (Some(&b"a"[..]), Some(&b"b"[..])));
 }
 
-/// With a head that does not say that it is compressed.
+/// The head does not declare the compression.
 #[tokio::test]
 async fn what_is_compressed_and_does_not_say_so_is_searched() {
     for (prefix, suffix) in COMPRESSED {

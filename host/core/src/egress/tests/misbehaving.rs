@@ -1,5 +1,4 @@
-//! Servers that do what no server should: each ends in time, with an error that says which kind it
-//! was.
+//! Misbehaving servers. Each request ends in time, with the kind of error that fits.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::server::head;
 use super::*;
 
-/// Head and body, and how it ends.
+/// The server's head and body, and the expected result.
 const ANSWERS: &[(&str, &str)] = &[
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "response"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", "response"),
@@ -23,7 +22,7 @@ const ANSWERS: &[(&str, &str)] = &[
         "response",
     ),
     ("HTTP/1.1 500 \r\ncontent-length: 0\r\n\r\n", "response"),
-    // It speaks on, but the client does not read on.
+    // The server continues, but the client does not read on.
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", "response"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nokk", "broken"),
     ("HTTP/1.1 200 OK\r\ncontent-length: +2\r\n\r\nok", "broken"),
@@ -96,7 +95,7 @@ async fn a_redirect_is_handed_back_and_not_followed() {
     assert_eq!((kind(&next), elsewhere.connections()), ("denied", 0));
 }
 
-/// A server that says something again and again for as long as anybody reads.
+/// A server that repeats some bytes as long as the client reads.
 async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
     let again: Arc<[u8]> = again.into().into();
     Server::start(move |mut stream| {
@@ -158,7 +157,7 @@ async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
 
 #[tokio::test]
 async fn a_body_that_stops_early_is_no_body() {
-    // What ends with its connection may have come before that was reset, or not.
+    // Bytes that a server sends before it closes its connection may arrive before a reset, or not.
     for (answer, closed, reset) in [
         ("", "broken", &["broken"][..]),
         ("HTTP/1.1 200", "broken", &["broken"]),
@@ -175,7 +174,7 @@ async fn a_body_that_stops_early_is_no_body() {
             let server = Server::start(move |mut stream| async move {
                 head(&mut stream).await;
                 let _ = stream.write_all(answer.as_bytes()).await;
-                // With zero, the connection is reset instead of closed.
+                // With zero linger, the connection is reset instead of closed.
                 let _ = stream.set_zero_linger_if(linger.is_some());
             })
             .await;
@@ -196,7 +195,7 @@ impl Reset for tokio::net::TcpStream {
     }
 }
 
-/// A server that says one thing, and then a little more every ten milliseconds.
+/// A server that sends some bytes, and then a little more every ten milliseconds.
 async fn dripping(first: &'static str, again: &'static [u8]) -> Server {
     Server::start(move |mut stream| async move {
         head(&mut stream).await;
@@ -231,7 +230,7 @@ async fn one_deadline_covers_every_stage() {
         drop(stream);
     })
     .await;
-    // More than the machine keeps for a connection that is not read from.
+    // More than the system buffers for a connection that is not read from.
     let upload = Bytes::from(vec![b'x'; 7 << 20]);
     let stages =
         [&silent, &half_a_head, &half_a_body, &one_chunk, &no_end, &drips[0], &drips[1], &chunks];
@@ -253,7 +252,7 @@ async fn one_deadline_covers_every_stage() {
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }
-    // No time at all is as little as there is.
+    // A timeout of zero means the shortest time.
     let mut outgoing = get(&silent.url("/"));
     outgoing.timeout = Some(Duration::ZERO);
     assert_eq!(kind(&send(&Egress::new(), &local(&silent), outgoing).await), "timeout");
@@ -309,7 +308,7 @@ async fn dropping_a_request_or_a_body_gives_the_connection_back() {
         drop(response);
         drop(egress.connections.all.acquire().await.unwrap());
     }
-    // The last of its owners, inside of a task.
+    // The last owner, dropped inside of a task.
     let response = egress
         .open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline)
         .await

@@ -1,5 +1,5 @@
-//! Addresses that are not on the public internet: in every spelling, from any resolver, nothing
-//! arrives there.
+//! Addresses that are not on the public internet: no request reaches them, in any spelling and from
+//! any resolver.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::grants::addresses::{is_let_through, is_public};
 use crate::rights::Layer;
 
-/// One a line. The campaign of attacks has the same.
+/// One address per line. The attack campaign uses the same list.
 const PRIVATE: &str = include_str!("private.txt");
 
 const PUBLIC: [&str; 24] = [
@@ -44,7 +44,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// How a URL may spell an address.
+/// Returns the spellings of an address in a URL.
 fn spellings(address: IpAddr) -> Vec<String> {
     let v4 = match address {
         IpAddr::V4(v4) => v4,
@@ -122,8 +122,8 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
     }
 }
 
-/// A rule that names a network of IPv6, even all of it, says nothing of what its addresses lead to
-/// in IPv4.
+/// A rule that names an IPv6 network, even all of IPv6, does not allow the IPv4 addresses that its
+/// addresses embed.
 #[test]
 fn an_address_inside_of_another_is_judged_too() {
     let everything: IpNet = "::/0".parse().unwrap();
@@ -138,7 +138,7 @@ fn an_address_inside_of_another_is_judged_too() {
     }
 }
 
-/// What comes of a request to this host on the server's port, although a rule grants it.
+/// Returns the result of a request to this host on the server's port, with a rule that grants it.
 async fn tried(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
     let outgoing = Target::parse(&format!("http://{host}:{}/", server.port)).ok().map(|target| {
         let url = target.as_str().to_owned();
@@ -156,7 +156,7 @@ async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
     for text in PRIVATE.lines() {
         for host in spellings(address(text)) {
             let end = tried(&egress, &server, &host).await;
-            // Of IPv4 there are spellings that browsers do not know, or no longer.
+            // Browsers do not accept some of the IPv4 spellings.
             assert!(end.map_or(!host.starts_with('['), |end| end == "private"), "{host}: {end:?}");
             spelt += usize::from(end.is_some());
         }
@@ -179,7 +179,7 @@ async fn nothing_arrives_at_a_private_address_that_a_name_leads_to() {
     assert_eq!((server.connections(), resolver.asked()), (0, PRIVATE.lines().count()));
 }
 
-/// The network that is named here stands for the public internet, which no test reaches.
+/// The network named here stands for the public internet, which no test can reach.
 fn reaches(server: &Server) -> (Rights, Outgoing) {
     let url = format!("http://rebind.example:{}/", server.port);
     let rule: HttpRule = url.parse().unwrap();
@@ -219,7 +219,7 @@ async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
         assert!(!format!("{result:?}").contains("127.0.0.2"));
     }
     assert_eq!(server.connections(), 2);
-    // A name without an answer.
+    // A name without an address.
     assert_eq!(
         kind(&send(&Egress::new().with_resolver(Scripted::of([])), &rights, outgoing).await),
         "unreachable"
@@ -236,8 +236,8 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
     assert_eq!(kind(&send(&egress, &rights, get(&url)).await), "response");
 }
 
-/// The hint has the rule for the host, if that is known without a lookup, and never a path or an
-/// address that a name has.
+/// The hint contains the rule for the host if it is known without a lookup, and never a path or a
+/// resolved address.
 #[test]
 fn the_hint_of_a_private_host_is_a_rule_for_it() {
     for (url, expected) in [
@@ -263,8 +263,8 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
     }
 }
 
-/// With the grant that allows it. The network that a name leads to is not said: observers may be
-/// other people than the operator.
+/// The denial includes the grant that would allow the request, but not the network that a name
+/// resolves to, because observers may be other people than the operator.
 #[test]
 fn observers_are_told_of_a_request_to_a_private_network() {
     for (url, grant) in [

@@ -1,5 +1,5 @@
-//! A proxy of the operator's: it makes the connections, and the checks of addresses and
-//! certificates hold.
+//! The operator's proxy makes the connections; the checks of addresses and certificates still
+//! apply.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use super::server::{Scripted, head};
 use super::tls::site;
 use super::*;
 
-/// A proxy, and the heads of the requests that it got.
+/// Starts a proxy. Returns it with the heads of the requests that it receives.
 async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::<Mutex<Vec<String>>>::default();
     let seen = Arc::clone(&heads);
@@ -31,8 +31,8 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
     (server, heads)
 }
 
-/// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and
-/// the heads that the proxy got.
+/// Requests this URL through a proxy that gives this answer. Returns the response or the error, and
+/// the heads that the proxy received.
 async fn asked(
     url: &str,
     answer: &'static str,
@@ -79,7 +79,7 @@ async fn requests_go_through_a_proxy_to_checked_addresses() {
             true,
         ),
         (format!("https://bad.example:{https}/"), OPEN, own(), true, "is for another name", true),
-        // What may not be connected to is not asked for.
+        // The proxy is not asked for an address that may not be connected to.
         (
             format!("https://good.example:{https}/"),
             OPEN,
@@ -158,7 +158,7 @@ async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
     );
 }
 
-/// A request that was refused is told by its own error.
+/// A request that was refused is reported by its error only.
 #[tokio::test]
 async fn only_a_request_without_a_connection_is_told() {
     let silent = Server::start(|stream| async move {

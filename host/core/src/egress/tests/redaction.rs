@@ -1,4 +1,4 @@
-//! The forms in which a secret comes back, in one piece and in many.
+//! The forms in which a secret is echoed, in one piece and in many.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -28,8 +28,8 @@ fn numbered(text: &str, form: impl Fn(u16) -> String) -> String {
     text.encode_utf16().map(form).collect()
 }
 
-/// The forms, and how many characters of each may be left over: those that belong to a neighbour
-/// too.
+/// The forms, each with the number of characters that may remain because they depend on a
+/// neighbouring byte too.
 fn forms(secret: &str) -> Vec<(String, usize)> {
     let mut forms = vec![
         (secret.to_owned(), 0),
@@ -173,7 +173,7 @@ fn what_stands_between_its_characters_hides_nothing() {
     assert_eq!(redactor.redact(far.as_bytes()), far.as_bytes(), "so far apart it is no value");
 }
 
-/// Base32 as most encoders write it, bit by bit.
+/// Base32 as most encoders write it, computed bit by bit.
 fn base32(bytes: &[u8]) -> String {
     let bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
     let characters = bits.as_bytes().chunks(5).map(|group| {
@@ -183,8 +183,8 @@ fn base32(bytes: &[u8]) -> String {
     characters.collect()
 }
 
-/// In one piece and in pieces of a byte, and nothing of it is left but a few characters at both
-/// ends.
+/// Checks that redaction in one piece and byte by byte leaves nothing of the form except a few
+/// characters at both ends.
 fn hidden(redactor: &Redactor, form: &str) {
     let text = format!("<{form}> and so on");
     let shown = String::from_utf8_lossy(&redactor.redact(text.as_bytes())).into_owned();
@@ -262,7 +262,7 @@ fn a_value_that_is_spelled_out_is_found() {
     }
 }
 
-/// Text of all kinds in which nothing of these values stands.
+/// Text of many kinds that contains none of these values.
 #[test]
 fn sentences_numbers_and_code_are_no_values() {
     let redactor =
@@ -283,8 +283,8 @@ fn sentences_numbers_and_code_are_no_values() {
     assert_eq!(redactor.redact(base64.as_bytes()), base64.as_bytes());
 }
 
-/// Whatever the bytes are, the search looks at each a bounded number of times: text that almost is
-/// a form costs no more.
+/// The search looks at each byte a bounded number of times: text that is almost a form costs no
+/// more.
 #[test]
 fn a_search_takes_in_what_is_made_to_cost_the_most() {
     let secret = "aaaaaaaaaaaaaaa1";

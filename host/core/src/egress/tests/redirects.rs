@@ -1,4 +1,4 @@
-//! A chain of redirects, and a tool that goes along with each: every hop is a request of its own.
+//! A chain of redirects with a tool that follows each: every hop is a request of its own.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -10,17 +10,17 @@ use super::*;
 use crate::grants::{Placed, SecretUse};
 use crate::secret::Secret;
 
-/// Each hop, and what comes of it with the secret and without. `PLAIN` and `TLS` are ports.
+/// Each hop, with the result with and without the secret. `PLAIN` and `TLS` are ports.
 const CHAIN: [(&str, &str, &str); 10] = [
     ("http://a.example:PLAIN/api/1", "response", "response"),
     ("http://a.example:PLAIN/api/2", "response", "response"),
-    // The same host, another path; another host; another scheme.
+    // Another path of the same host; another host; another scheme.
     ("http://a.example:PLAIN/v2/3", "invalid", "response"),
     ("http://b.example:PLAIN/api/4", "invalid", "response"),
     ("https://t.example:TLS/api/5", "invalid", "response"),
-    // From there to the same host without TLS.
+    // The host of the last hop, without TLS.
     ("http://t.example:PLAIN/api/6", "denied", "denied"),
-    // An address where machines keep secrets, granted by mistake: as it is, and by a name.
+    // A metadata service, granted by mistake: by its address and by a name.
     ("http://169.254.169.254/latest/meta-data/7", "invalid", "private"),
     ("http://meta.example:PLAIN/latest/meta-data/8", "invalid", "private"),
     ("http://localhost:PLAIN/9", "denied", "denied"),
@@ -37,7 +37,7 @@ impl Resolver for Names {
     }
 }
 
-/// What arrived, and where each hop leads.
+/// The requests that arrived, and the target of each redirect.
 #[derive(Default)]
 struct Seen {
     arrived: Mutex<Vec<String>>,
@@ -45,7 +45,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Sends a client that asks for the page of a hop to the next one.
+    /// Returns a redirect to the hop after the requested one.
     fn redirect(&self, request: &str) -> String {
         self.arrived.lock().push(request.to_owned());
         let path = request.split(' ').nth(1).unwrap();
@@ -105,7 +105,7 @@ async fn every_hop_is_a_request_of_its_own() {
                 egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;
             assert_eq!(kind(&result), end, "{hop}, with the secret: {has_secret}");
             let Ok(response) = result else { continue };
-            // It is handed back as it came.
+            // The redirect is returned unchanged.
             let next = placed(CHAIN[(number + 1) % CHAIN.len()].0);
             assert!(
                 response.status == 302
@@ -117,7 +117,7 @@ async fn every_hop_is_a_request_of_its_own() {
             expected.push((host.to_owned(), path.to_owned(), has_secret));
         }
     }
-    // One message for each answer, and the secret in those only to which it is bound.
+    // One request per response, and the secret only in those that it is bound to.
     let arrived = std::mem::take(&mut *seen.arrived.lock());
     let arrived = arrived.iter().map(|head| {
         let line =

@@ -1,9 +1,8 @@
-//! Whatever host a request names: a suffix rule lets it through only if it is below the name of the
-//! rule.
+//! A suffix rule allows a request only if its host is below the rule's name.
 
 use super::*;
 
-/// Seeds of hosts that are tried.
+/// Number of seeds for host names.
 const HOSTS: u64 = 20_000;
 
 #[test]
@@ -38,7 +37,7 @@ fn a_suffix_never_matches_a_foreign_host() {
         let mut random = fastrand::Rng::with_seed(seed);
         let host: String =
             (0..random.usize(1..6)).map(|_| pieces[random.usize(..pieces.len())]).collect();
-        // The code that connects sees what the parser of the rules saw.
+        // The code that connects uses the same parser as the rules.
         let Ok(target) = Target::parse(&format!("https://{host}/")) else { continue };
         let labels: Vec<_> = target.authority().split('.').collect();
         let is_below = labels.ends_with(&["example", "com"])

@@ -1,4 +1,4 @@
-//! What a tool writes into a request by itself is searched before it leaves.
+//! The outbound scan of the text that a tool writes into a request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,8 +15,8 @@ fn secret(value: &str) -> Secret {
     Secret::new(value).unwrap()
 }
 
-/// What a request is held against: another's value, and one of the tool's own that is bound to a
-/// place.
+/// The values that a request is scanned for: another tenant's value, and one of the tool's own that
+/// is bound to a place.
 fn screen(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
     let others = Redactor::of_whole(vec![secret(OTHERS)]).unwrap();
     let own = Redactor::new(vec![secret(OWN)]);
@@ -42,12 +42,12 @@ async fn sent(
         .await
 }
 
-/// What a tool compresses by itself.
+/// A body that the tool compressed itself.
 fn deflated(text: &str) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(text.repeat(20).as_bytes(), 6)
 }
 
-/// What inflates to more than is searched.
+/// A body that inflates to more than the limit of the search.
 #[tokio::test]
 async fn what_is_too_large_to_be_searched_is_refused() {
     let (server, seen) = (Server::echoing().await, Arc::default());
@@ -59,7 +59,7 @@ async fn what_is_too_large_to_be_searched_is_refused() {
     );
 }
 
-/// Without the way out of this module it would arrive.
+/// Fails without: the outbound scan.
 #[tokio::test]
 async fn a_value_that_is_not_the_destinations_does_not_leave() {
     let (server, seen) = (Server::echoing().await, Arc::default());
@@ -76,7 +76,8 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         (url(&format!("/?q={partly}")), "denied"),
         (url(&format!("/?q={}", STANDARD.encode(format!("user:{OTHERS}")))), "denied"),
         (with_header(url("/"), "x-note", OTHERS), "denied"),
-        // Of what the tool cannot know a piece is none: a "no" would tell it how the value goes on.
+        // A part of a value that the tool cannot know does not count: a denial would reveal how the
+        // value continues.
         (with_body(url("/"), &OTHERS[..OTHERS.len() - 1]), "response"),
         (
             with_header(
@@ -89,7 +90,7 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         (with_body(url("/"), format!("{{\"a\":\"{OTHERS}\"}}")), "denied"),
         (with_body(url("/"), OTHERS.chars().rev().collect::<String>()), "denied"),
         (with_body(url("/"), large(OTHERS)), "denied"),
-        // What is the tool's own goes where it is bound to, and nowhere else.
+        // The tool's own value may go to the place it is bound to, and nowhere else.
         (with_body(url("/own/x"), OWN), "response"),
         (url(&format!("/own?q={OWN}")), "response"),
         (with_body(url("/own"), format!("{OWN} {OTHERS}")), "denied"),
@@ -128,7 +129,7 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
     assert!(seen.lock().is_empty());
 }
 
-/// Or it would try one value after the other.
+/// The tool could try one value after the other otherwise.
 #[tokio::test]
 async fn a_call_that_carries_a_secret_sends_nothing_more() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
@@ -143,7 +144,7 @@ async fn a_call_that_carries_a_secret_sends_nothing_more() {
     }
 }
 
-/// Requests that were admitted together are searched one after the other.
+/// Requests that were admitted together are scanned one after the other.
 #[tokio::test]
 async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
@@ -154,7 +155,7 @@ async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
             (admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap(), outgoing)
         })
         .collect();
-    // The first that begins may be searched before the last one does.
+    // The first request may be scanned before the last one begins.
     let begin = |(admitted, outgoing)| {
         let secrets = screen("GET https://own.example", &seen);
         egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()

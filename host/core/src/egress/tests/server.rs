@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::super::{Resolved, Resolver};
 
-/// One that answers every connection in the same way.
+/// A server that treats every connection in the same way.
 pub(super) struct Server {
     pub(super) port: u16,
     connections: Arc<AtomicUsize>,
@@ -39,7 +39,7 @@ impl Server {
         Self { port, connections, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Reads a head and writes these bytes, then waits until the other side goes.
+    /// Reads a head, writes these bytes, and waits until the client closes the connection.
     pub(super) async fn saying(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into().into();
         Self::start(move |mut stream| {
@@ -53,7 +53,7 @@ impl Server {
         .await
     }
 
-    /// Sends back the request as the body.
+    /// Returns the request as the body.
     pub(super) async fn echoing() -> Self {
         Self::start(|mut stream| async move {
             let head = head(&mut stream).await;
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-/// Reads up to the end of a request's head, and as much of its body as has come along.
+/// Reads to the end of a request's head, with as much of its body as arrives with it.
 pub(super) async fn head(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     while !read.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -83,7 +83,7 @@ pub(super) async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// Answers from a list, again and again from its beginning.
+/// Answers from a list, which it repeats.
 #[derive(Clone)]
 pub(super) struct Scripted(Arc<Mutex<VecDeque<Vec<IpAddr>>>>, Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! One tenant, or one call, that takes all it can get: others go on.
+//! A tenant or a call that takes as many connections as it can: others still get some.
 
 use parking_lot::Mutex;
 
@@ -16,8 +16,8 @@ async fn opened(
     tokio::time::timeout(4 * SHORT, open).await.ok()
 }
 
-/// How many connections are had by calls with these budgets, each as often as it stands there, none
-/// of them given back.
+/// Returns the connections that calls with these budgets get if none is released. A budget may be
+/// listed several times.
 async fn held(egress: &Egress, server: &Server, budgets: Vec<Budget>) -> Vec<http::Response<Body>> {
     let opened = join_all(budgets.iter().map(|budget| opened(egress, server, budget))).await;
     opened.into_iter().flatten().map(Result::unwrap).collect()
@@ -46,7 +46,7 @@ async fn a_tenant_has_a_quarter_of_the_connections_and_a_call_eight() {
     assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
 }
 
-/// Never answers for one name, and counts how often it was asked for it.
+/// Never answers for one name, and counts the lookups of it.
 #[derive(Clone, Default)]
 struct Stalling(Arc<Mutex<usize>>);
 

@@ -1,11 +1,11 @@
-//! The times of a request's parts, each by itself.
+//! The time limits of a request's parts.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::server::head;
 use super::*;
 
-/// Before the server's answer begins, and before it goes on.
+/// The pause before the server's answer begins, and before it continues.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Longer than a connection takes on a busy machine, and less than both pauses.
 const TO_CONNECT: Duration = Duration::from_millis(550);
@@ -30,7 +30,7 @@ fn stage(result: &Result<Incoming, SendError>) -> Option<Stage> {
     }
 }
 
-/// Answers only after a while, and goes on after another.
+/// A server that pauses before its answer and once in it.
 async fn slow() -> Server {
     Server::start(|mut stream| async move {
         head(&mut stream).await;
@@ -66,7 +66,7 @@ async fn each_time_bounds_its_own_part_and_no_other() {
     }
 }
 
-/// The name and the wait for a free connection are parts of it.
+/// Name lookup and the wait for a free connection are part of connecting.
 #[tokio::test]
 async fn the_time_of_a_connection_covers_what_comes_before_it() {
     let rights =
@@ -77,7 +77,7 @@ async fn the_time_of_a_connection_covers_what_comes_before_it() {
     for result in in_time(futures_util::future::join_all([asked(), asked()])).await {
         assert_eq!(stage(&result), Some(Stage::Connect), "{result:?}");
     }
-    // TLS, of a server that says nothing.
+    // A TLS server that sends nothing.
     let mute = Server::start(|mut stream| async move {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     })

@@ -1,4 +1,4 @@
-//! TLS: the certificate is of the host that was checked, from an authority that is believed.
+//! TLS: the certificate is that of the checked host, from a trusted authority.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +11,13 @@ use tokio_rustls::TlsAcceptor;
 use super::server::Scripted;
 use super::*;
 
-/// An authority of its own and a server with a certificate of it.
+/// A certificate authority and a server with a certificate signed by it.
 pub(super) struct Site {
     pub(super) server: Server,
     pub(super) authority: String,
 }
 
-/// One that answers as it is told, by the request's head and the name that it was asked for.
+/// Starts a site. `answer` gets the request's head and the server name of the TLS handshake.
 pub(super) async fn site(
     names: &[&str],
     answer: impl Fn(&str, &str) -> String + Send + Sync + 'static,
@@ -25,7 +25,8 @@ pub(super) async fn site(
     valid_in(names, (1975, 4096), answer).await
 }
 
-/// A server as of [`site`], whose certificate is valid between the beginnings of these years.
+/// Starts a server as [`site`] does. Its certificate is valid between the beginnings of these
+/// years.
 async fn valid_in(
     names: &[&str],
     (from, to): (i32, i32),
@@ -72,7 +73,7 @@ async fn valid_in(
     Site { server, authority }
 }
 
-/// Says the name that it was asked for.
+/// Answers with the server name of the TLS handshake.
 fn says_its_name(_: &str, name: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
 }

@@ -1,8 +1,9 @@
-//! What arrives at a server, byte for byte, and what never leaves.
+//! The bytes that arrive at a server, and those that are never sent.
 
 use super::*;
 
-/// Headers that no request has: names and values. Guests send the same by `wasi:http`.
+/// Headers that a request must not have: names and values. Guests send the same list by
+/// `wasi:http`.
 const SMUGGLED: &str = include_str!("smuggled.json");
 
 async fn arrived(outgoing: impl Fn(&Server) -> Outgoing) -> String {
@@ -150,8 +151,8 @@ async fn bytes_are_counted_over_all_requests_of_a_call() {
     }
 }
 
-/// What a guest hands over piece by piece is judged before the first piece and paid for with each:
-/// none is held in vain.
+/// A guest's request is checked before the first piece of its body and charged for each piece, so
+/// that no piece is held for a refused request.
 #[tokio::test]
 async fn a_request_is_admitted_before_its_body_is_there() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
@@ -175,7 +176,7 @@ async fn a_request_is_admitted_before_its_body_is_there() {
 
 #[tokio::test]
 async fn what_is_compressed_arrives_as_it_was_sent() {
-    // Zeros, a thousand to one, and no end to them.
+    // Zeros, compressed a thousand to one, without end.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\x02\xff\xed\xc1"[..], &[0; 4000]].concat();
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",

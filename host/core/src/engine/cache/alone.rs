@@ -1,9 +1,10 @@
 //! Single-flight across processes: one process makes a cache entry; the others wait and use it.
 //!
-//! In: the path of a lock's file. Out: an [`Alone`], while it lives.
-//! Invariants: the lock (`flock`) ends with its process, and the next one has it; a file that was
-//! locked and has lost its name meanwhile is no lock; where no lock can be had, the caller goes on
-//! without one.
+//! In: the path of a lock file.
+//! Out: an [`Alone`]; other processes wait while it exists.
+//! Invariants: the lock (`flock`) ends with its process, and the next process gets it. A locked
+//! file that has lost its name meanwhile is no lock. Where locks are not available, the caller goes
+//! on without one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -13,10 +14,10 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-/// How often it is asked whether the other process is done.
+/// The interval between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Keeps other processes from the name.
+/// The lock for one name. Other processes cannot take it while this exists.
 #[derive(Debug)]
 pub(in crate::engine) struct Alone {
     path: PathBuf,
@@ -25,13 +26,14 @@ pub(in crate::engine) struct Alone {
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        // Before it is unlocked: who waits for it finds that it has no name, and makes another.
+        // Before it is unlocked: a process that waits for this file then finds that it has no name,
+        // and creates another.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Waits for other processes for as long as `goes_on` says. None when it says no, or where there
-/// are no locks.
+/// Locks the file. While another process holds the lock, tries again for as long as `goes_on`
+/// returns true. Returns `None` if it returns false, or where locks are not available.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<Alone> {
     loop {
         let file = open(path)
@@ -72,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that has locked the file.
+    /// Starts a process that holds the lock.
     fn other(path: &Path) -> Child {
         let script = "set -e; exec 9>\"$0\"; flock -x 9; echo locked; exec sleep 1000";
         let mut child = Command::new("sh")
@@ -88,7 +90,7 @@ mod tests {
         child
     }
 
-    /// Seen to hang with a lock that is a file's being there.
+    /// Fails without: `flock` (it hangs if the existence of the file is the lock).
     #[test]
     fn a_process_that_dies_leaves_the_name_to_the_next() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,20 +1,20 @@
-//! The hash of an artifact. That of a language runtime has tens of megabytes, and its hash is most
-//! of a first call's time: several threads compute it.
+//! The hash of an artifact, computed by several threads: the artifact of a language runtime has
+//! tens of megabytes, and its hash takes most of a first call's time.
 //!
-//! Invariants: the threads end with the hash; where the system has none to give, one thread
-//! computes the same hash.
+//! Invariants: the threads end with the hash. Where no threads can be started, one thread computes
+//! the same hash.
 
 use std::io::{self, Read};
 use std::thread::available_parallelism;
 
-/// A shorter artifact is hashed faster than threads are started.
+/// Bytes. A shorter artifact is hashed faster than threads are started.
 const LONG: u64 = 8 << 20;
-/// Bytes that are read and hashed at once: little enough to stay in the processor's cache.
+/// Bytes that are read and hashed at once: few enough to stay in the processor's cache.
 const CHUNK: usize = 2 << 20;
-/// More threads than these wait for memory.
+/// Threads. With more, they wait for memory.
 const MOST_THREADS: usize = 4;
 
-/// The keyed hash of what `code` reads, which has about `length` bytes.
+/// Computes the keyed hash of the bytes that `code` reads; `length` is approximate.
 pub(super) fn keyed(key: &[u8; 32], mut code: impl Read, length: u64) -> io::Result<blake3::Hash> {
     let mut hash = blake3::Hasher::new_keyed(key);
     let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);

@@ -1,10 +1,11 @@
-//! Room in a directory of artifacts: what was not used for longest goes first.
+//! Makes room in a cache directory: removes the entries that were not used for the longest time.
 //!
-//! In: an entry that is to be written. Out: that there is room for it, or that there cannot be.
-//! Invariants: nothing is touched but what a cache has written, known by its name; an entry that is
-//! being read stays; who has opened a file keeps it, who has not finds that the entry is gone, and
-//! neither is an error; any number of processes may do this at once, and be a few entries over the
-//! bound together until the next one is written.
+//! In: the entry that is to be written.
+//! Out: an error if it is larger than the bound.
+//! Invariants: only files that a cache has written are removed, recognised by their names. An entry
+//! that is being read stays. A process that has opened a file keeps it, and one that has not finds
+//! that the entry is gone; neither is an error. Any number of processes may do this at the same
+//! time; together they can exceed the bound by a few entries until the next one is written.
 
 use std::collections::HashMap;
 use std::fs::{self, TryLockError};
@@ -14,17 +15,16 @@ use std::time::SystemTime;
 
 use crate::defence::{Defence, stands};
 
-/// The files of an entry.
+/// The extensions of an entry's files.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];
-/// How the name of a file begins and ends that is still being written, or was when its process
-/// died.
+/// Prefix and suffix of the name of a file that is being written, or was when its process died.
 pub(super) const UNFINISHED: (&str, &str) = ("unfinished-", ".part");
-/// Bytes that a file takes of the disk at least, and a multiple of which it takes.
+/// Bytes. A file takes a multiple of this of the disk, and at least one.
 const BLOCK: u64 = 4096;
 /// Hexadecimal digits that an entry's name begins with.
 const DIGITS: usize = 64;
 
-/// What is there of one entry.
+/// The files of one entry, their bytes on disk, and its last use.
 #[derive(Debug)]
 struct Kept {
     files: Vec<PathBuf>,
@@ -32,11 +32,11 @@ struct Kept {
     used: SystemTime,
 }
 
-/// Makes room for an entry with files of these lengths, in place of one of the same name and of
-/// others.
+/// Makes room for an entry with files of these lengths. The entry of the same name does not count,
+/// since it is replaced.
 ///
 /// # Errors
-/// When it alone is more than may be there.
+/// If the entry alone is larger than the bound.
 pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::Result<()> {
     let needed: u64 = lengths.iter().map(|length| on_disk(*length as u64)).sum();
     if !stands(Defence::CacheBytes) {
@@ -55,7 +55,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
     }
     let now = SystemTime::now();
     let mut kept: Vec<_> = kept.into_iter().collect();
-    // What will be used in the future was not used for long: a clock was wrong.
+    // A time of use in the future comes from a wrong clock; such an entry is removed first.
     kept.sort_by_key(|(_, kept)| Some(kept.used).filter(|used| *used <= now));
     for (name, Kept { files, bytes: its, .. }) in kept {
         if bytes <= most {
@@ -73,13 +73,13 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
     Ok(())
 }
 
-/// All entries, by name.
+/// Returns all entries, by name.
 fn kept(dir: &Path) -> HashMap<String, Kept> {
     let mut entries = HashMap::new();
     for file in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = file.file_name();
         let Some(name) = name.to_str().and_then(entry) else { continue };
-        // Gone meanwhile: another process makes room as well.
+        // Another process has removed it meanwhile, to make room.
         let Ok(found) = file.metadata() else { continue };
         let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         let nothing = || Kept { files: Vec::new(), bytes: 0, used };
@@ -91,7 +91,7 @@ fn kept(dir: &Path) -> HashMap<String, Kept> {
     entries
 }
 
-/// The entry that a file belongs to, if it is a cache's.
+/// Returns the name of the entry that a file belongs to, if a cache has written it.
 fn entry(file: &str) -> Option<&str> {
     if file.starts_with(UNFINISHED.0) && file.ends_with(UNFINISHED.1) {
         return Some(file);
@@ -104,7 +104,7 @@ fn entry(file: &str) -> Option<&str> {
     is_ours.then_some(name)
 }
 
-/// Whether a reader holds the entry.
+/// Returns true if a reader holds the entry.
 fn is_read(mac: &Path) -> bool {
     super::open(mac).is_ok_and(|mac| matches!(mac.try_lock(), Err(TryLockError::WouldBlock)))
 }

@@ -1,4 +1,4 @@
-//! Entries that come back, entries that do not, and room for more.
+//! Tests of the cache: which entries are used, which are not, and how room is made.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -22,7 +22,7 @@ fn an_entry_comes_back() {
     assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
 }
 
-/// It may be more than a cache to others.
+/// Such a directory may hold more than a cache.
 #[test]
 fn a_directory_that_was_there_keeps_its_permissions() {
     let dir = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn a_directory_that_was_there_keeps_its_permissions() {
     assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
 }
 
-/// Any change, to any byte of any part: the entry is gone, and nothing of it was handed out.
+/// A change to any byte of any part removes the entry.
 #[test]
 fn a_tampered_entry_is_never_used() {
     let dir = tempfile::tempdir().unwrap();
@@ -55,8 +55,7 @@ fn a_tampered_entry_is_never_used() {
     }
 }
 
-/// Each byte of the first page of what would be run, and one bit of it: source:
-/// docs/threat-model.md, row 57.
+/// One bit of each byte of the first page of the code. Source: docs/threat-model.md, row 57.
 #[test]
 fn no_byte_of_the_code_can_be_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -86,8 +85,7 @@ fn entries_cannot_be_swapped_or_moved_between_directories() {
     assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
 }
 
-/// A key that another user may know, or that is cut short, is worth nothing, and neither is what
-/// was kept with it.
+/// A key that other users can read, or that is too short, is replaced, and all entries with it.
 #[test]
 fn a_key_of_doubtful_origin_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -115,8 +113,8 @@ fn a_key_of_doubtful_origin_is_replaced() {
     }
 }
 
-/// Out of descriptors, say: a process that starts then has no cache, and the next process has it
-/// all.
+/// For example when the process is out of descriptors: it fails, and the next process uses the same
+/// key.
 #[test]
 fn a_key_that_cannot_be_read_now_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +132,7 @@ fn a_file_is_not_a_directory() {
     assert!(Cache::open(file.path(), 1).unwrap_err().is_environment());
 }
 
-/// What could not be read a moment ago may be whole.
+/// A file that cannot be read now may be whole.
 #[test]
 fn what_cannot_be_read_is_let_be() {
     let dir = tempfile::tempdir().unwrap();
@@ -152,7 +150,7 @@ fn what_cannot_be_read_is_let_be() {
     }
 }
 
-/// Bytes on disk of an entry with little in it: a block for each of its files.
+/// Bytes on disk of an entry with little content: one block for each of its files.
 const SMALL: u64 = 3 * 4096;
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -164,14 +162,14 @@ fn put(cache: &Cache, number: usize) {
     cache.put(&name(number), b"code", number.to_string().as_bytes()).unwrap();
 }
 
-/// Has an entry be used for the last time at this moment.
+/// Sets the entry's last use to this time.
 fn used(cache: &Cache, number: usize, at: SystemTime) {
     for part in room::PARTS {
         File::open(cache.path(&name(number), part)).unwrap().set_modified(at).unwrap();
     }
 }
 
-/// The entries that are whole.
+/// Returns the numbers of the entries that are whole.
 fn kept(cache: &Cache) -> Vec<usize> {
     (0..10)
         .filter(|number| room::PARTS.iter().all(|part| cache.path(&name(*number), part).exists()))
@@ -207,7 +205,7 @@ fn what_is_larger_than_the_cache_replaces_nothing() {
     assert_eq!((kept(&cache), cache.get(&name(0)).unwrap().tools), (vec![0, 1], b"0".to_vec()));
 }
 
-/// By this process or by another.
+/// This applies to readers in this process and in others.
 #[test]
 fn an_entry_that_is_being_read_stays() {
     let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
@@ -256,7 +254,7 @@ fn a_use_is_noted_once_an_hour() {
     }
 }
 
-/// Each as another process would, in a directory that is too small for all.
+/// Each thread uses the directory as another process would; it is too small for all entries.
 #[test]
 fn caches_that_share_a_directory_do_not_disturb_each_other() {
     let dir = tempfile::tempdir().unwrap();
@@ -269,7 +267,8 @@ fn caches_that_share_a_directory_do_not_disturb_each_other() {
                     let number = (process + round) % 10;
                     match cache.get(&name(number)) {
                         Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
-                        // That another process removed what was to replace it is no fault.
+                        // If another process removed the entry that was to be replaced, that is no
+                        // fault.
                         None => {
                             drop(cache.put(&name(number), b"code", number.to_string().as_bytes()))
                         }

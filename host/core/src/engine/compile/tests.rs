@@ -1,4 +1,4 @@
-//! Every way a worker ends, with a shell in the compiler's place.
+//! Tests of each way in which a worker ends, with a shell in the compiler's place.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn worker(script: &str) -> Worker {
 #[test]
 fn each_way_a_worker_ends() {
     let costly = "the component cannot be compiled within the limits of CPU time (60s) and memory";
-    // What is the component's own doing would end the same tomorrow.
+    // `is_lasting`: the component's fault, which another attempt would repeat.
     for (script, expected, is_lasting) in [
         ("cat", Ok("bytes"), true),
         ("echo $0", Ok("quick/60\n"), true),
@@ -52,8 +52,8 @@ fn each_way_a_worker_ends() {
     }
 }
 
-/// Half a minute is what a bomb may take of anybody's time, the second included in which its
-/// compiler dies.
+/// A component made to stall the compiler costs at most half a minute, including the second in
+/// which its compiler dies.
 #[test]
 fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
     let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
@@ -71,7 +71,7 @@ fn what_a_worker_says_is_read_to_a_bound() {
     assert_eq!(bounded(io::repeat(0).take(100), 10).unwrap().len(), 10);
 }
 
-/// One that neither works nor ends is killed.
+/// It neither works nor ends.
 #[test]
 fn a_worker_that_only_waits_is_killed() {
     let wall = Duration::from_millis(10);
@@ -80,7 +80,7 @@ fn a_worker_that_only_waits_is_killed() {
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
-/// So is one whose work is not wanted any more, whether it has begun by then or not.
+/// The leash is dropped before the worker starts.
 #[test]
 fn an_unwanted_worker_is_killed() {
     let (leash, watch) = leash();
@@ -109,11 +109,11 @@ fn an_order_is_read_as_it_was_written() {
 #[test]
 fn a_worker_has_no_descriptor_but_its_streams() {
     let file = tempfile::tempfile().unwrap();
-    // Without the flag that would close it.
+    // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
     let told = worker("echo /proc/self/fd/*")
         .compile(Tier::Quick, Haste::Awaited, b"", Watch::unattended())
         .unwrap();
-    // The last is the directory that the shell lists.
+    // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
 }

@@ -1,13 +1,14 @@
-//! The JSON Schema of a type.
+//! Builds the JSON Schema of a type.
 //!
-//! In: a [`Shape`]. Out: the schema of the values that `value` reads and writes.
+//! In: a [`Shape`].
+//! Out: the schema of the values that `value` reads and writes.
 
 use serde_json::{Map, Value, json};
 
 use super::shape::{Integer, Shape};
 use super::value::{ERROR, NUMBERS_WITHOUT_JSON, OK, SOME};
 
-/// The schema of a value of this type.
+/// Returns the schema of a value of this type.
 pub(super) fn of(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => json!({ "type": "boolean" }),
@@ -49,7 +50,7 @@ pub(super) fn of(shape: &Shape) -> Value {
     }
 }
 
-/// The schema of an object with these members. One that is an option may be left out.
+/// Returns the schema of an object with these members. An option may be left out.
 pub(super) fn object(members: &[(String, Shape)]) -> Value {
     let properties: Map<_, _> =
         members.iter().map(|(name, shape)| (name.clone(), of(shape))).collect();

@@ -1,7 +1,8 @@
-//! The type of a value that crosses the boundary, without the engine.
+//! The type of a value that crosses the boundary, without types of wasmtime.
 //!
-//! In: a type of the engine. Out: a [`Shape`], or what in it cannot be JSON.
-//! Invariants: a shape is bounded in depth and in the number of its parts, however a component
+//! In: a type of wasmtime.
+//! Out: a [`Shape`], or the part of the type that cannot be JSON.
+//! Invariants: a shape has a bound on its depth and on the number of its parts, however a component
 //! composes its types.
 
 use std::fmt;
@@ -10,11 +11,11 @@ use wasmtime::component::{Type, Val};
 
 use crate::defence::{Defence, stands};
 
-/// How deep types stand inside each other: the schema of one takes up to four levels of JSON.
+/// Levels of nested types: the schema of one takes up to four levels of JSON.
 const MAX_LEVELS: usize = 24;
-/// Parts of the types of one function, of which a schema is made. A schema has 2,000 parts at most.
+/// Parts of the types of one function, of which a schema is made. A schema has at most 2,000 parts.
 const MAX_PARTS: usize = 1500;
-/// Bytes of a name that count as much as a part.
+/// Bytes of a name that count as one part.
 const NAME_BYTES: usize = 32;
 
 /// The type of a value.
@@ -38,7 +39,7 @@ pub(super) enum Shape {
     Flags(Vec<String>),
 }
 
-/// A type of whole numbers.
+/// An integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Integer {
     S8,
@@ -52,7 +53,7 @@ pub(super) enum Integer {
 }
 
 impl Integer {
-    /// The smallest and the largest.
+    /// Returns the smallest and the largest value.
     pub(super) fn range(self) -> (i128, i128) {
         match self {
             Self::S8 => (i8::MIN.into(), i8::MAX.into()),
@@ -66,12 +67,13 @@ impl Integer {
         }
     }
 
-    /// Whether JSON numbers, as many programs read them, are not exact for all of it.
+    /// Returns true if the type has values that JSON numbers, as many programs read them, cannot
+    /// hold exactly.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
 
-    /// The value of this type; `None` if it is out of range.
+    /// Converts a number to this type; `None` if it is out of range.
     pub(super) fn val(self, number: i128) -> Option<Val> {
         Some(match self {
             Self::S8 => Val::S8(number.try_into().ok()?),
@@ -86,12 +88,12 @@ impl Integer {
     }
 }
 
-/// The parts of a function's types that were seen.
+/// The number of parts of a function's types so far.
 #[derive(Debug, Default)]
 pub(super) struct Parts(usize);
 
 impl Parts {
-    /// Counts names, each of which is a part.
+    /// Counts names: a name is a part, and a long one is several.
     fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<(), &'static str> {
         names.map(|name| 1 + name.len() / NAME_BYTES).try_for_each(|parts| self.add(parts))
     }
@@ -104,10 +106,10 @@ impl Parts {
 }
 
 impl Shape {
-    /// The shape of a type; `parts` counts over all types of a function.
+    /// Returns the shape of a type; `parts` counts over all types of a function.
     ///
     /// # Errors
-    /// What the type has that cannot be JSON, in words.
+    /// A description of the part that cannot be JSON.
     pub(super) fn of(ty: &Type, parts: &mut Parts) -> Result<Self, &'static str> {
         Self::at(ty, parts, MAX_LEVELS)
     }
@@ -179,13 +181,13 @@ impl Shape {
         })
     }
 
-    /// Whether `null` is one of its values.
+    /// Returns true if `null` is one of its values.
     pub(super) fn has_null(&self) -> bool {
         matches!(self, Self::Option(_))
     }
 }
 
-/// As WIT says it, with named types written out.
+/// In the notation of WIT, with named types written out.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |f: &mut fmt::Formatter<'_>, word: &str, names: &[String]| {

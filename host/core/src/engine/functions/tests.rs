@@ -1,4 +1,4 @@
-//! Values of every type survive the way from JSON to the engine and back.
+//! Tests that values of every type survive the conversion from JSON to wasmtime and back.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn boxed(shape: Shape) -> Box<Shape> {
     Box::new(shape)
 }
 
-/// Each with a number, so that no two are the same.
+/// Numbers the names, so that no two are equal.
 fn named<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
     items
         .into_iter()
@@ -79,7 +79,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Values of a shape as JSON, in the one form in which they are written.
+/// Returns JSON values of a shape, in the form in which they are written.
 fn values(shape: &Shape) -> BoxedStrategy<Value> {
     let tagged = |name: &str, values: BoxedStrategy<Value>| {
         let name = name.to_owned();
@@ -160,7 +160,7 @@ fn floating(is_nan: bool, text: String, value: f64) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// And fit the schema that a model is shown.
+    /// The values also fit the schema that a model is shown.
     #[test]
     fn values_of_every_type_come_back((shape, value) in shapes().prop_flat_map(|shape| {
         let values = values(&shape);
@@ -173,8 +173,8 @@ proptest! {
         prop_assert_eq!(to_json(&shape, &read), Some(value), "{}", shape);
     }
 
-    /// Whatever JSON is given for whatever type: it is a value that comes back as itself, or a
-    /// fault.
+    /// Any JSON value for any type is either a fault, or a value that converts to JSON and back
+    /// unchanged.
     #[test]
     fn what_does_not_fit_is_a_fault(shape in shapes(), (_, value) in shapes().prop_flat_map(|shape| {
         let values = values(&shape);
@@ -205,7 +205,7 @@ fn numbers_are_exact_or_refused() {
         (Integer::S64, json!(9_007_199_254_740_991_i64), Some(json!(9_007_199_254_740_991_i64))),
         (Integer::S64, json!(9_007_199_254_740_992_i64), Some(json!("9007199254740992"))),
         (Integer::S64, json!(-9_007_199_254_740_993_i64), Some(json!("-9007199254740993"))),
-        // It was read as a double already: which number was meant is not known.
+        // It was read as a double already, so the intended number is not known.
         (Integer::S64, json!(1e17), None),
         (Integer::S64, json!(2.0), Some(json!(2))),
         (Integer::S64, json!(2.5), None),
@@ -260,7 +260,7 @@ fn a_fault_has_its_place() {
     assert!(from_json(&shape, &fits, "").is_ok(), "an option can be left out");
 }
 
-/// The type as WIT: what has to have a name is declared before.
+/// Returns the type in the notation of WIT; adds declarations for types that need a name.
 fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
     let declare = |declarations: &mut Vec<String>, word: &str, members: Vec<String>| {
         let name = format!("t{}", declarations.len());
@@ -309,7 +309,7 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
     }
 }
 
-/// Through a component: what its function gets and returns.
+/// The values go through the function of a component.
 #[test]
 fn values_of_random_types_survive_a_guest() {
     let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();

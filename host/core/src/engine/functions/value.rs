@@ -1,11 +1,14 @@
-//! Values: from JSON to those of the engine, and back.
+//! Converts values from JSON to wasmtime and back.
 //!
-//! The rules, which `docs/existing-components.md` states for users: whole numbers are exact: of
-//! 64-bit types those beyond 2^53 are written as a string of decimal digits, and read as either;
-//! numbers that JSON does not have are the strings `NaN`, `Infinity` and `-Infinity`; `list<u8>` is
-//! a string in base64; an option is its value or `null`, and `{"some": …}` where its value can be
-//! `null` itself; a case of a variant is its name, or an object with its name and value; a result
-//! inside another type is `{"ok": …}` or `{"error": …}`; flags are a list.
+//! The rules, which `docs/existing-components.md` states for users:
+//! - Whole numbers are exact. Those of 64-bit types beyond 2^53 are written as a string of decimal
+//!   digits, and read as either.
+//! - Numbers that JSON does not have are the strings `NaN`, `Infinity` and `-Infinity`.
+//! - `list<u8>` is a string in base64.
+//! - An option is its value or `null`; `{"some": …}` where its value can be `null` itself.
+//! - A case of a variant is its name, or an object with its name and value.
+//! - A result inside another type is `{"ok": …}` or `{"error": …}`.
+//! - Flags are a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,19 +18,19 @@ use wasmtime::component::Val;
 use super::shape::{Integer, Shape};
 use crate::refusal::{Fault, FaultKind};
 
-/// The members that tell apart what JSON does not.
+/// Member names that tag values which JSON cannot distinguish.
 pub(super) const SOME: &str = "some";
 pub(super) const OK: &str = "ok";
 pub(super) const ERROR: &str = "error";
-/// What floating-point types have and JSON has not.
+/// Floating-point values that JSON does not have, as strings.
 pub(super) const NUMBERS_WITHOUT_JSON: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
-/// Up to here every whole number is exact as a double, which is what many programs read JSON
-/// numbers as.
+/// The largest number up to which every whole number is exact as a double. Many programs read JSON
+/// numbers as doubles.
 const EXACT: i128 = (1 << 53) - 1;
-/// The same as a double.
+/// [`EXACT`] as a double.
 const EXACT_DOUBLE: f64 = 9_007_199_254_740_991.0;
 
-/// The value of this type that a JSON value stands for.
+/// Converts a JSON value to a value of this type.
 ///
 /// # Errors
 /// The first place that does not fit, below `place`.
@@ -144,7 +147,7 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
     })
 }
 
-/// A member of an object. An option may be left out.
+/// Converts a member of an object. An option may be left out.
 pub(super) fn member(
     shape: &Shape,
     members: &Map<String, Value>,
@@ -162,7 +165,7 @@ pub(super) fn member(
     }
 }
 
-/// The JSON value that stands for a value of this type; `None` if it is of another type.
+/// Converts a value of this type to JSON; `None` if it is of another type.
 pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
     let tagged =
         |name: &str, value: Value| Value::Object([(name.to_owned(), value)].into_iter().collect());
@@ -183,8 +186,8 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
             }
         }
         (Shape::Float32, Val::Float32(value)) => {
-            // The shortest text that is read as the same number, where that holds by way of a
-            // double too.
+            // The shortest text that is read as the same number, if that is also true when it is
+            // read as a double first.
             let short =
                 value.to_string().parse().ok().filter(|short: &f64| is_same(*short, *value));
             floating(short.unwrap_or(f64::from(*value)))
@@ -230,7 +233,7 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
     })
 }
 
-/// The name and the value of an object with one member.
+/// Returns the name and the value of an object with one member.
 fn tag(value: &Value) -> Option<(&str, &Value)> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     members.iter().next().map(|(name, value)| (name.as_str(), value))
@@ -265,7 +268,8 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>
     found.ok_or_else(|| Fault::of_kind(place, expected()).into())
 }
 
-/// A number without a fraction. One that was read as a double counts where doubles are exact.
+/// Returns a number without a fraction. A number that was read as a double is accepted only where
+/// doubles are exact.
 fn whole_number(number: &Number) -> Option<i128> {
     let exact = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     #[expect(
@@ -303,7 +307,7 @@ fn float64(value: &Value) -> Option<f64> {
     }
 }
 
-/// The nearest of 32 bits; none where a finite number is beyond all of them.
+/// Returns the nearest 32-bit number; `None` if a finite number is out of range.
 fn float32(value: &Value) -> Option<f32> {
     let wide = float64(value)?;
     #[expect(clippy::cast_possible_truncation, reason = "the nearest is meant")]

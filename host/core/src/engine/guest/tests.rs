@@ -1,4 +1,4 @@
-//! Where a guest's slices run, and what is left of one that was killed.
+//! Tests of the lanes that a guest's slices run in, and of what remains of a killed guest.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use super::super::slow;
 use super::*;
 use crate::clock;
 
-/// Whose slices ran on which threads, in their order.
+/// The name of each slice's guest and its thread, in order.
 type Trail = Arc<Mutex<Vec<(char, String)>>>;
 
-/// A guest that as many ticks stop before it ends.
+/// Builds a guest that is interrupted by this many ticks before it ends.
 fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> + Send + 'static {
     let (trail, mut left) = (Arc::clone(trail), times);
     poll_fn(move |context| {
@@ -47,18 +47,18 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// As after many calls that were stopped.
+/// Returns the latency class after many interrupted calls.
 fn slow_habit() -> Arc<Habit> {
     let habit = Arc::<Habit>::default();
     (0..20).for_each(|_| habit.note(true));
     habit
 }
 
-/// Seen to fail with every call as quick as any other.
+/// Fails without: latency classes.
 #[test]
 fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
     let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
-    // However long a call is, it is one.
+    // A long call counts once.
     let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
     let calls = calls.chain([(1, "quick slow"); 5]).chain([
         (1, "slow"),
@@ -73,13 +73,13 @@ fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
         threads.dedup();
         assert_eq!(threads.join(" "), expected, "call {number}");
     }
-    // Others' calls go on as before.
+    // Calls of another class start as before.
     ended(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
     assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
 }
 
-/// A wait at the beginning says nothing of what comes after it. Seen to fail with the wait itself
-/// noted.
+/// Fails without: the exception for calls that begin with a wait, which tells nothing about the
+/// rest of the call.
 #[test]
 fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
     let lanes = Lanes::new(1).unwrap();
@@ -104,7 +104,7 @@ fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
     }
 }
 
-/// The only one of a lane with one thread.
+/// Takes the only turn of a lane with one thread.
 fn the_turn(lanes: &Lanes) -> slow::Turn {
     clock::sleeps()
         .unwrap()
@@ -112,7 +112,8 @@ fn the_turn(lanes: &Lanes) -> slow::Turn {
         .expect("it is free")
 }
 
-/// One with many long calls, and two with one each. Seen to fail with first come, first served.
+/// One flow with many long calls, and two with one each. Fails without: turns (first come, first
+/// served).
 #[test]
 fn in_the_slow_lane_each_owner_has_a_turn_after_the_others() {
     let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
@@ -128,15 +129,14 @@ fn in_the_slow_lane_each_owner_has_a_turn_after_the_others() {
     assert_eq!(order, "abcabcabcabcaaaaaaaa");
 }
 
-/// A guest of this future, polled once.
+/// Builds a guest of this future, and polls it once.
 fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
     let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
     let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
     (guest, poll)
 }
 
-/// Killed in the middle of a poll that ends in a wait: no code would ever wake it, so it must not
-/// be left to wait.
+/// The poll ends in a wait, and no code would wake the guest again.
 #[test]
 fn killed_while_polled_it_does_not_wait() {
     let pulse = Arc::new(Pulse::default());
@@ -164,8 +164,8 @@ fn killed_between_polls_it_is_dropped_at_once() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Its task ends while others still have the turn, and it takes none of theirs. Seen to fail with a
-/// task that waits for its turn alone.
+/// Its task ends while another guest has the turn, and it takes no turn. Fails without: the task's
+/// wait for the kill.
 #[test]
 fn killed_in_line_it_ends_at_once() {
     let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());

@@ -1,7 +1,7 @@
-//! Randomness of a cell that is to be reproduced: the same for the same seed and call id, told
-//! apart by what it is for.
+//! A seeded random generator for reproducible cells: the same bytes for the same seed, call id and
+//! purpose.
 //!
-//! Without a seed the engine's own generators serve, seeded for each cell from the operating
+//! Without a seed, wasmtime's own generators are used, seeded for each cell from the operating
 //! system.
 
 use std::convert::Infallible;
@@ -10,10 +10,11 @@ use rand_core::TryRng;
 
 use crate::defence::{Defence, stands};
 
-/// What the key of a call's randomness is derived for. Source: BLAKE3, key derivation.
+/// The context from which the key of a call's randomness is derived. Source: BLAKE3, key
+/// derivation.
 const CONTEXT: &str = "toolcell 2026 randomness of a call";
 
-/// What randomness is for: no two give the same.
+/// The purpose of random bytes; each gives different bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Secure,
@@ -69,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Seen to fail with the call's id or the purpose left out of the key.
+    /// Fails without: the call's id or the purpose in the key.
     #[test]
     fn a_seed_reproduces_and_no_two_calls_are_alike() {
         let first = |seed, call: &str, purpose| Chance::new(seed, call, purpose).next::<16>();

@@ -1,7 +1,7 @@
-//! `wasi:io/error`: what a guest is told of a stream's failure.
+//! `wasi:io/error`: the text that a guest gets for a stream's failure.
 //!
-//! Invariants: the text is one of the host's own, the same for the same failure whatever the host's
-//! environment is: no backtrace, no path, no version, no words of the system's or of a library.
+//! Invariants: the text is fixed by the host, and the same for the same failure in every host
+//! environment: no backtrace, no path, no version, no text of the operating system or of a library.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
 use crate::defence::{Defence, stands};
 
-/// Links with this, by way of a [`View`].
+/// The linker's marker for this implementation, on a [`View`].
 pub(super) struct Errors;
 
-/// The cell's table, in which the errors are.
+/// The cell's table, which has the errors.
 pub(super) struct View<'a>(pub(super) &'a mut ResourceTable);
 
 impl HasData for Errors {
@@ -35,14 +35,14 @@ impl error::HostError for View<'_> {
     }
 }
 
-/// What failed, by the type of the error.
+/// Returns the text of a failure, by the type of the error.
 fn text(error: &wasmtime::Error) -> String {
     if let Some(error) = error.downcast_ref::<io::Error>() {
-        // The standard library's word for the kind, and not the system's text.
+        // The standard library's word for the kind, without the system's text.
         return error.kind().to_string();
     }
     match error.downcast_ref::<ErrorCode>() {
-        // The case alone, without what it may carry.
+        // The name of the case, without its fields.
         Some(code) => {
             let code = format!("{code:?}");
             let name = code

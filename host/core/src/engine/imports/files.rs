@@ -1,10 +1,10 @@
-//! `wasi:filesystem`: the directories of a call's rights.
+//! `wasi:filesystem`: access to the directories that a call's rights allow.
 //!
-//! What only looks is done by the engine's own host. What opens or changes something is done by
-//! [`directory`](crate::directory), which counts it.
-//! Invariants: nothing is opened before a call first asks; a disk is waited for on threads of the
-//! tenant's share alone; what is open is counted until it is closed, and so is what streams and
-//! listings keep.
+//! wasmtime's own WASI host does the operations that only read metadata.
+//! [`directory`](crate::directory) does those that open or change something, and counts them.
+//! Invariants: nothing is opened before a call first uses a file. Only threads of the tenant's
+//! share wait for a disk. An open file counts until it is closed, and so do the buffers of streams
+//! and listings.
 
 mod devices;
 mod handles;
@@ -38,47 +38,47 @@ use crate::engine::retained::Retained;
 use crate::engine::shares::Way;
 use crate::grants::{Access, SCRATCH, TEMPORARY, is_below};
 
-/// What a cell has open, in a cell that has anything.
+/// The open files of a cell; built at the first use.
 pub(in crate::engine) struct Files {
-    /// What is open, by descriptor.
+    /// Open files and directories, by descriptor.
     places: HashMap<u32, Place>,
     scratch: Option<Scratch>,
     way: Way,
     retained: Arc<Retained>,
-    /// The last path that was looked for outside of the granted directories: libraries look for one
-    /// several times.
+    /// The last path outside of the granted directories that was reported: libraries try the same
+    /// one several times.
     ungranted: Option<(String, Access)>,
-    /// The times that the guest has set last, in time since 1970: it is told these as they are.
+    /// The file times that the guest has set last, as time since 1970; it reads these back exactly.
     set: VecDeque<Duration>,
     /// The generator of `/dev/urandom` in a cell with a seed.
     chance: Option<Arc<Mutex<Chance>>>,
-    /// The log has the warning of a database that cannot be opened.
+    /// True if the log has the warning of a database that cannot be opened.
     is_wal_told: bool,
 }
 
-/// Something that is open, and where it is counted.
+/// An open file or directory, and the accounts that it counts in.
 #[derive(Clone)]
 struct Place {
-    /// It is the directory `/`.
+    /// True for the directory `/`.
     is_root: bool,
-    /// Of all that cells have open.
+    /// The permit of the bound on open files.
     slot: Arc<Slot>,
     account: Account,
-    /// Where it is for the tool, if that is noted.
+    /// The path that the tool sees, in a dry run.
     path: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
 enum Account {
-    /// For reading.
+    /// None: it is for reading only.
     None,
-    /// A directory that can be written to.
+    /// The quota of a directory that can be written to.
     Directory(Arc<Area>),
-    /// A file in one.
+    /// The hold of a file in such a directory.
     File(Arc<Hold>),
 }
 
-/// Links it.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     preopens::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     wasi::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
@@ -98,18 +98,18 @@ impl Files {
         }
     }
 
-    /// Notes times that the guest sets.
+    /// Remembers times that the guest sets.
     fn sets(&mut self, times: [NewTimestamp; 2]) {
         self.set.extend(times.into_iter().filter_map(times::exact));
         self.set.drain(..self.set.len().saturating_sub(times::REMEMBERED));
     }
 
-    /// What its streams and listings keep.
+    /// The host memory that is charged for its streams and listings.
     pub(in crate::engine) fn retained(&self) -> &Arc<Retained> {
         &self.retained
     }
 
-    /// Whether a path outside of the granted directories is another one than the last.
+    /// Returns true if a path outside of the granted directories differs from the last one.
     fn is_told_anew(&mut self, path: &str, access: Access) -> bool {
         let is_same = |(last, how): &(String, Access)| last == path && *how == access;
         let is_new = !self.ungranted.as_ref().is_some_and(is_same);
@@ -119,7 +119,7 @@ impl Files {
         is_new
     }
 
-    /// What the call's rights leave of its component's directories, and one of its own.
+    /// Returns the directories that the call's rights allow, and the call's scratch directory.
     fn roots(&mut self, mounts: &Mounts, rights: &crate::rights::Rights) -> io::Result<Vec<Root>> {
         let mut roots = mounts.roots(rights)?;
         if self.scratch.is_none() {
@@ -160,13 +160,13 @@ impl Files {
 }
 
 impl Cell {
-    /// Room for one more file or directory.
+    /// Takes a permit for one more open file or directory.
     fn slot(&self) -> Result<Arc<Slot>, Stop> {
         self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
     }
 
-    /// Where a path leads from a directory: in a dry run noted, and refused where it is outside of
-    /// all granted directories.
+    /// Refuses a path outside of all granted directories. In a dry run, records and returns the
+    /// full path.
     fn note_path(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -184,7 +184,7 @@ impl Cell {
         }))
     }
 
-    /// A descriptor of a directory.
+    /// Adds a descriptor of a directory.
     fn push_directory(
         &mut self,
         dir: File,
@@ -204,7 +204,7 @@ impl Cell {
     }
 }
 
-/// The engine's own host does its work where it is asked: we ask it on a thread that may wait.
+/// Lets wasmtime's own host work on the thread that calls it, which is one that may block.
 const BY_THEMSELVES: bool = true;
 
 impl preopens::Host for Cell {
@@ -215,7 +215,7 @@ impl preopens::Host for Cell {
             None => Vec::new(),
         };
         if let Some(files) = &self.invocation.files {
-            // In place of a granted directory of the same name.
+            // Replaces a granted directory of the same name.
             roots.retain(|root| !is_below(&root.name, CallFiles::DIRECTORY));
             roots.push(files.root()?);
         }
@@ -231,11 +231,11 @@ impl preopens::Host for Cell {
             opened.push((descriptor, name));
         }
         if !is_root_granted {
-            // A command gets no root that it was not granted, and only devices.
+            // A command without a grant for `/` gets only the devices.
             let is_command = self.captured().is_some() && self.recorder().is_none();
             let name = if is_command { ungranted::DEVICES } else { ungranted::NAME };
             if !opened.iter().any(|(_, opened)| opened == name) {
-                // At the end: to some programs the first directory is theirs.
+                // At the end, since some programs take the first directory as their own.
                 opened.push((ungranted::push(&mut self.table, name)?, name.to_owned()));
             }
         }

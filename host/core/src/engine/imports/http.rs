@@ -1,6 +1,6 @@
 //! The import `http`: one request and its whole response.
 //!
-//! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the
+//! Not here: the rules for requests and their targets ([`egress`](crate::egress)), which are the
 //! same for `wasi:http`.
 
 use std::borrow::Cow;
@@ -23,34 +23,34 @@ use crate::grants::{Access, Method, Target};
 use crate::handler::Invocation;
 use crate::rights::{Decision, Request, Rights};
 
-/// What a request is answered with that is not sent in a dry run, and its type.
+/// The body and the content type of the answer to a request that a dry run does not send.
 pub(super) const STAND_IN: &str = "{}";
 pub(super) const STAND_IN_TYPE: (&str, &str) = ("content-type", "application/json");
 
-/// Whether a dry run sends a request: it is granted, and only reads.
+/// Returns true if a dry run sends a request: it is granted, and only reads.
 pub(super) fn is_sent(rights: &Rights, request: &Request<'_>) -> bool {
     let Request::Http { method, .. } = request else { return false };
     method.access() == Access::Read && rights.allows(request) == Decision::Allowed
 }
 
-/// When a request ends whose call has no deadline that a clock can say.
+/// The time limit of a request whose call has no deadline.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Links it.
+/// Links the interface.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     http::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
 }
 
-/// A request that was sent: it goes on by itself.
+/// A request that was sent. It continues while the guest does other work.
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
 pub struct Pending {
     state: State,
-    /// For the request, and then for its response.
+    /// The host-memory charge for the request, and then for its response.
     charge: Charge,
 }
 
 impl Pending {
-    /// One whose server never answers.
+    /// Returns one whose server never answers.
     #[cfg(test)]
     pub(super) fn unanswered() -> Self {
         let charge =
@@ -83,12 +83,12 @@ impl Pollable for Pending {
     }
 }
 
-/// The bytes of names and values.
+/// Returns the bytes of names and values.
 fn bytes_of(headers: &[(String, String)]) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// A response whose bytes are charged until it is taken.
+/// Charges a response, whose bytes count until the guest takes it.
 fn kept(charge: &mut Charge, response: http::Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
     let problem = || {
@@ -160,7 +160,7 @@ impl http::HostPending for Cell {
 }
 
 impl Cell {
-    /// Judges a request and sends it.
+    /// Checks a request, and sends it.
     async fn started(
         &mut self,
         request: http::Request,
@@ -189,7 +189,7 @@ impl Cell {
         })
     }
 
-    /// Sends a request if it may be sent.
+    /// Sends a request if it is allowed. In a dry run it may return a stand-in.
     async fn prepared(
         &mut self,
         outgoing: Outgoing,
@@ -234,8 +234,8 @@ impl Cell {
         }))
     }
 
-    /// A secret, to be put into a request. The right to it is asked for again: its handle may be
-    /// older than nothing, and the decision costs nothing.
+    /// Returns a secret for injection into a request. Checks the right to it again, since the
+    /// handle may be old and the check is cheap.
     async fn credential(&mut self, name: &str) -> Result<Credential, SendError> {
         self.authorize(&Request::Secret { name: name.into() })?;
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
@@ -253,13 +253,13 @@ impl Cell {
         Credential::new(name, &used, secret)
     }
 
-    /// When a request of this call ends at the latest.
+    /// Returns the time by which a request of this call must end.
     pub(super) fn latest(&self) -> Instant {
         self.invocation.deadline().unwrap_or_else(|| Instant::now() + LONGEST)
     }
 }
 
-/// Tells observers what was denied on the way out, after all that was asked here.
+/// Reports a denial of a request in [`egress`](crate::egress) as an event.
 pub(super) fn tell(invocation: &Invocation, error: &SendError) {
     if let Some(denial) = error.denial() {
         invocation.denied(denial);
@@ -297,8 +297,7 @@ fn fault(error: SendError) -> http::Fault {
 mod tests {
     use super::*;
 
-    /// Methods and URLs come as a tool wrote them: what is neither is no request, before anything
-    /// is asked for it.
+    /// A method or URL that cannot be parsed makes no request, and no right is checked.
     #[test]
     fn what_is_no_method_or_no_place_is_no_request() {
         const URL: &str = "https://a.example/x";

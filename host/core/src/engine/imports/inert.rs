@@ -1,7 +1,7 @@
-//! The WASI interfaces that language runtimes import for their own start: without any power, but
-//! for granted environment variables.
+//! The WASI interfaces that language runtimes import for their own start. They give no access,
+//! except to granted environment variables.
 //!
-//! Linked one by one: what is not named here does not exist for a guest.
+//! They are linked one by one: an interface that is not named here does not exist for a guest.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,13 +24,13 @@ use crate::event::LogSource;
 use crate::grants::{Access, SCRATCH};
 use crate::rights::{Decision, Request, Rights};
 
-/// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
+/// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
-/// The monotonic time when a cell first asks for anything. Above 0, which Go takes for a fault, and
-/// high enough that a program can subtract a span from it.
+/// The monotonic time at a cell's first use of WASI. Not 0, which Go takes for a fault, and so
+/// large that a program can subtract a duration from it.
 const MONOTONIC_START: Duration = Duration::from_hours(24);
-/// How far behind the host's date the times may be that a disk gives to files: the slowest kernels
-/// have a hundred ticks a second.
+/// The most that file times of a disk may be behind the host's clock: the slowest kernels have a
+/// hundred ticks a second.
 const DISK_TICK: Duration = Duration::from_millis(20);
 /// The variable by which programs find a directory for temporary files.
 const TMPDIR: &str = "TMPDIR";
@@ -43,7 +43,7 @@ impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Links them.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| {
         errors::View(cell.ctx().table)
@@ -66,7 +66,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     random::insecure_seed::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())
 }
 
-/// The engine's own, after a word to who notes what tools ask for.
+/// As wasmtime's own implementation; in a dry run it also records the access.
 impl cli::environment::Host for Cell {
     fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
         if let Some(recorder) = self.recorder() {
@@ -84,9 +84,9 @@ impl cli::environment::Host for Cell {
     }
 }
 
-/// A context without directories and network: closed input, captured output, and of the environment
-/// what the cell's rights leave. A command has the words of its command line, its input, and an
-/// output of its own.
+/// Builds a context without directories and network: closed input, captured output, and the
+/// environment variables that the cell's rights allow. A command also has its command line, its
+/// input, and an output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
     world: &World,
@@ -152,14 +152,14 @@ fn coarse(duration: Duration) -> Duration {
     Duration::new(duration.as_secs(), duration.subsec_nanos() / step * step)
 }
 
-/// A cell's clocks: when it first asked for anything, and what it is told of that moment.
+/// A cell's clocks: the time of its first use of WASI, and the date that the cell reads for it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) struct Clock {
     began: Instant,
-    /// The host's date then, since 1970. One before that reads as 1970, where the stock clock
-    /// panics.
+    /// The host's date at that time, since 1970. A date before 1970 reads as 1970, where the stock
+    /// clock panics.
     date: Duration,
-    /// The cell's: the host's where the engine has none of its own.
+    /// The cell's date at that time: the host's unless the engine sets one.
     start: Duration,
     pace: Pace,
 }
@@ -172,7 +172,7 @@ impl Clock {
         Self { began: Instant::now(), date: since(date), start: since(start), pace: time.pace }
     }
 
-    /// How much of the cell's time is let through to it.
+    /// Returns the time that has passed for the cell.
     fn passed(&self) -> Duration {
         match self.pace {
             Pace::Running => self.began.elapsed(),
@@ -181,8 +181,8 @@ impl Clock {
         }
     }
 
-    /// What the cell is told of a date of the host's, that of a file say, in time since 1970. One
-    /// from before it began is what it is, a later one goes with the cell's clock.
+    /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
+    /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
     pub(in crate::engine) fn tell(&self, date: Duration) -> Duration {
         coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
             (None, _) => date,
@@ -248,8 +248,8 @@ mod tests {
     fn dates_of_the_host_go_with_the_cells_clock() {
         let (date, second) = (Duration::from_secs(1_000_000), Duration::from_secs(1));
         for (start, pace, expected) in [
-            // From long before, from when it began by a clock that goes in steps, from then, and
-            // from later.
+            // Dates: long before the cell's start, at its start by a clock that goes in steps, at
+            // its start, and later.
             (date, Pace::Running, [date - second, date - DISK_TICK, date, date + second]),
             (date, Pace::Frozen, [date - second, date, date, date]),
             (second, Pace::Running, [date - second, second - DISK_TICK, second, second + second]),
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// A context as a call has it, where nothing is seeded.
+    /// Builds a context as for a call without a seed.
     fn fresh() -> WasiCtx {
         let invocation = crate::handler::Invocation::aside(
             crate::call::ToolCall::new("1", "t", "{}"),
@@ -278,7 +278,7 @@ mod tests {
         context(&lines, &world, Clock::new(world.time), None, "1", None)
     }
 
-    /// Seen to fail with the stock limit.
+    /// Fails without: the limit (the stock limit is larger).
     #[test]
     fn randomness_comes_in_small_pieces() {
         let mut context = fresh();
@@ -292,8 +292,8 @@ mod tests {
         assert!(random.get_insecure_random_bytes(RANDOM_BYTES + 1).is_err());
     }
 
-    /// Ten thousand times, a hundred in each of a hundred calls that have the same id. Source:
-    /// docs/threat-model.md, row 53.
+    /// A hundred draws in each of a hundred calls with the same id. Source: docs/threat-model.md,
+    /// row 53.
     #[test]
     fn no_two_draws_are_alike() {
         let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! The import `invoke`: calls of other tools, on what the call has left.
+//! The import `invoke`: calls of other tools, within what is left of the call's limits.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use crate::outcome::{Outcome, Question};
 use crate::rights::{Decision, Request, Rights};
 use crate::usage::Meter;
 
-/// What a call is answered with in a dry run.
+/// The answer to a call in a dry run.
 const STAND_IN: &str = r#"{"value":null}"#;
 
-/// Links it, by hand: the fuel counter belongs to the store, which a host trait does not see.
+/// Links the interface by hand: the fuel counter belongs to the store, which a host trait does not
+/// see.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     linker
         .instance("toolcell:tool/invoke@0.1.0")?
@@ -66,7 +67,7 @@ fn called(
 }
 
 impl Cell {
-    /// A call of another tool, if this one may make it.
+    /// Prepares a call of another tool, if this tool may make it.
     fn sub_call(
         &mut self,
         name: &str,
@@ -82,7 +83,7 @@ impl Cell {
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }
 
-    /// The rights that the other tool has at most. None: its own.
+    /// Returns the upper bound of the other tool's rights. `None`: its own rights apply.
     fn caller_rights(&self, name: &str) -> Result<Option<Arc<Rights>>, Fault> {
         let request = |own| Request::Invoke { tool: name.into(), own };
         if self.rights().allows(&request(true)) == Decision::Allowed {
@@ -94,7 +95,7 @@ impl Cell {
         }
     }
 
-    /// What this call has left of its limits.
+    /// Returns what this call has left of its limits.
     fn left(&self, fuel: u64) -> Limits {
         let limits = self.invocation.limits;
         if !stands(Defence::SubCallBudget) {
@@ -110,7 +111,7 @@ impl Cell {
     }
 }
 
-/// Charges the call with what another one used that it made, also when that one is dropped.
+/// Charges this call with the usage of a sub-call, also if the sub-call is dropped.
 struct Charging<'a> {
     store: StoreContextMut<'a, Cell>,
     meter: Arc<Meter>,
@@ -122,7 +123,7 @@ impl Drop for Charging<'_> {
             return;
         }
         let left = self.store.get_fuel().unwrap_or_default();
-        // It cannot fail: the engine meters fuel.
+        // It cannot fail, since the engine meters fuel.
         let _ = self.store.set_fuel(left.saturating_sub(self.meter.fuel.load(Relaxed)));
         let cell = self.store.data_mut();
         cell.charge_host_calls(self.meter.host_calls.load(Relaxed));
@@ -138,7 +139,7 @@ fn ending(result: CallResult) -> wasmtime::Result<Ending> {
     Ok(match result {
         CallResult::Outcome(Outcome::Ok(output)) => Ending::Ok(text(&output)?),
         CallResult::Outcome(Outcome::Error(error)) => Ending::Error(text(&error)?),
-        // What it left for itself is not for the tool that called it.
+        // The state of a question is for the tool that asked, not for its caller.
         CallResult::Outcome(Outcome::AskUser(question)) => {
             Ending::AskUser(text(&Question { state: None, ..question })?)
         }

@@ -1,5 +1,4 @@
-//! The import `kv`: the keys of the tool's component, under the rules of its rights and the quota
-//! of its store.
+//! The import `kv`: the keys of the tool's component, within its rights and the quota of its store.
 
 use std::time::Duration;
 
@@ -17,10 +16,11 @@ use crate::rights::{Denial, Request};
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 
-/// What a tool is told where all of its tenant's share waits for a store that does not come back.
+/// The text for a tool whose tenant's whole share of threads waits for a store that does not
+/// answer.
 const BLOCKED: &str = "blocked: earlier requests to the store have not ended; try again later";
 
-/// Links it.
+/// Links the interface.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     kv::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
 }
@@ -86,8 +86,8 @@ impl Cell {
         self.veil().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
     }
 
-    /// Asks the store, if the tool may. On a thread that may wait for a disk, of its tenant's
-    /// share: when the call ends meanwhile, what was begun goes on to its end.
+    /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
+    /// operation that was started goes on to its end even if the call ends.
     async fn in_store<T: Send + 'static>(
         &mut self,
         function: &'static str,
@@ -130,7 +130,7 @@ fn ttl(milliseconds: Option<u64>) -> Option<Duration> {
     milliseconds.map(Duration::from_millis)
 }
 
-/// The kind of an error, without its text.
+/// Returns the kind of an error, without its text.
 fn kind(error: &StoreError) -> &'static str {
     match error {
         StoreError::InvalidKey => "invalid_key",

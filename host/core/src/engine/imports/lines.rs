@@ -1,9 +1,9 @@
 //! Standard output and standard error of a guest: bounded, cut into lines, sent as log events.
 //!
-//! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is
-//! counted: together they are the bytes that the guest wrote, whatever it wrote. A write never
-//! fails and never waits, so that a chatty guest behaves as it would alone; an empty one says
-//! nothing, and counts as a call into the host alone.
+//! Invariants: they are never the host's own streams. At most the call's log limit is kept, and
+//! further bytes are counted: together they are the bytes that the guest wrote. A write never fails
+//! and never waits, so that a guest with much output behaves as it would elsewhere. An empty write
+//! only counts as a call into the host.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::handler::Invocation;
 
 /// A line without an end is cut after this many bytes.
 const LINE_BYTES: usize = 4096;
-/// How much of standard error is kept as the guest's last words.
+/// Bytes of standard error that are kept for an error's text.
 const LAST_WORDS_BYTES: usize = 2048;
-/// How much of them is the beginning of what was written, where that is longer: an exception begins
+/// Bytes of them that are the beginning of what was written, if that is longer: an exception begins
 /// with its message.
 const LAST_WORDS_HEAD: usize = 512;
-/// Stands between that beginning and the end.
+/// The mark between that beginning and the end.
 const LAST_WORDS_GAP: &str = "…\n…";
-/// How much of one line is kept of them: of a long message its beginning stays, also where a stack
-/// follows.
+/// Bytes of one line that are kept in them: a long message keeps its beginning, even if a stack
+/// trace follows.
 const LAST_WORDS_LINE: usize = 1024;
-/// How much one write may carry.
+/// Bytes that one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
-/// What the end of a line costs of the log limit, also that of a message of `log`: a line without a
-/// byte makes the host work too.
+/// Bytes that the end of a line takes of the log limit, also for a message of `log`: an empty line
+/// makes the host work too.
 pub(in crate::engine) const LINE_END: u64 = 1;
 
 /// Both streams of one cell.
@@ -47,11 +47,11 @@ struct Streams {
     last_words: Mutex<LastWords>,
 }
 
-/// What was written to standard error: all of it, or its beginning and its end.
+/// The text that was written to standard error: all of it, or its beginning and its end.
 #[derive(Default)]
 struct LastWords {
     text: String,
-    /// Whether the line that was written last is not at its end.
+    /// True if the last line has not ended yet.
     is_open: bool,
 }
 
@@ -65,12 +65,12 @@ impl Lines {
         }))
     }
 
-    /// The stream of one source.
+    /// Returns the stream of one source.
     pub(in crate::engine) fn stream(&self, source: LogSource) -> Stream {
         Stream { lines: self.clone(), source }
     }
 
-    /// What was written last to standard error; none if nothing was.
+    /// Returns the text that is kept of standard error; `None` if there is none.
     pub(in crate::engine) fn last_words(&self) -> Option<String> {
         self.finish();
         let words = self.0.last_words.lock();
@@ -78,7 +78,7 @@ impl Lines {
         (!words.is_empty()).then(|| words.to_owned())
     }
 
-    /// Sends what waits for the end of its line.
+    /// Sends lines that have not ended.
     pub(in crate::engine) fn finish(&self) {
         for source in [LogSource::Stdout, LogSource::Stderr] {
             let rest = std::mem::take(&mut *self.buffer(source).lock());
@@ -127,7 +127,7 @@ impl Lines {
     }
 }
 
-/// Bytes as text. One that is not UTF-8 is written as its escape, `\xff` for example.
+/// Returns bytes as text. A byte that is not UTF-8 is written as its escape, for example `\xff`.
 fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
@@ -140,7 +140,7 @@ fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Bytes at the end that begin a character whose other bytes have not come.
+/// Returns the number of bytes at the end that begin an incomplete character.
 fn unfinished(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     let is_begun = |length: &usize| {
@@ -151,8 +151,8 @@ fn unfinished(bytes: &[u8]) -> usize {
 }
 
 impl LastWords {
-    /// Appends the beginning of a line, or nothing if it continues one, dropping from the middle
-    /// what is over the bound.
+    /// Appends the beginning of a line; nothing if it continues one. Over the bound, the middle is
+    /// dropped.
     fn remember(&mut self, line: &str, is_whole: bool) {
         let is_continued = std::mem::replace(&mut self.is_open, !is_whole);
         if is_continued {
@@ -171,8 +171,8 @@ impl LastWords {
     }
 }
 
-/// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote:
-/// a byte that is no text is shown as four.
+/// Sends one line as an event, within the call's log limit. Its cost is what the guest wrote,
+/// although a byte that is not UTF-8 is shown as four.
 pub(in crate::engine) fn emit(
     invocation: &Invocation,
     source: LogSource,
@@ -196,7 +196,7 @@ pub(in crate::engine) fn emit(
     });
 }
 
-/// One end that a guest writes to.
+/// A stream for one of the two sources.
 pub(in crate::engine) struct Stream {
     lines: Lines,
     source: LogSource,
@@ -210,7 +210,7 @@ impl IsTerminal for Stream {
 
 impl StdoutStream for Stream {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Not reached: the engine's preview-2 host asks for `p2_stream`.
+        // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
         Box::new(tokio::io::sink())
     }
 
@@ -245,8 +245,8 @@ mod tests {
     use crate::call::{CallContext, ToolCall};
     use crate::limits::Limits;
 
-    /// What is kept and what is lost of these pieces, both streams in turn. Between two of them
-    /// little waits.
+    /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
+    /// lost. Also checks the bound of the buffer after each write.
     fn written(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
         let limits = Limits::default().with_log(limit);
         let call = ToolCall::new("1", "t", "{}");
@@ -339,8 +339,8 @@ mod tests {
         assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
 
-    /// Seen to fail with text counted as it is shown, and with an end counted for a line that has
-    /// none.
+    /// Fails without: the cost of a byte as it was written, not as it is shown; no cost for the end
+    /// of a line that has none.
     #[test]
     fn what_is_kept_and_what_is_lost_is_what_was_written() {
         let long = vec![b'x'; PERMIT_BYTES];

@@ -1,4 +1,4 @@
-//! The imports of our own package that need no grant: log, progress, abort, budget.
+//! The imports of the package `toolcell:tool` that need no grant: log, progress, abort, budget.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -12,7 +12,7 @@ use crate::event::LogLevel;
 /// Characters of a progress message.
 const PROGRESS_CHARS: usize = 200;
 
-/// Links them.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     log::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     progress::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
@@ -51,7 +51,7 @@ impl progress::Host for Cell {
     }
 }
 
-/// As much of it as is kept, with a word on what is not.
+/// Cuts a message at [`PROGRESS_CHARS`], and appends the number of characters that were cut.
 fn shortened(text: String) -> String {
     match text.char_indices().nth(PROGRESS_CHARS).map(|(end, _)| text.split_at(end)) {
         Some((kept, rest)) => format!("{kept}… ({} more characters)", rest.chars().count()),
@@ -72,7 +72,7 @@ impl abort::Host for Cell {
     }
 }
 
-/// Ready once the caller's wish is uttered.
+/// Ready when the caller has asked the call to stop.
 struct Waiting(AbortSignal);
 
 #[wasmtime_wasi::async_trait]

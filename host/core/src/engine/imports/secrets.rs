@@ -13,17 +13,17 @@ use crate::engine::veil::Veil;
 use crate::rights::{Denial, Request};
 use crate::secret::Secret;
 
-/// A secret, as a guest holds it: the name under which it was granted.
+/// A guest's handle of a secret: the name under which it was granted.
 #[derive(Debug)]
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
 pub struct Handle {
     pub(super) name: String,
 }
 
-/// What a tool reads in place of a secret in a dry run.
+/// The value that a tool reads in place of a secret in a dry run.
 const REVEALED: &str = "value-of-a-dry-run";
 
-/// Links them.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     secrets::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     reveal::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
@@ -33,7 +33,7 @@ fn denied(denial: &Denial) -> secrets::Fault {
     secrets::Fault::Denied(told(denial))
 }
 
-/// A denial in words for the tool, and through it for the person who can change it.
+/// Returns a denial as text for the tool, with a hint for the person who can change the grants.
 pub(super) fn told(denial: &Denial) -> String {
     format!("{denial}; {}", denial.hint())
 }
@@ -79,11 +79,11 @@ impl reveal::Host for Cell {
             (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
         let veil = self.veil();
         match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
-            // Hidden first: from here on the tool may say it.
+            // Registered with the redactor before the tool gets the value.
             Ok(secret) if hide(veil, &name, &secret).await => Ok(Ok(secret.expose().to_owned())),
             Ok(_) => Ok(Err(unavailable())),
             Err(error) => {
-                // Where a host keeps its secrets is not for the tool.
+                // The error may name where the host keeps its secrets, which is not for the tool.
                 tracing::error!(name, %error, "a granted secret is not available");
                 span.record("error", "unavailable");
                 Ok(Err(unavailable()))
@@ -92,12 +92,12 @@ impl reveal::Host for Cell {
     }
 }
 
-/// Sees to it that a value that is about to be used is hidden wherever it is said again. False
-/// where it cannot be.
+/// Registers a value with the call redactor before it is used. Returns false if that is not
+/// possible.
 pub(super) async fn hide(veil: Option<Arc<Veil>>, name: &str, value: &Secret) -> bool {
     match veil {
         Some(veil) => veil.learn(name, value).await,
-        // Not reached: who was granted a secret has one.
+        // Not reached: a call that was granted a secret has a redactor.
         None => false,
     }
 }

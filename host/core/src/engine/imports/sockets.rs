@@ -1,9 +1,9 @@
-//! `wasi:sockets`, without sockets: language runtimes import it, and no tool gets it.
+//! `wasi:sockets` without sockets: language runtimes import it, and no tool gets access.
 //!
-//! In: a call to a socket function. Out: `access-denied` for the guest, and a denial event.
+//! In: a call to a socket function.
+//! Out: `access-denied` for the guest, and a denial event.
 //! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The
-//! resources that stand for a socket are types without a value, so what is done with one cannot be
-//! reached.
+//! resources that stand for a socket are types without a value, so their methods cannot be reached.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
@@ -12,12 +12,12 @@ use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 use crate::engine::cell::Cell;
 use crate::rights::Denial;
 
-/// The version that is linked: one that asks for any other of WASI 0.2 finds it.
+/// The version that is linked; it serves every version of WASI 0.2.
 const VERSION: &str = "0.2.6";
-/// Characters of a name that a denial quotes: more than a name of DNS has.
+/// Characters of a name that a denial quotes: more than a DNS name has.
 const NAME_CHARS: usize = 255;
 
-/// A guest's handle of the network: a word that other functions want to hear, and nothing behind
+/// A guest's handle of the network, which other functions take as an argument; nothing is behind
 /// it.
 enum Network {}
 enum TcpSocket {}
@@ -26,7 +26,7 @@ enum IncomingDatagrams {}
 enum OutgoingDatagrams {}
 enum Addresses {}
 
-/// What a guest can do with what it never gets, by interface and resource. Source: WASI 0.2.
+/// The methods of resources that a guest never gets, by interface and resource. Source: WASI 0.2.
 const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
     ("ip-name-lookup", "resolve-address-stream", &["resolve-next-address", "subscribe"]),
     (
@@ -86,7 +86,7 @@ const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
     ("udp", "outgoing-datagram-stream", &["check-send", "send", "subscribe"]),
 ];
 
-/// Links it.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     let mut network = interface(linker, "network")?;
     network.resource("network", ResourceType::host::<Network>(), nothing)?;
@@ -95,7 +95,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     })?;
     interface(linker, "instance-network")?.func_wrap("instance-network", |mut store, ()| {
         store.data_mut().called("sockets", "instance-network")?;
-        // Without an entry in the cell's table: there is nothing that it would lead to.
+        // Without an entry in the cell's table, since nothing is behind it.
         Ok((Resource::<Network>::new_own(0),))
     })?;
 
@@ -143,14 +143,14 @@ fn interface<'a>(
     linker.instance(&format!("wasi:sockets/{name}@{VERSION}"))
 }
 
-/// Ends a handle, behind which there is nothing to end.
+/// Drops a handle, behind which there is nothing.
 fn nothing(mut store: StoreContextMut<'_, Cell>, _: u32) -> wasmtime::Result<()> {
     Ok(store.data_mut().count_host_call()?)
 }
 
 type Answer<T> = wasmtime::Result<(Result<Resource<T>, ErrorCode>,)>;
 
-/// Tells observers, and the guest.
+/// Reports a denial event, and returns `access-denied` to the guest.
 fn denied<T: 'static>(
     mut store: StoreContextMut<'_, Cell>,
     function: &'static str,

@@ -1,8 +1,8 @@
-//! `wasi:io` and the timers of `wasi:clocks`, where the engine's own host does less than programs
+//! `wasi:io` and the timers of `wasi:clocks`, where wasmtime's own host does less than programs
 //! expect.
 //!
-//! A timer that lies in the past is over at once. A blocking write takes as many bytes as a call
-//! brings. A call that waits notes for what, so that a timeout can tell it.
+//! A timer in the past is over at once. A blocking write takes as many bytes as a call brings. A
+//! call that waits records what it waits for, so that a timeout can name it.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ use super::http::Pending;
 use crate::engine::cell::Cell;
 use crate::tool_error::Awaited;
 
-/// The interfaces as the engine's own host names them.
+/// The names of the interfaces in wasmtime's own host.
 const POLL: &str = "wasi:io/poll@0.2.12";
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 /// Bytes of a blocking write that count as one call into the host.
 const PIECE: usize = 4096;
 
-/// Links them in place of the engine's own functions.
+/// Links the functions in place of wasmtime's own.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     monotonic_clock::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     linker.allow_shadowing(true);
@@ -63,7 +63,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let cell = store.data_mut();
                 cell.called("streams", "[method]input-stream.blocking-read")?;
-                // Only bodies of responses and files keep a reader waiting.
+                // Only bodies of responses and files make a reader wait.
                 let is_body = cell.table.iter_mut().any(|object| object.is::<HostIncomingBody>());
                 cell.awaits(if is_body { Awaited::Http } else { Awaited::File });
                 let read = cell.table.blocking_read(stream, len).await;
@@ -82,7 +82,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 for _ in 0..bytes.len() / PIECE {
                     cell.count_host_call()?;
                 }
-                // Only files keep a writer waiting.
+                // Only files make a writer wait.
                 cell.awaits(Awaited::File);
                 let written = match cell.table.get_mut(&stream) {
                     Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
@@ -108,7 +108,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Notes the object that a wait is for which now begins, and returns the cell's table.
+/// Records what the wait that now begins is for, and returns the cell's table.
 fn waiting<'a>(
     cell: &'a mut Cell,
     function: &'static str,
@@ -119,8 +119,8 @@ fn waiting<'a>(
     Ok(&mut cell.table)
 }
 
-/// Names the object that a guest waits for: a response sooner than a timer, which is often its
-/// bound.
+/// Returns the kind of object that a guest waits for. A response comes before a timer, which is
+/// often the response's time limit.
 fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {
@@ -138,7 +138,7 @@ fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     found
 }
 
-/// An answer of a stream as the guest gets it.
+/// Converts the result of a stream to the guest's type.
 fn told<T>(
     table: &mut ResourceTable,
     answer: StreamResult<T>,
@@ -146,7 +146,7 @@ fn told<T>(
     answer.map_or_else(|error| table.convert_stream_error(error).map(Err), |answer| Ok(Ok(answer)))
 }
 
-/// Writes zeroes piece by piece: no guest makes the host hold as many as it names.
+/// Writes zeroes piece by piece, so that the host never holds as many as the guest asks for.
 async fn zeroes(
     cell: &mut Cell,
     stream: &Resource<DynOutputStream>,
@@ -155,7 +155,7 @@ async fn zeroes(
     loop {
         cell.count_host_call().map_err(|stop| wasmtime_wasi::p2::StreamError::Trap(stop.into()))?;
         let piece = len.min(PIECE as u64);
-        // Streams that never wait would keep the deadline from being looked at.
+        // Without this yield, a stream that never waits would delay the check of the deadline.
         tokio::task::yield_now().await;
         cell.table
             .get_mut(stream)?
@@ -191,7 +191,7 @@ impl monotonic_clock::Host for Cell {
     }
 }
 
-/// When it is over. None: never.
+/// The time at which it is over. `None`: never.
 struct Timer(Option<Instant>);
 
 impl Timer {

@@ -1,8 +1,9 @@
-//! `wasi:http`, so that ordinary HTTP libraries of guests work: the same requests by the same way
-//! out.
+//! `wasi:http`, so that ordinary HTTP libraries of guests work. Its requests take the same path as
+//! those of the import `http`.
 //!
-//! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before
-//! it is sent. What the requests of a call may send in all is what their bodies may hold in all.
+//! Invariants: requests are sent only by [`egress`](crate::egress). A request's body is complete
+//! before it is sent. The bodies of a call's requests may hold as many bytes in all as its requests
+//! may send.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -41,12 +42,12 @@ use crate::rights::{self, Rights};
 
 /// Bytes of headers in memory, in one collection of them.
 pub(in crate::engine) const FIELDS: usize = 64 << 10;
-/// The interface as the engine's own host names it.
+/// The name of the interface in wasmtime's own host.
 const TYPES: &str = "wasi:http/types@0.2.12";
 /// Bytes of a piece of a request's body; the stock size is 1 MiB.
 pub(in crate::engine) const CHUNK: usize = 64 << 10;
 
-/// Links it.
+/// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     let options = wasmtime_wasi_http::p2::bindings::LinkOptions::default();
     outgoing_handler::add_to_linker::<Cell, WasiHttp>(linker, Cell::wasi_http)?;
@@ -57,8 +58,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The engine's own `write` of a body, with a stream that takes the body also before the request is
-/// handed over.
+/// Calls wasmtime's own `write` of a body, and wraps its stream so that it takes the body before
+/// the request is sent.
 fn body_stream(
     mut store: StoreContextMut<'_, Cell>,
     (body,): (Resource<HostOutgoingBody>,),
@@ -78,7 +79,7 @@ fn body_stream(
     Ok((stream,))
 }
 
-/// What a cell has of `wasi:http`, made when it is first touched.
+/// The state of `wasi:http` in a cell, built at its first use.
 pub(in crate::engine) struct WasiHttpState {
     context: WasiHttpCtx,
     hooks: Hooks,
@@ -93,7 +94,7 @@ impl WasiHttpState {
 
 impl Cell {
     fn wasi_http(&mut self) -> WasiHttpCtxView<'_> {
-        // It cannot refuse here; the next tick does.
+        // It cannot return an error; the next tick ends the cell.
         let _ = self.count_host_call();
         if self.wasi_http.is_none() {
             let mut context = WasiHttpCtx::new();
@@ -121,12 +122,12 @@ struct Hooks {
     latest: Instant,
     invocation: Arc<Invocation>,
     screening: Screening,
-    /// Bytes that the guest has written into bodies of requests, those that were refused included.
+    /// Bytes that the guest has written into bodies of requests, refused ones included.
     written: Arc<AtomicU64>,
 }
 
-/// The stream of a request's body. It gathers what is written, in whole pieces, so that a body of
-/// any writes fits the channel that the engine has for it.
+/// The stream of a request's body. It collects writes into pieces of [`CHUNK`] bytes, so that a
+/// body of many small writes fits wasmtime's channel.
 struct BodyStream {
     inner: DynOutputStream,
     held: BytesMut,
@@ -158,8 +159,8 @@ impl OutputStream for BodyStream {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        // It is an error where the request is over, and says nothing of room: there is room for all
-        // that may be written.
+        // Only its error matters, which means that the request is over. There is room for every
+        // permitted write.
         self.inner.check_write()?;
         Ok(CHUNK)
     }
@@ -173,7 +174,7 @@ impl Pollable for BodyStream {
 impl Drop for BodyStream {
     fn drop(&mut self) {
         if !self.held.is_empty() {
-            // The request has ended: nothing reads its body.
+            // Fails if the request has ended: nothing reads its body.
             let _ = self.inner.write(std::mem::take(&mut self.held).freeze());
         }
     }
@@ -183,13 +184,13 @@ type Sent = (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Se
 
 impl WasiHttpHooks for Hooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        // A library sets the length by itself: it is checked against the body, and set anew on the
-        // way out.
+        // A library sets the length itself. It is checked against the body, and set again when the
+        // request is sent.
         Arc::new(|name: &HeaderName| DEFAULT_FORBIDDEN_HEADERS.contains(name))
     }
 
     fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
-        // Room for all that may be written.
+        // Room for the most that a call may send.
         (DEFAULT_SENT as usize).div_ceil(CHUNK)
     }
 
@@ -207,8 +208,8 @@ impl WasiHttpHooks for Hooks {
         let (screening, invocation, written) =
             (self.screening.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written));
         let (head, body) = request.into_parts();
-        // Now, and not when its body is there: of what may not be sent, no more is held than was
-        // written before.
+        // Checked now instead of when the body is complete: the body of a refused request is not
+        // collected further.
         let span = host_span(&self.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
@@ -220,7 +221,7 @@ impl WasiHttpHooks for Hooks {
                 return Ok((stand_in()?, done));
             };
             let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
-            // Of a body whose write failed there is only a part.
+            // If a write failed, the body is incomplete.
             let written = written.load(Ordering::Relaxed);
             if is_too_much(written) {
                 return Err(Error::HttpRequestBodySize(Some(written)));
@@ -241,8 +242,8 @@ impl WasiHttpHooks for Hooks {
 }
 
 impl Hooks {
-    /// Counts a request and judges it by its head. Without an admission it is answered by a
-    /// stand-in, in a dry run.
+    /// Counts a request, and checks it by its head. Returns no admission for a request that a dry
+    /// run answers with a stand-in.
     fn admit(
         &self,
         head: &Parts,
@@ -269,7 +270,7 @@ impl Hooks {
     }
 }
 
-/// What a request is answered with that is not sent.
+/// Builds the answer to a request that is not sent.
 fn stand_in() -> Result<Response<WasiBody>, Error> {
     let (name, value) = STAND_IN_TYPE;
     let body = Full::new(Bytes::from_static(STAND_IN.as_bytes())).map_err(|never| match never {});
@@ -277,14 +278,15 @@ fn stand_in() -> Result<Response<WasiBody>, Error> {
     response.map_err(|error| Error::InternalError(Some(error.to_string())))
 }
 
-/// Its headers, without the two that are the host's to set.
+/// Returns the request's headers, without the two that the host sets.
 fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
     let own = |name: &HeaderName| *name == HOST || *name == CONTENT_LENGTH;
     let theirs = head.headers.iter().filter(|(name, _)| !own(name));
     theirs.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// How long parts of it may take, as the guest says. All of it ends with the call.
+/// Returns the time limits of the request's parts, as the guest sets them. The whole request ends
+/// with the call.
 fn times(options: Option<RequestOptions>) -> Times {
     options.map_or_else(Times::default, |options| {
         let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
@@ -296,7 +298,7 @@ fn times(options: Option<RequestOptions>) -> Times {
     })
 }
 
-/// The whole body, paid for as it comes.
+/// Collects the whole body, and counts its bytes against the budget as they come.
 async fn whole(
     mut body: WasiBody,
     mut pay: impl FnMut(usize) -> Result<(), SendError>,
@@ -310,7 +312,7 @@ async fn whole(
     Ok(whole.freeze())
 }
 
-/// Tells observers what was denied.
+/// Reports a denial as an event, and converts the error.
 fn told(invocation: &Invocation, error: SendError) -> Error {
     tell(invocation, &error);
     fault(error)

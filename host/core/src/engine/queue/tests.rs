@@ -1,4 +1,4 @@
-//! The queue: cells, places and bytes, and whose turn it is.
+//! Tests of the queue: cells, places, bytes, and the order of calls.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -9,7 +9,7 @@ use super::*;
 
 type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
 
-/// Tenants have letters. `n` is none.
+/// Takes a cell for a call of this tenant, a letter; `n` is no tenant.
 fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     let name = tenant.to_string();
     Box::pin(
@@ -17,7 +17,7 @@ fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     )
 }
 
-/// A call that came with so many bytes.
+/// Takes a cell for a call with this many bytes of text.
 fn with_text<'a>(queue: &'a Arc<Queue>, tenant: Option<&'a str>, text: u64) -> Taking<'a> {
     Box::pin(queue.take(tenant, false, None, text))
 }
@@ -32,12 +32,12 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
     (state.free, state.waiting) == (cells, 0) && state.accounts.iter().all(nothing)
 }
 
-/// Seen to fail without a tenant's bound. Calls in their order: in capitals those that have to
-/// wait.
+/// Cases: cells, and calls in order, with a capital letter for each that has to wait. Fails
+/// without: a tenant's bound.
 #[test]
 fn a_tenant_leaves_as_many_cells_as_it_has() {
     for (cells, calls) in [
-        // Alone it has them all. The next one waits for the first to come back.
+        // A single tenant has all cells; the next tenant waits for one that is given back.
         (4, "aaaaAB"),
         (4, "aaabBA"),
         (4, "baaAABcABC"),
@@ -66,8 +66,8 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
     }
 }
 
-/// A tenant whose executor defines others leaves half of the cells before any call of another has
-/// come. The call that waits has a cell when one of its own is given back.
+/// A tenant whose executor defines others leaves half of the cells before any of them makes a call.
+/// Its waiting call gets a cell when one of its own is given back.
 #[test]
 fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
     let queue = Queue::new(4);
@@ -85,16 +85,17 @@ fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
     assert!(is_as_new(&queue, 4));
 }
 
-/// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose
-/// calls end, and who has the cell then: `-` is no tenant.
+/// Cases: cells, the tenants that have one, the tenants that wait, the tenants whose calls end, and
+/// the tenants that get a cell then; `-` is no tenant. Fails without: turns (first come, first
+/// served).
 #[test]
 fn the_next_cell_is_for_who_has_the_fewest() {
     for (cells, have, wait, end, next) in [
         (4, "baan", "aaacb", "anbbca", "c-ba-a"),
-        // Of equals, who came first.
+        // Of equals, the call that came first.
         (3, "nnn", "abcab", "nnncab", "abc-ab"),
         (3, "nnn", "aaabbc", "nnnabc", "abcab-"),
-        // Calls without a tenant are one tenant's.
+        // Calls without a tenant count as one tenant's.
         (2, "nn", "nna", "nna", "ann"),
         (2, "an", "nnb", "anb", "bnn"),
     ] {
@@ -130,7 +131,7 @@ fn the_next_cell_is_for_who_has_the_fewest() {
     }
 }
 
-/// Also at the very moment at which the cell comes, before it is looked at.
+/// Also if it leaves after the cell was sent and before it was received.
 #[test]
 fn who_leaves_takes_no_cell() {
     let queue = Queue::new(1);
@@ -147,7 +148,7 @@ fn who_leaves_takes_no_cell() {
     assert!(is_as_new(&queue, 1));
 }
 
-/// Seen to fail without a tenant's bound.
+/// Fails without: a tenant's bound.
 #[test]
 fn a_tenant_leaves_as_many_places_as_it_takes() {
     let queue = Queue::new(1);
@@ -188,7 +189,7 @@ fn tenants_that_have_nothing_are_forgotten() {
     drop(kept);
 }
 
-/// Seen to fail without the bound, and with text that is kept when its call has left the line.
+/// Fails without: the bound; the release of the text of a call that has left.
 #[test]
 fn text_that_waits_is_bounded_in_bytes() {
     let queue = Queue::new(1);

@@ -1,8 +1,10 @@
-//! What compiles optimised code, one component at a time and less urgently than calls.
+//! Compiles optimised code in the background, one component at a time, with a lower priority than
+//! calls.
 //!
-//! Invariants: there is a thread while there is work, and one at most; what waits is bounded in
-//! bytes, of all and of each tenant; no tenant has two turns while others wait; what is not wanted
-//! any more is not compiled; whatever becomes of a job, its component is settled.
+//! Invariants: there is at most one thread, and only while there is work. The waiting components
+//! are bounded in bytes, in all and for each tenant. No tenant has two turns in a row while others
+//! wait. A component that was dropped is not compiled. However a job ends, its component's code is
+//! settled.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -20,26 +22,27 @@ use crate::fence::fenced;
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
-/// Bytes of one tenant's: one of the largest.
+/// Bytes of one tenant's components that wait: one of the largest.
 const OF_TENANT: usize = MAX_WAITING / 4;
-/// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
+/// Names of components that cannot be optimised, above which all names are forgotten: a megabyte or
+/// two.
 const MAX_GIVEN_UP: usize = 10_000;
 
-/// Time before the first job: a program that makes one short call ends without starting a compiler,
-/// which would take processor time from that call.
+/// Time before the first job: a program that makes one short call then ends without starting a
+/// compiler, which would take CPU time from that call.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// Compiles, and replaces the current code or keeps it.
+/// Compiles, then replaces the current code or keeps it.
 pub(in crate::engine) type Work<R> = Box<dyn FnOnce(&[u8], &Weak<Current<R>>, Watch) + Send>;
 
-/// Optimised code for one component.
+/// A job: the optimised code of one component.
 pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) component: Vec<u8>,
-    /// On whose behalf it was loaded.
+    /// The tenant for which the component was loaded.
     pub(in crate::engine) tenant: Option<String>,
-    /// Whom the code is for.
+    /// The code to replace.
     pub(in crate::engine) current: Weak<Current<R>>,
-    /// Hears when the code is not wanted any more.
+    /// Receives a message when the code is not needed any more.
     pub(in crate::engine) watch: Watch,
     pub(in crate::engine) work: Work<R>,
 }
@@ -53,14 +56,14 @@ pub(in crate::engine) struct Background {
 
 struct Queue<R = Ready> {
     jobs: VecDeque<Job<R>>,
-    /// Whose the last one was.
+    /// The tenant of the last job.
     served: Option<String>,
     is_worked_on: bool,
 }
 
 impl Background {
-    /// Has the job done when its turn comes. Where there is no room for it, its component stays as
-    /// it is.
+    /// Queues the job, and starts a thread if there is none. If the queue is full, the component
+    /// stays as it is.
     pub(in crate::engine) fn push(&self, job: Job) {
         let mut queue = self.queue.lock();
         if let Err(job) = queue.enter(job) {
@@ -89,7 +92,7 @@ impl Background {
         given_up.insert(name.to_owned());
     }
 
-    /// Whether that is remembered.
+    /// Returns true if the component of this name is known as one that cannot be optimised.
     pub(in crate::engine) fn has_given_up(&self, name: &str) -> bool {
         self.given_up.lock().contains(name)
     }
@@ -102,7 +105,7 @@ impl<R> Default for Queue<R> {
 }
 
 impl<R> Queue<R> {
-    /// Makes room if it must.
+    /// Adds a job. If the queue is full, first removes the jobs of dropped components.
     fn enter(&mut self, job: Job<R>) -> Result<(), Job<R>> {
         let is_of_tenant = |other: &&Job<R>| other.tenant.is_some() && other.tenant == job.tenant;
         let bytes = |job: &Job<R>| job.component.len();
@@ -121,8 +124,8 @@ impl<R> Queue<R> {
         Ok(())
     }
 
-    /// The next job that is wanted, of another tenant than the last one's if there is one. Without
-    /// any, no thread works here any more.
+    /// Returns the next job whose component still exists, of another tenant than the last one's if
+    /// there is one. If there is none, records that the thread ends.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
         let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Defence::OptimiserTurn);
@@ -146,7 +149,7 @@ impl<R> Job<R> {
         if fenced(|| work(&component, &current, watch)).is_none() {
             tracing::warn!("the compiler panicked; the component stays as it is, unoptimised");
         }
-        // It has a last word already, unless the work had none.
+        // Has no effect if the work has settled the code already.
         if let Some(current) = current.upgrade() {
             current.keep();
         }
@@ -161,7 +164,7 @@ impl<R> Job<R> {
 }
 
 fn work(queue: Arc<Mutex<Queue>>) {
-    // A compiler's process inherits it.
+    // A compile worker inherits the priority.
     less_urgent(SLOW_NICENESS);
     thread::sleep(DELAY);
     loop {
@@ -179,7 +182,7 @@ mod tests {
     use crate::engine::compile::leash;
     use crate::engine::tier::Code;
 
-    /// A job that is not wanted.
+    /// Builds a job whose component was dropped.
     fn job<R>(bytes: usize) -> Job<R> {
         Job {
             component: vec![0; bytes],
@@ -201,7 +204,8 @@ mod tests {
         assert!(queue.next().is_none() && !queue.is_worked_on);
     }
 
-    /// Jobs of these tenants and of no tenant (`-`), and whose they are when they come out again.
+    /// Queues jobs of these tenants (`-`: no tenant), and returns their tenants in the order of
+    /// service.
     fn served(tenants: &str) -> String {
         let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
         let mut queue = Queue::default();

@@ -1,7 +1,7 @@
-//! The code that a component's calls run on now, which is replaced once at most.
+//! The code that a component's calls run on now; it is replaced at most once.
 //!
-//! Invariants: a call ends on the code it began on, which lives until then; what is settled costs a
-//! call one load of an atomic, and no lock.
+//! Invariants: a call ends on the code that it began on, which lives until then. Settled code costs
+//! a call one load of an atomic, and no lock.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::engine::invoke::Ready;
 
 /// The code of a component.
 pub(in crate::engine) struct Current<R = Ready> {
-    /// What calls get until it is settled.
+    /// The code for calls until it is settled.
     now: RwLock<Arc<R>>,
     settled: SetOnce<(Arc<R>, Code)>,
     /// Ends the compiler when the last handle to the component is dropped.
@@ -22,18 +22,18 @@ pub(in crate::engine) struct Current<R = Ready> {
 }
 
 impl<R> Current<R> {
-    /// Code that stays.
+    /// Builds code that is not replaced.
     pub(in crate::engine) fn settled(ready: Arc<R>, code: Code) -> Self {
         let settled = SetOnce::new_with(Some((Arc::clone(&ready), code)));
         Self { now: RwLock::new(ready), settled, _leash: None }
     }
 
-    /// Code that better code will replace, if the compiler on this leash has it.
+    /// Builds code that is replaced when the compiler on this leash has better code.
     pub(in crate::engine) fn quick(ready: Arc<R>, leash: Leash) -> Self {
         Self { now: RwLock::new(ready), settled: SetOnce::new(), _leash: Some(leash) }
     }
 
-    /// What a call that begins now runs on.
+    /// Returns the code for a call that begins now.
     pub(in crate::engine) fn ready(&self) -> Arc<R> {
         match self.settled.get() {
             Some((ready, _)) => Arc::clone(ready),
@@ -41,12 +41,12 @@ impl<R> Current<R> {
         }
     }
 
-    /// What that is.
+    /// Returns the kind of that code.
     pub(in crate::engine) fn code(&self) -> Code {
         self.settled.get().map_or(Code::Quick, |(_, code)| *code)
     }
 
-    /// Waits until it does not change any more.
+    /// Waits until the code does not change any more, and returns its kind.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -54,20 +54,20 @@ impl<R> Current<R> {
         self.settled.wait().await.1
     }
 
-    /// Has later calls run on this.
+    /// Settles on this optimised code for later calls.
     pub(in crate::engine) fn replace(&self, ready: Arc<R>) {
-        // The quick code goes with its last call.
+        // The quick code is dropped with its last call.
         *self.now.write() = Arc::clone(&ready);
         self.settle(ready, Code::Optimised);
     }
 
-    /// Leaves it as it is.
+    /// Settles on the present code.
     pub(in crate::engine) fn keep(&self) {
         self.settle(self.ready(), Code::Unoptimised);
     }
 
     fn settle(&self, ready: Arc<R>, code: Code) {
-        // Settled before: the first word counts.
+        // It may be settled already: the first call counts.
         let _ = self.settled.set((ready, code));
     }
 }

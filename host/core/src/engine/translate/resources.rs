@@ -1,10 +1,11 @@
-//! Embedded resources of an answer.
+//! The embedded resources of a result.
 //!
-//! WIT's `part` is closed. The extension `resources` of an output names the parts that are embedded
-//! resources, so that a component of any version runs on a host of any version: a host that does
-//! not know the extension shows the parts themselves.
+//! WIT's `part` is a closed type. The extension `resources` of an output names the parts that are
+//! embedded resources, so that a component of any version runs on a host of any version: a host
+//! that does not know the extension shows the parts themselves.
 //!
-//! In: the extension, and the parts. Out: the same parts, some of them as resources.
+//! In: the extension, and the parts.
+//! Out: the same parts, some of them as resources.
 
 use serde::Deserialize;
 
@@ -15,21 +16,21 @@ use crate::tool_error::ReturnRule;
 /// The name of the extension.
 pub(super) const NAME: &str = "resources";
 
-/// What the extension says of one part. Members of later versions are ignored.
+/// The extension's entry for one part. Members of later versions are ignored.
 #[derive(Deserialize)]
 struct Named {
     /// The index of the part.
     part: usize,
     uri: String,
-    /// `None`: that of an image or a sound, and none for text.
+    /// `None`: the media type of the part itself, which text does not have.
     mime_type: Option<String>,
 }
 
-/// Makes resources of the parts that the extension names.
+/// Converts the parts that the extension names to resources.
 ///
 /// # Errors
-/// [`ReturnRule::NotJson`] if the extension is not a list of such objects, or names a part that is
-/// not there, is a link, or was named before.
+/// [`ReturnRule::NotJson`] if the extension is not a list of such objects, or names a part that
+/// does not exist, is a link, or was named before.
 pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRule> {
     let rule = |detail: String| ReturnRule::NotJson {
         field: format!("extensions.{NAME}"),

@@ -1,4 +1,4 @@
-//! What a tool says of a secret, wherever it says it.
+//! Tests of the redaction of everything that a tool returns.
 
 use serde_json::json;
 

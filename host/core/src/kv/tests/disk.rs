@@ -1,4 +1,4 @@
-//! What only a disk brings: other processes, kills, damage, and no room.
+//! Cases that only a disk has: other processes, kills, damage, and a full disk.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::store::FILE;
 
-/// Where the child process of a test writes.
+/// Directory in which the child process of a test writes.
 const CHILD: &str = "TOOLCELL_TEST_STORE";
 
 fn notes() -> Namespace {
@@ -35,7 +35,7 @@ fn it_outlives_its_process_and_is_this_users_alone() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
 }
 
-/// Refused with what is wrong, where, and what to do.
+/// Refused with the problem, the place and a hint.
 #[test]
 fn what_is_no_store_of_ours_is_refused() {
     type Spoil = fn(&Path);
@@ -105,7 +105,7 @@ fn what_is_no_store_of_ours_is_refused() {
     assert!(SqliteStore::open(file.path()).unwrap_err().to_string().contains("cannot be made"));
 }
 
-/// The layout before this one. Refused with what to do, and left as it is.
+/// The previous layout is refused with a hint, and left unchanged.
 #[test]
 fn a_store_of_an_earlier_version_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -122,8 +122,8 @@ fn a_store_of_an_earlier_version_is_refused() {
     );
 }
 
-/// While one is closed, what the other has just written stays. Seen to fail with the file opened
-/// and closed to look at it.
+/// Closing one instance does not lose what the other has just written. Fails without: a check of
+/// the file that does not open and close it.
 #[test]
 fn a_store_may_be_open_twice_in_a_process() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,8 @@ fn a_store_may_be_open_twice_in_a_process() {
     audit(&store, &notes());
 }
 
-/// Eight processes at once: all is there, no version twice, and the sums are those of one writer.
+/// Eight processes at once: all values are there, no version occurs twice, and the sums are those
+/// of one writer.
 #[test]
 fn processes_share_a_store() {
     let dir = tempfile::tempdir().unwrap();
@@ -165,8 +166,8 @@ fn processes_share_a_store() {
     audit(&SqliteStore::open(dir.path()).unwrap(), &notes());
 }
 
-/// A process that holds on to the file. The wait ends by its patience, says so, and has done
-/// nothing.
+/// A process holds the file's lock. The wait ends by its time limit, with an error and without a
+/// change.
 #[test]
 fn a_store_that_others_hold_on_to_is_busy() {
     let dir = tempfile::tempdir().unwrap();
@@ -189,7 +190,7 @@ fn a_store_that_others_hold_on_to_is_busy() {
     store.set(&notes(), "k", b"other", None).unwrap();
 }
 
-/// Any changed bytes: refused, or what is read is what was written.
+/// Any changed byte: the store is refused, or reads return what was written.
 #[test]
 fn damage_is_never_read() {
     let mut random = fastrand::Rng::with_seed(4);
@@ -229,8 +230,8 @@ fn damage_is_never_read() {
     assert!(refused > 0);
 }
 
-/// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store
-/// has one connection here.
+/// Limits the file to this many pages of 4 KiB; 0 removes the limit. The store has one connection
+/// here.
 fn pages(store: &SqliteStore, pages: u32) {
     let pages = if pages == 0 { u32::MAX - 1 } else { pages };
     let limit = |rows: &Connection| {
@@ -239,8 +240,8 @@ fn pages(store: &SqliteStore, pages: u32) {
     store.database.read(limit).unwrap();
 }
 
-/// Writes are refused, all that was acknowledged can be read, and when there is room again writing
-/// goes on.
+/// Writes are refused, all acknowledged values can be read, and writes work again once there is
+/// room.
 #[test]
 fn a_full_disk_loses_nothing() {
     let (store, _dir) = empty("disk");
@@ -272,7 +273,8 @@ fn a_full_disk_loses_nothing() {
     audit(&store, &notes());
 }
 
-/// A process that writes so many values, or for ever, and says what was acknowledged.
+/// Starts a process that writes this many values, or without end, and reports each acknowledged
+/// one.
 fn writer(dir: &Path, values: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kv::tests::disk::writes_until_it_is_killed", "--nocapture"])
@@ -283,7 +285,7 @@ fn writer(dir: &Path, values: &str) -> Child {
         .unwrap()
 }
 
-/// The child's part. Without a parent it does nothing.
+/// The child process. Does nothing without its parent.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD) else {
@@ -301,7 +303,7 @@ fn writes_until_it_is_killed() {
     }
 }
 
-/// Killed at any moment, again and again: every acknowledged write is there.
+/// Killed at random moments, again and again: every acknowledged write is there.
 #[test]
 fn a_killed_process_loses_nothing() {
     let mut random = fastrand::Rng::with_seed(9);
@@ -333,7 +335,7 @@ fn a_killed_process_loses_nothing() {
         audit(&store, &notes());
         for (key, (value, version)) in &acknowledged {
             let entry = store.get(&notes(), key).unwrap().unwrap();
-            // A later write may be there that was not acknowledged.
+            // A later write may be there although it was not acknowledged.
             let is_it = entry.version == *version && entry.data == value.as_bytes();
             assert!(is_it || entry.version > *version, "{round}: {key} {value} {version}");
         }

@@ -1,4 +1,4 @@
-//! Random operations of several tenants and components, against a map that is obviously right.
+//! Random operations of several tenants and components, compared with a simple map.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::*;
 const OPERATIONS: usize = 10_000;
 const QUOTA: Quota = Quota { bytes: 300, keys: 10, value: 60 };
 
-/// What is kept: value, version, end.
+/// A stored value: data, version, expiry.
 type Held = (Vec<u8>, u64, u64);
 
-/// One namespace as it should be.
+/// The expected state of one namespace.
 #[derive(Default)]
 struct Model {
     held: BTreeMap<String, Held>,
@@ -18,7 +18,8 @@ struct Model {
 }
 
 impl Model {
-    /// What a write answers that was answered so: the same version if it is a new one.
+    /// Returns the expected answer to a write. `said` is the store's answer: its version is
+    /// expected if it is a new one.
     fn keep(&mut self, key: &str, data: &[u8], end: u64, said: Option<u64>) -> Option<u64> {
         let others = || self.held.iter().filter(|(other, _)| *other != key);
         let bytes: usize = others().map(|(key, held)| key.len() + held.0.len()).sum();
@@ -36,7 +37,7 @@ impl Model {
     }
 }
 
-/// Over quota as none.
+/// Maps an exceeded quota to `None`.
 fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -45,8 +46,8 @@ fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// Values name their owners. A namespace that reads one that is not in its own map has read a
-/// foreign one.
+/// Values contain their owners' names. A namespace that reads a value missing in its own map has
+/// read another's.
 #[test]
 fn no_namespace_sees_a_foreign_value() {
     let spaces: Vec<_> = [Some("acme"), Some("umbrella")]

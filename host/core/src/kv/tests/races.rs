@@ -1,4 +1,4 @@
-//! Several threads at one namespace.
+//! Several threads that use one namespace.
 
 use std::sync::atomic::AtomicBool;
 
@@ -43,7 +43,7 @@ fn swaps_race_and_none_is_lost() {
     }
 }
 
-/// What is there all the time is on exactly one page, while others come and go around it.
+/// Keys that exist all the time are on exactly one page, while others are added and removed.
 #[test]
 fn lists_are_stable_while_others_write() {
     for subject in subjects(Quota::default()) {

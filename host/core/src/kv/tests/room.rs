@@ -1,8 +1,8 @@
-//! Room that a store takes up: none if it holds no keys.
+//! The room that a store takes: none if it holds no keys.
 
 use super::*;
 
-/// Checks that a namespace is as the tables promise.
+/// Checks the invariants of a namespace's tables.
 pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
     let (highest, last) = store
         .database
@@ -18,7 +18,7 @@ pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
     assert!(last >= highest, "{last:?} {highest:?}");
 }
 
-/// The names of namespaces that have a row. The empty name is that of the versions that are kept.
+/// Returns the names of namespaces with a row. The empty name is that of the kept versions.
 fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
     let all = "SELECT namespace FROM entry UNION SELECT namespace FROM last";
     let seen = store.database.read(|rows| {
@@ -29,7 +29,7 @@ fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
     seen.unwrap()
 }
 
-/// Namespaces that come and go, by deletion and by the end of their keys' time.
+/// Creates namespaces that disappear by deletion and by the expiry of their keys.
 fn come_and_go(store: &SqliteStore, hand: &Hand) {
     for at in 0..100 {
         hand.set(at);
@@ -44,7 +44,7 @@ fn come_and_go(store: &SqliteStore, hand: &Hand) {
     }
 }
 
-/// In memory and on disk. Seen to fail with a namespace's usage kept.
+/// In memory and on disk. Fails without: the removal of a namespace's usage.
 #[test]
 fn a_namespace_without_keys_takes_up_nothing() {
     for kind in ["memory", "disk"] {
@@ -53,8 +53,8 @@ fn a_namespace_without_keys_takes_up_nothing() {
     }
 }
 
-/// A caller that remembers a version of a namespace that went does not take what is there now for
-/// what was there then. Seen to fail with versions that begin at one again.
+/// A caller that remembers a version of a removed namespace does not mistake a new value for the
+/// old one. Fails without: versions that continue after the removal.
 #[test]
 fn no_version_comes_again() {
     script(
@@ -76,7 +76,7 @@ fn no_version_comes_again() {
     );
 }
 
-/// More has ended than one write removes on its way: room is made all the same.
+/// More keys have expired than one write removes: room is made all the same.
 #[test]
 fn what_has_ended_does_not_count() {
     for subject in subjects(Quota { keys: 200, ..Quota::default() }) {
@@ -96,7 +96,7 @@ fn what_has_ended_does_not_count() {
     }
 }
 
-/// What is there stays and may shrink; what grows has to fit.
+/// Existing values stay and may shrink; a value that grows has to fit.
 #[test]
 fn a_quota_may_become_smaller() {
     let space = namespace();

@@ -1,8 +1,8 @@
-//! JSON Schema as Gemini's `Schema`, a part of OpenAPI 3.0.
+//! Converts JSON Schema to Gemini's `Schema`, a subset of OpenAPI 3.0.
 //!
 //! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else;
-//! references are written out, and a schema that refers to itself is cut at a depth.
-//! Source: the API reference, `Schema`; the refusals of both endpoints ("must be the only field
+//! references are expanded, and a recursive schema is cut at a depth.
+//! Source: the API reference, `Schema`; error messages of both endpoints ("must be the only field
 //! set", "only allowed for STRING type", "property is not defined", "should be non-empty for OBJECT
 //! type").
 
@@ -16,13 +16,12 @@ use values::{ANY, Keyword, is_format, is_null, kind_of, values};
 
 type Fields = Map<String, Value>;
 
-/// Schemas that may stand inside each other: a message of the API may nest about 100 levels, and a
-/// schema takes two.
+/// Nested schemas. A message of the API may nest about 100 levels, and a schema takes two.
 const MAX_LEVELS: usize = 40;
-/// Why most keywords cannot stay.
+/// Reason in the notes on most keywords that are removed.
 const NO_SUCH: &str = "the API does not support this keyword or this value";
 
-/// A conversion at work.
+/// The state of a conversion.
 #[derive(Debug)]
 pub(super) struct Subset<'a, 'n> {
     rewrite: Rewrite<'a, 'n>,
@@ -32,11 +31,11 @@ pub(super) struct Subset<'a, 'n> {
 
 impl<'a, 'n> Subset<'a, 'n> {
     pub(super) fn new(rewrite: Rewrite<'a, 'n>) -> Self {
-        // The whole schema is the first that a reference can lead into again.
+        // A reference may lead back to the whole schema.
         Self { rewrite, open: vec!["#".to_owned()], levels: 0 }
     }
 
-    /// The schema of the arguments: always an object.
+    /// Returns the schema of the arguments, which is always an object.
     pub(super) fn parameters(mut self) -> Result<Fields, ProviderError> {
         let object = self.rewrite.object(&mut self.open)?;
         self.typed(&object, "object", "/parameters")
@@ -50,7 +49,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         Ok(fields.into())
     }
 
-    /// A flat schema as one type or as alternatives.
+    /// Converts a flat schema to one type or to alternatives.
     fn shape(&mut self, mut schema: Fields, at: &str) -> Result<Fields, ProviderError> {
         self.levels += 1;
         if self.levels > MAX_LEVELS {
@@ -74,8 +73,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         Ok(fields)
     }
 
-    /// Alternatives: what stands beside them goes into each, since nothing may stand beside
-    /// `anyOf`.
+    /// Converts alternatives. The keywords beside them are copied into each, since `anyOf` must be
+    /// the only field.
     fn alternatives(
         &mut self,
         mut beside: Fields,
@@ -102,7 +101,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         self.together(&head, forms, nullable, at)
     }
 
-    /// A schema without alternatives, of as many types as it allows.
+    /// Converts a schema without alternatives, for each type that it allows.
     fn by_type(&mut self, mut schema: Fields, at: &str) -> Result<Fields, ProviderError> {
         let (mut kinds, nullable) = self.kinds(&schema, at);
         // An integer is a number.
@@ -117,7 +116,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         self.together(&head, forms, nullable, at)
     }
 
-    /// Several forms as one schema, each under the title and the description that hold for all.
+    /// Combines several forms into one schema. Title and description are copied into each form.
     fn together(
         &mut self,
         head: &Fields,
@@ -150,7 +149,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
     }
 
-    /// The types that a schema allows, and whether `null` is one of them.
+    /// Returns the types that a schema allows, and true if `null` is one of them.
     fn kinds(&mut self, schema: &Fields, at: &str) -> (Vec<&'static str>, bool) {
         const UNTYPED: &str = "every schema must name a type";
         let named = types(schema);
@@ -182,7 +181,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         (ANY.into_iter().filter(|kind| concerned.contains(kind)).collect(), false)
     }
 
-    /// What a schema says of values of one type.
+    /// Converts the parts of a schema that concern one type.
     fn typed(
         &mut self,
         schema: &Fields,
@@ -200,7 +199,7 @@ impl<'a, 'n> Subset<'a, 'n> {
                 continue;
             }
             match known {
-                // What must be a member is known once the members are.
+                // The required members are added after the members.
                 Some(Keyword::Apart | Keyword::Required) => {}
                 Some(Keyword::Kept(_)) => {
                     drop(fields.entry(keyword.as_str()).or_insert_with(|| value.clone()))
@@ -285,7 +284,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
     }
 
-    /// `enum` and `const`: a list of strings can be said, anything else in words.
+    /// Converts `enum` and `const`: a list of strings is kept, anything else is described in the
+    /// text.
     fn values(&mut self, fields: &mut Fields, keyword: &str, value: &Value, kind: &str, at: &str) {
         let listed = if let ("enum", Value::Array(listed)) = (keyword, value) {
             listed
@@ -311,8 +311,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
     }
 
-    /// A bound that does not count itself: for integers the next one, for others the looser one and
-    /// words.
+    /// Converts an exclusive bound: for integers to the next integer, for other numbers to the
+    /// inclusive bound and a description.
     fn bound(&mut self, fields: &mut Fields, schema: &Fields, keyword: &str, kind: &str, at: &str) {
         let (field, step) =
             if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
@@ -331,12 +331,12 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 }
 
-/// What is said of a schema as a whole.
+/// Removes and returns the title and the description.
 fn head_of(schema: &mut Fields) -> Fields {
     ["title", "description"].into_iter().filter_map(|field| schema.remove_entry(field)).collect()
 }
 
-/// The alternatives of a form, or the form.
+/// Returns the alternatives of a form, or the form itself.
 fn spliced(mut form: Fields) -> Vec<Fields> {
     match form.remove("anyOf") {
         Some(Value::Array(inner)) => {

@@ -1,16 +1,16 @@
-//! Two schemas that must both hold, as one.
+//! Merges two schemas that must both hold into one.
 
 use serde_json::{Map, Value, json};
 
 use super::{Rewrite, inside};
 
-/// Keywords that mean something where they stand only, or nothing to a reader.
+/// Keywords that have a meaning only at their original place, or none for the model.
 const LEFT_BEHIND: [&str; 7] =
     ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
 
 impl Rewrite<'_, '_> {
-    /// Adds a schema that must hold too. What cannot be written in one keyword is said in the
-    /// description.
+    /// Adds a schema that must hold as well. A rule that does not fit into one keyword goes into
+    /// the description.
     pub(in crate::provider) fn merge(
         &mut self,
         into: &mut Map<String, Value>,
@@ -38,7 +38,7 @@ impl Rewrite<'_, '_> {
     }
 }
 
-/// Writes both values of a keyword as one, or gives the second one back.
+/// Combines both values of a keyword, or returns the second one if that is impossible.
 fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
     match (keyword, &mut *held, other) {
         ("properties" | "patternProperties", Value::Object(held), Value::Object(other)) => {
@@ -94,7 +94,7 @@ fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
     Ok(())
 }
 
-/// Puts inner schemas into one `allOf`. The rewriting merges them when it reaches them.
+/// Puts inner schemas into one `allOf`, which is merged when the conversion reaches it.
 fn both(held: &mut Value, other: Value) {
     match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf"))
     {
@@ -104,7 +104,7 @@ fn both(held: &mut Value, other: Value) {
     }
 }
 
-/// The types that both allow; none when there is no such type.
+/// Returns the types that both schemas allow, or `None` if there is no such type.
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::Array(list) => list.clone(),

@@ -1,4 +1,4 @@
-//! Alternatives at the top of a schema, as one object that takes them all.
+//! Merges alternatives at the root of a schema into one object that accepts them all.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::provider::ProviderError;
 type Schema = Map<String, Value>;
 
 impl Rewrite<'_, '_> {
-    /// Spreads alternatives over the object that they stood in: every member that one of them has,
-    /// and required what all of them require. The alternatives themselves go into the description.
-    /// Where objects fit one of them only, that one must hold, and the references that led there
-    /// stay `open`.
+    /// Merges alternatives into the object that contains them: it gets every member of any
+    /// alternative, and requires the members that all of them require. The alternatives themselves
+    /// go into the description. If only one of them accepts objects, that one is merged as a
+    /// requirement, and the references that were followed in it stay in `open`.
     pub(super) fn spread(
         &mut self,
         object: &mut Schema,
@@ -51,7 +51,7 @@ impl Rewrite<'_, '_> {
     }
 }
 
-/// Every member of every branch, in all the forms that it has there.
+/// Returns every member of every alternative, with all its forms.
 fn members(branches: &[Schema]) -> Schema {
     let mut members: Map<String, Value> = Map::new();
     for (name, schema) in

@@ -1,4 +1,4 @@
-//! Lists with an item that an API cannot express: what stays of it, and that the others stay.
+//! Lists with a tool that an API cannot express: its note, and the other tools, which stay.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn recursion_is_cut_with_a_note() {
         gemini(json!({"$ref": "#/$defs/Loop"})).unwrap(),
         (whole(MAX_RECURSION), vec!["/parameters/$defs/Loop".to_owned()])
     );
-    // Too large with so many times, and not with one.
+    // Too large with the full number of expansions, but not with one.
     let many = |_| json!({"description": "x".repeat(30), "anyOf": vec![json!({"$ref": "#/$defs/Wide"}); 12]});
     let members: serde_json::Map<_, _> = (0..4).map(|n| (format!("m{n}"), many(n))).collect();
     let schema = json!({
@@ -27,7 +27,7 @@ fn recursion_is_cut_with_a_note() {
     let converted = Provider::Gemini.definitions([&definition]).unwrap();
     let changes: Vec<_> = converted.notes.iter().map(|note| note.change.as_str()).collect();
     assert_eq!(changes, ["written out inside of itself once, and cut there"]);
-    // A circle without a value between is no reason to refuse.
+    // A cycle of references without a value in between is accepted.
     for circle in ["#/$defs/Round", "#"] {
         let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
         assert!(
@@ -61,7 +61,7 @@ fn a_bad_tool_does_not_take_the_list_away() {
             Some(("good", "/name")),
             "{provider}"
         );
-        // Nothing is left of a list, or of a page of one.
+        // The list, or a page of it, is empty then.
         assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
         let Converted { value, notes } = provider.page([&bad[1]]);
         assert_eq!((value, notes.len()), (json!([]), 1), "{provider}");

@@ -1,4 +1,4 @@
-//! The sentence about each kind of fault, for people and models.
+//! The sentence for each kind of fault, for people and models.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{FaultKind, LengthUnit};
 use crate::json::JsonFault;
 
-/// Characters of what one alternative expects, in the sentence about all of them.
+/// Characters of one alternative in the sentence about all of them.
 const WANT: usize = 160;
 
 impl fmt::Display for LengthUnit {
@@ -21,7 +21,7 @@ impl fmt::Display for LengthUnit {
     }
 }
 
-/// The sentence about it.
+/// Writes the sentence for the fault.
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,7 +77,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// What an alternative takes, from what is wrong by it.
+/// Returns what an alternative expects, derived from the fault against it.
 fn wanted(kind: &FaultKind) -> String {
     let want = if let FaultKind::Required { member } = kind {
         format!("an object with `{member}`")
@@ -121,7 +121,7 @@ fn article(name: &str) -> String {
     }
 }
 
-/// A text cut after so many characters, with a sign that it was.
+/// Cuts a text after `most` characters and marks the cut with `…`.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         text.to_owned()

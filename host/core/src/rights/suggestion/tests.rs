@@ -1,4 +1,4 @@
-//! Lines that are pasted: complete, and never more than they say.
+//! Tests that pasted lines are complete, and never grant more than they say.
 
 use super::*;
 use crate::rights::{Decision, Rights};
@@ -25,8 +25,7 @@ fn lines_are_those_of_a_denial() {
     }
 }
 
-/// A guest may ask for anything, also for what looks like the end of a line and a grant of
-/// everything.
+/// Names from a guest may contain text that looks like the end of a line and a grant of everything.
 #[test]
 fn a_strangers_words_grant_nothing() {
     for name in [
@@ -55,7 +54,7 @@ fn a_strangers_words_grant_nothing() {
     }
 }
 
-/// What a configuration takes as it stands, but for what only the operator knows.
+/// Pasted lines are valid configuration, except for values that only the operator knows.
 #[test]
 fn pasted_lines_are_complete() {
     let pasted = |asked: &[&str]| {

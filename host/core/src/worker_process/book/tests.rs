@@ -1,4 +1,4 @@
-//! The book of a worker process, without a child.
+//! The request table of a worker process, without a child.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::event::{CallEvents, Event, EventSink, Events, LogLevel};
 use crate::limits::Limits;
 use crate::rights::{Denial, Layer};
 
-/// A book, and a moment.
+/// Returns an empty table and a time.
 fn book() -> (Book, Instant) {
     (Book::new(), Instant::now())
 }
@@ -43,7 +43,7 @@ fn handed_over(book: &mut Book) -> Vec<String> {
     std::iter::from_fn(|| book.outgoing().map(told)).collect()
 }
 
-/// In one word.
+/// Returns the end of a request in one word.
 fn end(answer: &mut UnboundedReceiver<Told>) -> &'static str {
     match answer.try_recv() {
         Ok(Told::End(Reply::Answer(_))) => "answered",
@@ -62,7 +62,7 @@ fn bury(book: &mut Book, now: Instant) -> Phase {
     book.phase
 }
 
-/// A line of the tool's, of this many bytes.
+/// A log line of the tool with this many bytes.
 fn line(bytes: usize) -> Said {
     Said::Log { source: LogSource::Log, level: LogLevel::Info, message: "x".repeat(bytes) }
 }
@@ -213,7 +213,7 @@ fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
     assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
 }
 
-/// A sink of an embedder's that cannot be dropped in peace.
+/// An embedder's event sink that panics when it is dropped.
 struct Bomb;
 
 impl EventSink for Bomb {
@@ -261,7 +261,7 @@ fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
     );
 }
 
-/// Or a child could end calls that wait for another one.
+/// A child could end requests that wait for another child otherwise.
 #[test]
 fn what_a_child_does_not_have_is_not_its_to_answer() {
     let (mut book, now) = book();

@@ -1,8 +1,8 @@
-//! Removes artifacts that have expired, also of tenants that do not come back or are not served any
-//! more.
+//! Removes expired artifacts, including those of tenants that send no requests or are no longer
+//! served.
 //!
-//! Invariants: one sweep removes a bounded number of files, and other requests use the store in
-//! between; a directory is removed when nothing is in it.
+//! Invariants: one sweep removes a bounded number of files, and other requests use the store
+//! between its pieces. A directory is removed when it is empty.
 //! Source: docs/threat-model.md, row 97.
 
 use std::fs;
@@ -13,18 +13,18 @@ use super::Store;
 
 /// Files that one sweep removes. The next sweep removes the rest.
 const MOST: usize = 1000;
-/// Files that are removed before other requests can use the store.
+/// Files that are removed under one lock of the store, before other requests can use it.
 const PIECE: usize = 16;
 
 impl Store {
-    /// Removes what has expired, and the directories of tenants that have nothing left.
+    /// Removes expired artifacts, and the directories of tenants that have none left.
     pub(in crate::artifacts) fn sweep(&self) {
         if stands(Defence::ArtifactSweep) {
             self.sweep_up_to(MOST);
         }
     }
 
-    /// Sweeps so many files at most.
+    /// Removes at most `most` files.
     pub(super) fn sweep_up_to(&self, most: usize) {
         let names: Vec<String> = self.tenants.lock().keys().cloned().collect();
         let mut left = most;
@@ -33,7 +33,7 @@ impl Store {
         }
     }
 
-    /// Removes some of what has expired of one tenant. Returns whether there may be more.
+    /// Removes up to `PIECE` expired artifacts of one tenant. Returns true if there may be more.
     fn sweep_piece(&self, name: &str, left: &mut usize) -> bool {
         let (path, now) = (self.root.join(name), self.clock.now());
         let mut tenants = self.tenants.lock();
@@ -43,7 +43,7 @@ impl Store {
         *left -= removed;
         // A file that is being written needs its directory.
         if tenant.kept.is_empty() && tenant.writing.1 == 0 {
-            // It stays where it has what the store has not written.
+            // A directory with files that the store has not written stays.
             let _ = fs::remove_dir(&path);
             tenants.remove(name);
             return false;

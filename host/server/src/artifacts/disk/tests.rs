@@ -1,4 +1,4 @@
-//! What the store does on the disk, and how much of it.
+//! Tests of the store's work on the disk: which files it opens and removes, and how many.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -13,7 +13,7 @@ fn a_directory_that_is_gone_already_is_removed() {
     assert!(remove_own(&gone).is_ok());
     fs::create_dir_all(gone.join("a/b")).expect("a place");
     assert!(remove_own(&gone).is_ok() && !gone.exists());
-    // Every other error is told.
+    // Every other error is returned.
     fs::write(&file, "").expect("a place");
     assert!(remove_own(&file.join("below")).is_err());
 }
@@ -30,7 +30,7 @@ impl Store {
     }
 }
 
-/// Each look at a tenant's artifacts reads the clock once.
+/// A clock that counts its reads. The store reads it once for each lookup.
 #[derive(Debug, Clone, Default)]
 struct Looks {
     clock: ManualClock,
@@ -48,9 +48,9 @@ impl Clock for Looks {
     }
 }
 
-/// What is counted is work, and not time: looks at a tenant's artifacts, and files that a look
-/// opens or removes. A look removes what has expired, so that it is seen afterwards whose artifacts
-/// were looked at.
+/// Counts work instead of time: lookups of a tenant's artifacts, and files that a lookup opens or
+/// removes. A lookup removes expired artifacts, so the files that remain tell which tenant was
+/// looked up.
 #[test]
 fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     const LIFETIME: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     let kept = put(Some("initech"), "new");
     put(globex, "own");
     let file = place.path().join(directory_of(acme)).join(&expired);
-    // A file that is opened says so by an error: it is a directory.
+    // A directory in the place of the file: opening it as an artifact is an error.
     let unread = place.path().join(directory_of(Some("initech"))).join(&kept);
     fs::remove_file(&unread).and_then(|()| fs::create_dir(&unread)).expect("a place");
     let steps = |tenant, id: &str| {
@@ -86,7 +86,7 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     for foreign in [&expired, &kept] {
         assert_eq!(steps(globex, foreign), expected);
     }
-    // The tenant's own look is seen.
+    // The owner's own lookup removes its expired artifact.
     assert!(store.info(acme, &expired).is_err() && !file.exists());
     assert!(
         store
@@ -95,8 +95,8 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     );
 }
 
-/// Of a tenant that does not come back, of one that is not served any more, and what the store did
-/// not write.
+/// A sweep covers a tenant that sends no requests and one that is no longer served, and leaves
+/// files that the store did not write.
 #[test]
 fn what_has_expired_is_swept_from_the_disk() {
     const LIFETIME: Duration = Duration::from_secs(60);
@@ -121,11 +121,10 @@ fn what_has_expired_is_swept_from_the_disk() {
     assert!(!directory("gone").exists() && store.tenants.lock().len() == 1);
     assert_eq!((files("shared"), files("acme")), (1, 1), "the rest stays");
     assert!(place.path().join("notes").exists() && store.info(Some("acme"), &fresh).is_ok());
-    // A tenant that comes back begins anew.
+    // A tenant that comes back starts empty.
     assert!(store.info(Some("gone"), &put("gone", "1")).is_ok());
 }
 
-/// Files of an earlier process are swept when the store is opened.
 #[test]
 fn a_store_sweeps_when_it_is_opened() {
     let place = tempfile::tempdir().expect("a place");
@@ -143,7 +142,6 @@ fn a_store_sweeps_when_it_is_opened() {
     assert!(!directory.exists());
 }
 
-/// One sweep has a bound. The next one removes the rest.
 #[test]
 fn a_sweep_removes_a_bounded_number_of_files() {
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());

@@ -1,4 +1,4 @@
-//! Tokens that are accepted, and each way in which one is not.
+//! Tests of tokens that are accepted, and of each reason to refuse one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ fn encoded(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A key of a test, made from its number.
+/// Returns a test key derived from its number.
 fn pair(number: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[number; 32]).unwrap()
 }
@@ -29,7 +29,7 @@ fn token(pair: &Ed25519KeyPair, header: &Value, claims: &Value) -> String {
     format!("{message}.{}", encoded(pair.sign(message.as_bytes())))
 }
 
-/// Good claims, with one changed.
+/// Valid claims with one changed.
 fn claims(name: &str, value: Value) -> Value {
     let now = jsonwebtoken::get_current_timestamp();
     let mut claims = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "exp": now + 600, "scope": "a tools"});
@@ -103,7 +103,7 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
     }
 }
 
-/// The issuer's own signature is on each of them.
+/// The issuer's signature on each of them is valid.
 #[test]
 fn a_token_with_two_meanings_is_refused() {
     let pair = pair(1);

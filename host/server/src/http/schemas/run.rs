@@ -1,4 +1,4 @@
-//! The forms of runs, their events, and steps.
+//! Schemas of runs, their events, and steps.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do, and as none of them
-//! does.
+//! Sends requests with `wasi:http` directly, both as the HTTP libraries of guests do and as none of
+//! them does.
 
 use toolcell_guest::{Failure, tool, tools};
 use wasip2::cli::stdout;
@@ -35,7 +35,7 @@ fn sender(
         "POST" => Method::Post,
         "CONNECT" => Method::Connect,
         "TRACE" => Method::Trace,
-        // By a name of its own, also where there is one.
+        // Any other method by name; the prefix `other ` does this for the methods above.
         other => Method::Other(other.trim_start_matches("other ").to_owned()),
     };
     let trailers = if trailers.is_empty() { None } else { Some(fields(&trailers)?) };
@@ -64,7 +64,7 @@ fn sent(
     request.set_path_with_query(Some(path)).map_err(|()| fault("no path"))?;
     let outgoing = request.body().map_err(|()| fault("no body"))?;
     let pending = handle(request, None).map_err(|code| Failure::new(format!("{code:?}")))?;
-    // A request that is refused takes no body: why, the answer tells.
+    // A refused request takes no body; `answer` returns the reason.
     if let Ok(stream) = outgoing.write() {
         let _ = stream.blocking_write_and_flush(body.as_bytes());
     }

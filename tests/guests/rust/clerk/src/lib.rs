@@ -1,5 +1,4 @@
-//! A tool that does with files, environment, clocks and randomness what its arguments say, step by
-//! step.
+//! A tool that runs steps on files, environment, clocks and randomness, as its arguments say.
 
 mod raw;
 
@@ -32,7 +31,8 @@ unsafe extern "C" {
     fn getentropy(bytes: *mut u8, len: usize) -> i32;
 }
 
-/// The errors that the standard library has no kind for on this platform. Source: WASI, `errno`.
+/// Names an error, also one for which the standard library has no kind on this platform.
+/// Source: WASI, `errno`.
 fn kind(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(51) => "StorageFull".into(),
@@ -41,14 +41,14 @@ fn kind(error: &io::Error) -> String {
     }
 }
 
-/// A path, with a byte that is no UTF-8 for each replacement character.
+/// Converts a text to a path, with a byte that is not UTF-8 for each replacement character.
 fn path(text: &str) -> PathBuf {
     let mut raw = Vec::new();
     for (index, part) in text.split('\u{fffd}').enumerate() {
         raw.extend((index > 0).then_some(0xff));
         raw.extend_from_slice(part.as_bytes());
     }
-    // SAFETY: on this platform any bytes are a path.
+    // SAFETY: on this platform a path can be any bytes.
     Path::new(unsafe { OsStr::from_encoded_bytes_unchecked(&raw) }).to_owned()
 }
 
@@ -60,7 +60,7 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
     let done = |()| "done".to_owned();
     match *words {
         ["read", at] => fs::read(path(at)).map(|read| String::from_utf8_lossy(&read).into_owned()),
-        // What came of each of so many readings, once.
+        // Reads repeatedly and returns each different result once.
         ["again", at, times] => {
             let reading = || fs::read_to_string(path(at)).unwrap_or_else(|error| kind(&error));
             let seen: BTreeSet<_> = (0..times.parse().unwrap()).map(|_: u32| reading()).collect();
@@ -128,7 +128,7 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
         }
         ["chance"] => {
             let mut bytes = [0_u8; 16];
-            // SAFETY: so many bytes are there to be written to.
+            // SAFETY: the buffer has this many bytes.
             assert_eq!(unsafe { getentropy(bytes.as_mut_ptr(), bytes.len()) }, 0);
             Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
         }

@@ -1,5 +1,5 @@
-//! Steps that the standard library has no words for: functions of WASI as they are, with paths as
-//! they are given.
+//! Steps for which the standard library has no function: they call WASI directly, with paths as
+//! given.
 
 use wasip2::clocks::wall_clock::Datetime;
 use wasip2::filesystem::preopens::get_directories;
@@ -8,7 +8,7 @@ use wasip2::filesystem::types::{
 };
 use wasip2::io::streams::{OutputStream, StreamError};
 
-/// What came of a step, or the name of its error. None for a step of another kind.
+/// Returns the result of a step or the name of its error. `None` for a step of another kind.
 pub(crate) fn take(words: &[&str], held: &mut Vec<OutputStream>) -> Option<String> {
     taken(words, held).map(|answer| answer.unwrap_or_else(|code| code.name().to_owned()))
 }
@@ -24,7 +24,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             let hash = dir.metadata_hash_at(flags(how), path)?;
             Ok(format!("{:016x}", hash.lower))
         }),
-        // When it was read, changed, and changed in its name or times: nanoseconds.
+        // Nanoseconds of the last access, the last modification, and the last status change.
         ["stamps", how, at] => on(at, |dir, path| {
             let found = dir.stat_at(flags(how), path)?;
             Ok(stamps([
@@ -65,7 +65,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             opened(dir, path, OpenFlags::TRUNCATE, DescriptorFlags::READ).map(drop)
         })
         .map(done),
-        // So many directories in each other, without a path that grows.
+        // Nests directories without a growing path.
         ["deepen", at, levels] => on(at, |dir, path| {
             let mut here = opened(dir, path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
             for _ in 0..levels.parse::<u32>().unwrap() {
@@ -74,7 +74,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             }
             Ok("done".to_owned())
         }),
-        // So many streams of one file, each with one write that the tool does not wait for.
+        // Opens many streams of one file, and starts one write in each without waiting for it.
         ["flood", at, streams, bytes] => on(at, |dir, path| {
             let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
             let bytes = vec![b'x'; bytes.parse().unwrap()];
@@ -85,7 +85,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             }
             Ok("done".to_owned())
         }),
-        // A write that fails, and what the host says of it.
+        // Returns the host's text for the error of a write.
         ["failure", at, bytes] => on(at, |dir, path| {
             let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
             let written =
@@ -96,8 +96,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             };
             Ok(error.to_debug_string())
         }),
-        // One stream through a file that is written and cut off meanwhile, waiting as a program of
-        // its own does.
+        // Reads one stream while the file is written and truncated, with and without waiting.
         ["stream", at, ref then @ ..] => on(at, |dir, path| {
             let file = opened(
                 dir,
@@ -138,7 +137,7 @@ fn text(read: Result<Vec<u8>, StreamError>) -> String {
     }
 }
 
-/// Does something with a directory that the host gave, and what is left of a path below its name.
+/// Runs a step with the preopened directory of a path and the path below it.
 fn on<T>(
     at: &str,
     step: impl FnOnce(&Descriptor, &str) -> Result<T, ErrorCode>,

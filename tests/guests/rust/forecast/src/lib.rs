@@ -1,5 +1,5 @@
 //! A tool that needs one grant of each kind: a host, a secret for it, a directory, a variable and
-//! keys. It uses them one after the other and stops at the first that it is denied.
+//! keys. It uses them one after the other and stops at the first that is denied.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

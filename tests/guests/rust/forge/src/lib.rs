@@ -1,8 +1,8 @@
-//! Makes WebAssembly that no author would write by hand: the generators of the engine's own
-//! fuzzers, as a tool in a cell.
+//! Generates and mutates WebAssembly with `wasm-smith` and `wasm-mutate`, the generators of the
+//! engine's own fuzzers.
 //!
-//! In a cell, because then the host's own build does without them, a generator that runs away ends
-//! at its deadline, and the same seed gives the same bytes on every machine.
+//! It is a tool in a cell, so that the host's build does not depend on them, a generator that does
+//! not end stops at its deadline, and a seed gives the same bytes on every machine.
 
 use arbitrary::Unstructured;
 use base64::Engine as _;
@@ -13,9 +13,9 @@ use toolcell_guest::{Failure, tool, tools};
 use wasm_mutate::WasmMutate;
 use wasm_smith::{Component, Config, Module};
 
-/// Bytes of chance that one component is made of.
+/// Random bytes for one component.
 const CHANCE: usize = 16 << 10;
-/// Steps of one mutation: enough for a language runtime's module.
+/// Fuel of one mutation: enough for the module of a language runtime.
 const FUEL: u64 = 10_000;
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -29,8 +29,8 @@ enum Kind {
     Mutated,
 }
 
-/// The sequence that begins with a seed. Source: Steele, Lea and Flood, "Fast splittable
-/// pseudorandom number generators".
+/// A sequence of random numbers from a seed.
+/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
 struct Dice(u64);
 
 impl Dice {
@@ -42,8 +42,8 @@ impl Dice {
     }
 }
 
-/// What the host has switched off is left out seven times of eight, so that most of what is made
-/// gets as far as it can.
+/// In seven of eight cases, leaves out the proposals that the host disables, so that most binaries
+/// get as far as they can.
 fn config(dice: &mut Dice) -> Config {
     let mut config =
         Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };

@@ -1,4 +1,4 @@
-//! A tool that was let in on a secret, and says it wherever it can.
+//! A tool that reveals a secret through every output it has.
 
 use toolcell_guest::{
     Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool,
@@ -20,8 +20,8 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         let (url, body) = words.split_once(' ').ok_or_else(|| Failure::new("a URL and a body"))?;
         return Ok(Outcome::ok(http::post(url).body(body).send()?.text()));
     }
-    // It has used a handle. Each letter of what is looked for comes as the next one: so to look for
-    // it puts it nowhere.
+    // The tool has only used a handle. Each byte of the text to find is shifted by one, so that the
+    // search itself does not put the text into memory.
     if how == "memory" {
         let (url, shifted) =
             words.split_once(' ').ok_or_else(|| Failure::new("a URL and what to look for"))?;
@@ -64,13 +64,13 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
     Ok(Outcome::ok("said"))
 }
 
-/// Bytes of memory.
+/// Bytes of linear memory.
 #[cfg(target_arch = "wasm32")]
 fn memory() -> usize {
     core::arch::wasm32::memory_size(0) * 65_536
 }
 
-/// Elsewhere it is only compiled.
+/// For native builds, which only compile it.
 #[cfg(not(target_arch = "wasm32"))]
 fn memory() -> usize {
     0
@@ -78,7 +78,7 @@ fn memory() -> usize {
 
 fn stands_in_memory(shifted: &str) -> bool {
     let end = memory().saturating_sub(shifted.len());
-    // SAFETY: all of this is memory.
+    // SAFETY: all addresses below the end are memory.
     let letter = |at: usize| unsafe { std::ptr::read_volatile(at as *const u8) };
     (1..end)
         .any(|at| shifted.bytes().enumerate().all(|(index, next)| letter(at + index) == next - 1))

@@ -1,5 +1,4 @@
-//! A tool that hands a secret to another tool, one that says what it is handed, and one that lists
-//! keys.
+//! Three tools: one passes a secret to another tool, one repeats its arguments, and one lists keys.
 
 use toolcell_guest::invoke::{self, Error};
 use toolcell_guest::{
@@ -8,7 +7,7 @@ use toolcell_guest::{
 
 const SECRET: &str = "token";
 const KEY: &str = "kept";
-/// A word of an argument that `repeat` leaves out.
+/// The word that `repeat` drops from its arguments.
 const FILLER: &str = "and";
 
 /// Calls the tool of this name, and returns how that ended. In `with`, its arguments as JSON text,

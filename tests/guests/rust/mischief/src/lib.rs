@@ -1,4 +1,4 @@
-//! Tools as a careless or hostile author would ship them, and one that uses every service of the
+//! Tools as a careless or hostile author would write them, and one that uses every service of the
 //! host.
 
 use std::hint::black_box;
@@ -61,7 +61,7 @@ fn impatient() {
     std::thread::sleep(Duration::from_secs(31_536_000));
 }
 
-/// Says that it counts, and answers with a story.
+/// A string with the schema of an integer.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct Count(String);

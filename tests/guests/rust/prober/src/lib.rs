@@ -1,4 +1,4 @@
-//! A tool that wants what no tool gets: sockets. It tries every way to one.
+//! A tool that tries every way to open a socket, which no tool is allowed to.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};

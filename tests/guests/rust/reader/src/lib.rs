@@ -1,4 +1,4 @@
-//! A tool that reads a file that came with its call.
+//! A tool that reads a file passed with its call.
 
 use std::fs;
 

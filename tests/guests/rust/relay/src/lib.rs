@@ -1,4 +1,4 @@
-//! Calls other tools, itself among them.
+//! Calls other tools, and itself.
 
 use toolcell_guest::invoke::{self, Error};
 use toolcell_guest::{Value, json, tool, tools};

@@ -1,5 +1,5 @@
-//! A tool that runs a script of file operations in `/data`. The same operations are compiled for
-//! the machine itself, to be compared.
+//! A tool that runs a script of file operations in `/data`. A test compiles the same operations
+//! natively and compares the results.
 
 mod operations;
 

@@ -1,9 +1,8 @@
-//! File operations in words, by the standard library alone. Compiled into a guest, and into the
-//! test that compares it with the machine.
+//! File operations as lines of text, by the standard library alone. Compiled into a guest, and into
+//! the native test that compares the two.
 //!
-//! Each line is one operation; each result is one line. Files are held open under a name. An error
-//! is shown by the name of its number, which is the same on every platform, where the number is
-//! not.
+//! Each line is one operation, and each result is one line. Open files have names. An error is
+//! shown by its name, which is the same on every platform; its number is not.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, OpenOptions};
@@ -11,7 +10,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Names of error numbers, on Linux and in WASI.
+/// Names of error numbers, with the number on Linux and the one in WASI.
 const ERRORS: [(&str, i32, i32); 25] = [
     ("EPERM", 1, 63),
     ("ENOENT", 2, 44),
@@ -40,7 +39,7 @@ const ERRORS: [(&str, i32, i32); 25] = [
     ("ENOTSUP", 95, 58),
 ];
 
-/// Runs a script in a directory.
+/// Runs a script in a directory. Returns one result for each line.
 pub(crate) fn run(root: &Path, script: &[String]) -> Vec<String> {
     let mut place = Place { root: root.to_owned(), open: BTreeMap::new() };
     script.iter().map(|line| place.take(line).unwrap_or_else(|error| name(&error))).collect()
@@ -63,7 +62,7 @@ struct Place {
 }
 
 impl Place {
-    /// A path as it is written, slashes at its end included.
+    /// Joins a path as it is written, including trailing slashes.
     fn at(&self, path: &str) -> PathBuf {
         if path.starts_with('/') {
             return path.into();
@@ -173,7 +172,8 @@ fn done((): ()) -> io::Result<String> {
     Ok("done".to_owned())
 }
 
-/// `r`, `w` and `a` are the modes, `t` truncates, `c` creates, `x` creates what is not there.
+/// Options for opening: `r`, `w` and `a` are the modes, `t` truncates, `c` creates, `x` creates and
+/// fails if the file exists.
 fn options(flags: &str) -> OpenOptions {
     let has = |flag| flags.contains(flag);
     let mut options = OpenOptions::new();
@@ -182,7 +182,7 @@ fn options(flags: &str) -> OpenOptions {
     options
 }
 
-/// A text, or so many of a byte: `x*100`.
+/// Returns the bytes of a text, or a repeated byte: `x*100`.
 fn bytes(text: &str) -> Vec<u8> {
     match text.split_once('*') {
         Some((byte, count)) => byte.repeat(count.parse().expect("a number")).into_bytes(),
@@ -190,7 +190,7 @@ fn bytes(text: &str) -> Vec<u8> {
     }
 }
 
-/// Bytes as they are written in a script: long runs of one are counted.
+/// Shows bytes; runs of 8 or more equal bytes are counted.
 fn shown(bytes: &[u8]) -> String {
     let mut text = String::new();
     for run in bytes.chunk_by(|one, next| one == next) {
@@ -215,7 +215,7 @@ fn kind(kind: &fs::FileType) -> &'static str {
     }
 }
 
-/// A directory's size is the disk's affair.
+/// Describes a file; without the size for a directory, because it depends on the file system.
 fn look(found: &fs::Metadata) -> String {
     let kind = kind(&found.file_type());
     if found.is_dir() { kind.to_owned() } else { format!("{kind} {}", found.len()) }

@@ -1,5 +1,5 @@
-//! The tools of the public MCP conformance suite that a component can be: texts, media, resources,
-//! an error, progress.
+//! Tools of the public MCP conformance suite that a component can implement: texts, media,
+//! resources, an error, progress.
 
 use toolcell_guest::{Failure, Output, Part, progress, tool, tools};
 

@@ -1,5 +1,5 @@
-//! Calls every function of the host's that a tool can call, each once at least, and asks for
-//! nothing but that it returns.
+//! Calls every function of the host that a tool can call at least once, and checks little more than
+//! that it returns.
 
 mod requests;
 
@@ -96,7 +96,7 @@ fn surroundings() {
     drop((stdin::get_stdin(), stderr::get_stderr()));
 }
 
-/// A new file in the directory.
+/// Creates a file in the directory.
 fn made(directory: &Descriptor, name: &str) -> Descriptor {
     let (open, flags) = (OpenFlags::CREATE, DescriptorFlags::READ | DescriptorFlags::WRITE);
     directory.open_at(PathFlags::empty(), name, open, flags).unwrap()
@@ -165,7 +165,7 @@ fn directories(directory: &Descriptor) {
     assert!(entries.read_directory_entry().unwrap().is_some());
 }
 
-/// The error of a stream that writes more than there is room for.
+/// Returns the error of a stream that writes more than there is space for.
 fn broken_stream(directory: &Descriptor) -> wasip2::io::error::Error {
     let stream = made(directory, "g").write_via_stream(0).unwrap();
     let error = loop {

@@ -1,4 +1,4 @@
-//! The part of a visit that is `wasi:http`.
+//! The part of a visit that uses `wasi:http`.
 
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
@@ -60,7 +60,7 @@ fn options() -> RequestOptions {
     options
 }
 
-/// A response to no request.
+/// Uses a response that answers no request.
 fn unsent() {
     let response = OutgoingResponse::new(Fields::new());
     response.set_status_code(204).unwrap();

@@ -1,4 +1,4 @@
-//! `/dev/null` and `/dev/urandom`: files with nothing of the host behind them, which need no grant.
+//! `/dev/null` and `/dev/urandom`: files that the host simulates; they need no grant.
 //!
 //! Source: docs/threat-model.md, rows 6 and 53.
 
@@ -20,10 +20,10 @@ use wasmtime_wasi::p2::{
 use crate::engine::cell::Cell;
 use crate::engine::imports::chance::{Chance, Purpose};
 
-/// Bytes that one read of randomness brings.
+/// Bytes that one read of a device returns at most.
 const PIECE: usize = 4096;
 
-/// An open device, as the table holds it.
+/// An open device, as the table has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
     Null,
@@ -31,7 +31,7 @@ pub(super) enum Device {
 }
 
 impl Device {
-    /// The device of this path.
+    /// Returns the device of this path.
     pub(super) fn at(path: &str) -> Option<Self> {
         match path {
             "/dev/null" => Some(Self::Null),
@@ -67,7 +67,7 @@ impl Device {
         Ok(())
     }
 
-    /// Where what is written to it goes.
+    /// Returns a stream that discards what is written.
     pub(super) fn writer(self, table: &mut ResourceTable) -> FsResult<Resource<DynOutputStream>> {
         let writer: DynOutputStream = Box::new(SinkOutputStream);
         Ok(table.push(writer)?)
@@ -93,7 +93,7 @@ impl Device {
 }
 
 impl Cell {
-    /// The bytes of one read of a device.
+    /// Reads a device. The second value is true at the end of the file.
     pub(super) fn read_device(&mut self, device: Device, len: u64) -> FsResult<(Vec<u8>, bool)> {
         let len = usize::try_from(len).unwrap_or(PIECE).min(PIECE);
         Ok(match device {
@@ -119,8 +119,8 @@ impl Cell {
     }
 }
 
-/// Bytes of the generator that all devices of the cell share, if it has a seed; else bytes of the
-/// system.
+/// Random bytes: of the generator that all devices of the cell share, if there is a seed; else of
+/// the operating system.
 struct Randomness(Option<Arc<Mutex<Chance>>>);
 
 impl Randomness {

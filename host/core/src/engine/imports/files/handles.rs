@@ -1,5 +1,5 @@
-//! Finds the file or directory of a guest's descriptor, and waits for its disk on threads that may
-//! wait.
+//! Finds the file or directory of a guest's descriptor, and runs disk operations on threads that
+//! may block.
 
 use std::io;
 use std::sync::Arc;
@@ -46,7 +46,10 @@ impl Cell {
         }
     }
 
-    /// The directory and its account; where it has none, it is for reading.
+    /// Returns the directory and its quota.
+    ///
+    /// # Errors
+    /// `NotPermitted` if the directory is read-only.
     pub(super) fn writable(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
         self.count_host_call().map_err(FsError::trap)?;
         let dir = self.directory(fd)?;
@@ -59,7 +62,7 @@ impl Cell {
         Ok((file, self.files().hold(fd).ok_or(ErrorCode::NotPermitted)?))
     }
 
-    /// Two directories with the same account: nothing is moved from one to another.
+    /// Returns two directories with the same quota: nothing can be moved between quotas.
     pub(super) fn writable_both(
         &mut self,
         one: &Fd,
@@ -72,7 +75,7 @@ impl Cell {
         if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
 
-    /// Does this on a thread that may wait, when it is the cell's turn.
+    /// Runs this on a thread that may block, within the cell's and the tenant's share.
     pub(super) async fn wait_for<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -90,13 +93,12 @@ impl Cell {
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> FsResult<T> {
         self.wait_for(work).await?.map_err(|error| {
-            // The guest's list of errors has none for too many files; what is over a quota is the
-            // nearest.
+            // The guest's list of errors has none for too many open files; `quota` is the nearest.
             if is_exhausted(&error) { ErrorCode::Quota.into() } else { FsError::from(error) }
         })
     }
 
-    /// What the engine's own host says of a descriptor, asked on a thread that may wait.
+    /// Runs a function of wasmtime's own WASI host on a descriptor, on a thread that may block.
     pub(super) async fn look<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
     where
         L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
@@ -108,7 +110,7 @@ impl Cell {
             let fd = table.push(seen)?;
             let mut view = WasiFilesystemCtxView { ctx: &mut ctx, table: &mut table };
             let answer = look(&mut view, fd).now_or_never();
-            // It works where it is asked: there is nothing that it could wait for.
+            // wasmtime's host works on the calling thread, so the future never waits.
             answer.unwrap_or_else(|| {
                 Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet")))
             })
@@ -116,7 +118,7 @@ impl Cell {
         asked.await?
     }
 
-    /// The same file or directory once more.
+    /// Returns another handle of the same file or directory.
     pub(super) fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
         Ok(match self.descriptor(fd)? {
             Descriptor::File(file) => Descriptor::File(file.clone()),
@@ -124,7 +126,7 @@ impl Cell {
         })
     }
 
-    /// The source of a file's stream.
+    /// Returns the source of a file's stream.
     pub(super) fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
         let files = self.files();
         let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;

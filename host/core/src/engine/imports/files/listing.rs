@@ -1,7 +1,7 @@
-//! What is in a directory, as a guest asks for it entry by entry.
+//! The listing of a directory, which a guest reads entry by entry.
 //!
-//! Read at once, so that what a guest sees is of one moment; charged as it is read, so that no
-//! directory, however large, is kept beyond what a cell may have the host keep.
+//! It is read at once, so that a guest sees the directory at one moment. It is charged while it is
+//! read, so that even a large directory stays within the host-memory limit of a cell.
 
 use std::fs::File;
 
@@ -15,20 +15,20 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 use crate::engine::cell::Cell;
 use crate::engine::retained::Charge;
 
-/// Entries that are still to be asked for.
+/// Entries that the guest has not read yet.
 pub(super) struct Listing {
     entries: std::vec::IntoIter<Entry>,
     _charge: Charge,
 }
 
-/// None for a name that is no text.
+/// `None` for a name that is not UTF-8.
 type Entry = Option<DirectoryEntry>;
 
 impl Listing {
-    /// All that is in a directory, without it and the one above it.
+    /// Reads all entries of a directory, without `.` and `..`.
     pub(super) fn of(dir: &File, mut charge: Charge) -> FsResult<Self> {
         let mut entries = Vec::new();
-        // Anew: a granted directory itself is open as a place only, which cannot be read.
+        // Opened again: a granted directory itself is open as a path only, which cannot be read.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(dir, c".", flags, Mode::empty()).map_err(failed)?;
         for entry in Dir::new(opened).map_err(failed)? {
@@ -42,8 +42,8 @@ impl Listing {
             if kind == FileType::Unknown
                 && let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
             {
-                // Some disks do not say it in a listing. What is gone meanwhile stays of no known
-                // kind.
+                // Some file systems do not tell the type in a listing. The type of an entry that is
+                // gone meanwhile stays unknown.
                 kind = FileType::from_raw_mode(found.st_mode);
             }
             entries.push(
@@ -110,7 +110,7 @@ mod tests {
         names
     }
 
-    /// Seen to fail with entries that are not charged.
+    /// Fails without: the charge of entries.
     #[test]
     fn a_listing_is_charged_until_it_is_gone() {
         let dir = tempfile::tempdir().unwrap();

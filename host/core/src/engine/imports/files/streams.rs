@@ -1,7 +1,7 @@
-//! Streams of files: one that writes within the room, one that reads and keeps its file held.
+//! Streams of files: one that writes within the quota, and one that reads and keeps its file held.
 //!
-//! Invariants: each waits for its disk on a thread of the cell's tenant; what it opened stays
-//! counted for as long; it keeps one piece and no more, which it is charged.
+//! Invariants: each waits for its disk on a thread of its tenant's share. The open file counts as
+//! long as the stream exists. A stream keeps at most one piece, which is charged.
 
 use std::fs::File;
 use std::io;
@@ -19,20 +19,20 @@ use crate::engine::descriptors::Slot;
 use crate::engine::retained::Charge;
 use crate::engine::shares::{Running, Unserved, Way};
 
-/// Bytes that one write may carry, and that one read brings.
+/// Bytes that one write may carry, and that one read returns at most.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// What a stream works on, and what it holds for as long as it is there.
+/// The file of a stream, and what the stream holds while it exists.
 pub(super) struct Source {
     pub(super) file: Arc<File>,
     pub(super) way: Way,
-    /// Among all that is open. The file's own descriptor may be gone.
+    /// The permit of the open file: the file's own descriptor may be closed before the stream.
     pub(super) _slot: Option<Arc<Slot>>,
-    /// One piece.
+    /// The host-memory charge for one piece.
     pub(super) _charge: Charge,
 }
 
-/// Writes to a file.
+/// A stream that writes to a file.
 pub(super) struct Writer {
     source: Source,
     hold: Arc<Hold>,
@@ -47,7 +47,7 @@ enum Writing {
     Closed,
 }
 
-/// What an operation came to, as a stream tells it.
+/// Converts the result of an operation to a stream's error.
 fn told<T>(done: Result<io::Result<T>, Unserved>) -> wasmtime::Result<T> {
     match done {
         Ok(done) => done.map_err(wasmtime::Error::from),
@@ -61,7 +61,7 @@ impl Writer {
         Self { source, hold, at, state: Writing::Ready }
     }
 
-    /// What is there to say at the next call, once: then the stream is closed.
+    /// Returns the failure once; after that the stream is closed.
     fn failure(&mut self) -> StreamError {
         match std::mem::replace(&mut self.state, Writing::Closed) {
             Writing::Failed(error) => StreamError::LastOperationFailed(error),
@@ -124,10 +124,10 @@ impl Pollable for Writer {
     }
 }
 
-/// Reads a file, which is held for as long: without a name it takes up room until then.
+/// A stream that reads a file. It holds the file: a file without a name takes up room until then.
 ///
-/// What one read brings is for that read alone: what is left of it is dropped and read again, so
-/// that a read sees what other handles have written or cut off since the one before.
+/// Bytes that were read are for one read alone: the rest of them is dropped and read again, so that
+/// each read sees what other handles have written or truncated since the last one.
 pub(super) struct Reader {
     source: Source,
     _hold: Option<Arc<Hold>>,
@@ -138,7 +138,7 @@ pub(super) struct Reader {
 enum Reading {
     Idle,
     Busy(Running<io::Result<Bytes>>),
-    /// Nothing at the end of the file.
+    /// The bytes that were read; empty at the end of the file.
     Read(Bytes),
     Failed(wasmtime::Error),
     Closed,
@@ -149,22 +149,22 @@ impl Reader {
         Self { source, _hold: hold, at, state: Reading::Idle }
     }
 
-    /// Begins to read as much as is asked for.
+    /// Starts to read at most `size` bytes.
     fn begin(&mut self, size: usize) {
         let (file, at) = (Arc::clone(&self.source.file), self.at);
         self.state =
             Reading::Busy(self.source.way.start(move || piece(&file, at, size.min(PIECE))));
     }
 
-    /// Waits for what was begun.
+    /// Waits for the read that was started.
     async fn end(&mut self) {
         if let Reading::Busy(work) = &mut self.state {
             self.state = told(work.await).map_or_else(Reading::Failed, Reading::Read);
         }
     }
 
-    /// What was read, or why nothing was. The end of a file is no end of its stream: the file may
-    /// grow.
+    /// Returns the bytes that were read, or the reason why there are none. The end of a file does
+    /// not close its stream: the file may grow.
     fn take(&mut self, size: usize) -> StreamResult<Bytes> {
         match std::mem::replace(&mut self.state, Reading::Closed) {
             Reading::Read(bytes) => {
@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-/// What is at this place of a file; nothing at its end.
+/// Reads at this offset of a file; empty at its end.
 fn piece(file: &File, at: u64, size: usize) -> io::Result<Bytes> {
     let mut bytes = BytesMut::zeroed(size);
     loop {
@@ -207,7 +207,7 @@ impl InputStream for Reader {
         match self.state {
             _ if size == 0 => return Ok(Bytes::new()),
             Reading::Idle => self.begin(size),
-            // It may have ended since.
+            // The read may have ended since.
             Reading::Busy(_) => drop(self.end().now_or_never()),
             Reading::Read(_) | Reading::Failed(_) | Reading::Closed => {}
         }
@@ -219,7 +219,7 @@ impl InputStream for Reader {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        // What was read before this was asked may have changed since.
+        // Bytes that were read before this call may have changed since.
         if let Reading::Idle | Reading::Read(_) = self.state {
             self.begin(size);
             self.end().await;
@@ -232,7 +232,7 @@ impl InputStream for Reader {
 impl Pollable for Reader {
     async fn ready(&mut self) {
         if let Reading::Idle = self.state {
-            // The guest has not said yet how much it wants.
+            // The size that the guest will ask for is not known yet.
             self.begin(PIECE);
         }
         self.end().await;

@@ -1,7 +1,7 @@
-//! Times of files: those that a tool gives, and those that it is told.
+//! The times of files: those that a tool sets, and those that it reads.
 //!
-//! Invariants: a time that this machine cannot say is an error; none that a tool is told is finer
-//! than its clocks, or tells of time that its clocks keep from it.
+//! Invariants: a time that this machine cannot represent is an error. A time that a tool reads is
+//! not finer than its clocks, and reveals no time that its clocks hide.
 //! Source: docs/threat-model.md, rows 32 and 51.
 
 use std::collections::VecDeque;
@@ -14,7 +14,10 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, 
 use crate::defence::{Defence, stands};
 use crate::engine::imports::inert::Clock;
 
-/// A time that a tool gives, where this machine can say it.
+/// Converts a time that a tool sets.
+///
+/// # Errors
+/// `Overflow` if this machine cannot represent it.
 pub(super) fn given(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
     match time {
         NewTimestamp::NoChange => Ok(None),
@@ -26,10 +29,11 @@ pub(super) fn given(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
     }
 }
 
-/// Times that a guest has set and is told as they are: more than a program sets before it looks.
+/// Times that a guest has set and reads back exactly: more than a program sets before it reads
+/// them.
 pub(super) const REMEMBERED: usize = 64;
 
-/// The time since 1970 that a tool gives, if it gives one.
+/// Returns the time since 1970 that a tool sets, if it names one.
 pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
     match time {
         NewTimestamp::NoChange | NewTimestamp::Now => None,
@@ -37,8 +41,8 @@ pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
     }
 }
 
-/// The attributes of a file with times as the tool's clock tells them. A time that the tool has set
-/// is told as it is.
+/// Returns the attributes of a file with times at the precision of the tool's clock. A time that
+/// the tool has set is exact.
 pub(super) fn told(
     mut file: DescriptorStat,
     clock: Clock,
@@ -59,7 +63,7 @@ pub(super) fn told(
     file
 }
 
-/// None for more than a [`Duration`] holds.
+/// Returns `None` for more than a [`Duration`] holds.
 fn since_1970(time: Datetime) -> Option<Duration> {
     Duration::from_secs(time.seconds).checked_add(Duration::from_nanos(time.nanoseconds.into()))
 }
@@ -76,8 +80,7 @@ mod tests {
         assert_eq!(at(0, 0).unwrap(), Some(SystemTime::UNIX_EPOCH));
         let last = i64::MAX.unsigned_abs();
         assert!(at(last, 999_999_999).unwrap().is_some());
-        // More nanoseconds than a second has carry over, and one second more than there are does
-        // not.
+        // Excess nanoseconds carry over into seconds, and one second beyond the range overflows.
         assert_eq!(at(0, 1_500_000_000).unwrap(), at(1, 500_000_000).unwrap());
         for (seconds, nanoseconds) in
             [(last, 1_000_000_000), (last + 1, 0), (u64::MAX, 999_999_999), (u64::MAX, u32::MAX)]

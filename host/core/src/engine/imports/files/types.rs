@@ -26,15 +26,15 @@ use crate::grants::Access;
 
 /// Bytes of the smallest database of SQLite.
 const SQLITE_PAGE: u64 = 512;
-/// Logged after the name of a database that SQLite cannot open here.
+/// The log text after the name of a database that SQLite cannot open here.
 const WAL: &str = "is a SQLite database in WAL mode, which needs memory that processes share, and a cell has none: run `PRAGMA \
                    journal_mode = DELETE` on it outside";
 
 type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
 
-/// Returns true for a database of SQLite whose write version is that of WAL. Source: SQLite,
-/// database file format, 1.3.
+/// Returns true for a SQLite database whose write version is that of WAL. Source: SQLite, database
+/// file format, 1.3.
 fn is_wal_database(file: &std::fs::File) -> bool {
     let mut header = [0; 20];
     let has_a_page = file.metadata().is_ok_and(|file| file.is_file() && file.len() >= SQLITE_PAGE);
@@ -58,7 +58,7 @@ impl Host for Cell {
 }
 
 impl HostDescriptor for Cell {
-    // -- what opens or changes something
+    // -- operations that open or change something
 
     async fn open_at(
         &mut self,
@@ -285,7 +285,7 @@ impl HostDescriptor for Cell {
             self.files().sets([accessed, modified]);
             return Ok(());
         }
-        // The engine's own way opens what is there, and would wait for the other end of a pipe.
+        // wasmtime's own host would open the file, and wait for the other end of a pipe.
         let (dir, area) = self.writable(&fd)?;
         let mut times = std::fs::FileTimes::new();
         times = given(accessed)?.map_or(times, |time| times.set_accessed(time));
@@ -301,7 +301,7 @@ impl HostDescriptor for Cell {
         Ok(())
     }
 
-    // -- what only looks, or says how something will be used
+    // -- operations that read metadata, or announce a use
 
     async fn advise(
         &mut self,
@@ -393,7 +393,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
-        // None is a file or a directory of the host.
+        // One that is ungranted or a device is not a file or directory of the host.
         let [first, second] =
             [&one, &other].map(|fd| (is_ungranted(&self.table, fd), Device::of(&self.table, fd)));
         if [first, second].iter().any(|of_none| *of_none != (false, None)) {

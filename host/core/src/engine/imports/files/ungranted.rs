@@ -1,13 +1,14 @@
-//! The root of a tool's files where `/` is not granted: a descriptor of an empty directory, with
-//! nothing of the host behind it.
+//! A simulated root of a tool's files where `/` is not granted: a descriptor of an empty directory,
+//! with no directory of the host behind it.
 //!
-//! A language's library opens a path from the directory whose name the path begins with. Without
-//! such a directory it asks the host for nothing, so that no denial is told. This root gets the
-//! paths outside of all granted directories.
-//! In: such paths. Out: `no-entry` for the tool, and a denial event.
-//! Invariants: no path leads anywhere; a path that a tool does not declare causes no event unless
-//! it was granted, because what its language's runtime looks for says nothing about what is
-//! missing. A dry run notes every path.
+//! A language's library opens a path relative to the directory whose name is a prefix of the path.
+//! Without such a directory it never calls the host, so that no denial is reported. This root
+//! receives the paths outside of all granted directories.
+//! In: such paths.
+//! Out: `no-entry` for the tool, and a denial event.
+//! Invariants: no path leads to a file. A path that a tool does not declare causes no event unless
+//! it was granted, because the paths that a language's runtime tries do not tell which grant is
+//! missing. A dry run records every path.
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
@@ -22,15 +23,15 @@ use crate::engine::recorder::joined;
 use crate::grants::Access;
 use crate::rights::{Decision, Denial, Layer, Request, Suggestion};
 
-/// How it is called.
+/// The name of the root.
 pub(super) const NAME: &str = "/";
-/// The directory of devices, which is another one of the kind.
+/// The name of a directory of devices, which is simulated in the same way.
 pub(super) const DEVICES: &str = "/dev";
 
-/// Its name, as the table holds it.
+/// The name of such a directory, as the table has it.
 struct UngrantedRoot(&'static str);
 
-/// Makes one with this name.
+/// Adds one with this name to the table.
 pub(super) fn push(
     table: &mut ResourceTable,
     name: &'static str,
@@ -38,7 +39,7 @@ pub(super) fn push(
     Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
 }
 
-/// Returns the name of the one that a descriptor is, if it is one.
+/// Returns the name of the one behind a descriptor, if it is one.
 fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str> {
     table
         .get(&Resource::<UngrantedRoot>::new_borrow(fd.rep()))
@@ -46,18 +47,17 @@ fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str
         .map(|UngrantedRoot(name)| *name)
 }
 
-/// Whether a descriptor is one.
+/// Returns true if a descriptor is one.
 pub(super) fn is_ungranted(table: &ResourceTable, fd: &Resource<Descriptor>) -> bool {
     name(table, fd).is_some()
 }
 
-/// Closes one.
 pub(super) fn close(table: &mut ResourceTable, fd: &Resource<Descriptor>) -> wasmtime::Result<()> {
     table.delete(Resource::<UngrantedRoot>::new_own(fd.rep()))?;
     Ok(())
 }
 
-/// What is told about it.
+/// The attributes of each one.
 pub(super) const FLAGS: DescriptorFlags = DescriptorFlags::READ;
 pub(super) const TYPE: DescriptorType = DescriptorType::Directory;
 pub(super) const HASH: MetadataHashValue = MetadataHashValue { lower: 0, upper: 0 };
@@ -71,7 +71,7 @@ pub(super) const STAT: DescriptorStat = DescriptorStat {
 };
 
 impl Cell {
-    /// The device that a path leads to, below one or below a root that is granted.
+    /// Returns the device at a path below one, or below a granted root.
     pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
         let name = match name(&self.table, fd) {
             Some(name) => name,
@@ -81,13 +81,13 @@ impl Cell {
         Device::at(&joined(name, path))
     }
 
-    /// This answer to one call into the host.
+    /// Counts a call into the host, and returns this answer.
     pub(super) fn counted<T>(&mut self, answer: T) -> FsResult<T> {
         self.count_host_call().map_err(FsError::trap)?;
         Ok(answer)
     }
 
-    /// Refuses a path below it.
+    /// Refuses a path below one; returns `Ok` for other descriptors.
     pub(super) fn refuse_ungranted(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -112,7 +112,7 @@ impl Cell {
         if let Decision::Denied(mut denial @ Denial { layer, .. }) = self.rights().allows(&request)
             && (layer != Layer::Declared || self.rights().is_granted(&request))
         {
-            // No grant is for a file.
+            // Grants are for directories: the suggestion names the parent of a file.
             let above = path
                 .rsplit_once('/')
                 .map(|(above, _)| above)

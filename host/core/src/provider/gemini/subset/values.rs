@@ -1,27 +1,27 @@
-//! The keywords of JSON Schema, and what becomes of each in Gemini's subset.
+//! The keywords of JSON Schema, and their conversion to Gemini's subset.
 
 use serde_json::{Map, Value};
 
-/// The types, in the order in which alternatives are offered.
+/// The types, in the order of the alternatives.
 pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
-/// What becomes of a keyword. The type that it concerns is named where there is one: it says
-/// nothing of others.
+/// The conversion of a keyword, with the type that it concerns, if there is one. The keyword does
+/// not restrict values of other types.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keyword {
-    /// Read elsewhere, or without a meaning of its own.
+    /// Converted elsewhere, or without a meaning of its own.
     Apart,
-    /// Stays as it is.
+    /// Kept unchanged.
     Kept(&'static str),
     /// `enum` and `const`.
     Values,
-    /// A bound that does not count itself.
+    /// An exclusive bound.
     Bound,
-    /// Says whether there may be more than what is declared.
+    /// Allows or forbids undeclared members or items.
     Closed(&'static str),
-    /// One of a few stays.
+    /// Kept for a few known values.
     Format,
-    /// Says nothing when it is false.
+    /// Without effect if it is false.
     Flag(Option<&'static str>),
     /// `properties`.
     Members,
@@ -29,12 +29,12 @@ pub(super) enum Keyword {
     Required,
     /// `items`.
     Items,
-    /// Goes into the description.
+    /// Moved into the description.
     Said(&'static str),
 }
 
 impl Keyword {
-    /// What becomes of a keyword; none for one that JSON Schema does not have.
+    /// Returns the conversion of a keyword, or `None` for one that JSON Schema does not have.
     pub(super) fn of(keyword: &str) -> Option<Self> {
         Some(match keyword {
             "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
@@ -63,7 +63,7 @@ impl Keyword {
         })
     }
 
-    /// The only type that it says something of.
+    /// Returns the only type that the keyword restricts.
     pub(super) fn concerns(self) -> Option<&'static str> {
         match self {
             Self::Kept(kind) | Self::Closed(kind) | Self::Said(kind) => Some(kind),
@@ -75,14 +75,14 @@ impl Keyword {
         }
     }
 
-    /// Whether it says something of values of this type.
+    /// Returns true if the keyword restricts values of this type.
     pub(super) fn is_about(self, kind: &str) -> bool {
         self.concerns()
             .is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
     }
 }
 
-/// The values that a schema lists, if it lists any.
+/// Returns the values that a schema lists, if it lists any.
 pub(super) fn values(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     if let Some(only) = schema.get("const") {
         return Some(vec![only.clone()]);
@@ -90,7 +90,7 @@ pub(super) fn values(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     schema.get("enum")?.as_array().cloned()
 }
 
-/// The type of a value, by its name in a schema.
+/// Returns the type of a value, by its name in a schema.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -103,13 +103,13 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether `null` alone fits.
+/// Returns true if only `null` fits.
 pub(super) fn is_null(schema: &Map<String, Value>) -> bool {
     let only_null = |values: Vec<Value>| !values.is_empty() && values.iter().all(Value::is_null);
     schema.get("type").is_some_and(|kind| kind == "null") || values(schema).is_some_and(only_null)
 }
 
-/// A format that the API knows.
+/// Returns true for a format that the API supports.
 pub(super) fn is_format(kind: &str, format: &Value) -> bool {
     let known: &[&str] = match kind {
         "string" => &["date-time"],
