@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rolled_comes_from_seed_theatre_and_case() {
+    fn random_values_depend_on_seed_scenario_and_case() {
         let rolled = |seed, theatre, case| Dice::of(seed, theatre, case).letters(20);
         let first = rolled(1, "a", 1);
         assert_eq!(first, rolled(1, "a", 1));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_disguise_is_seen_through() {
+    fn finder_detects_every_disguise() {
         let finder = Finder::of("cnry-Ab3+/=xyZ0123456789");
         for disguise in DISGUISES {
             let text = format!("a{}z", disguised("cnry-Ab3+/=xyZ0123456789", disguise));

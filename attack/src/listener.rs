@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_to_the_forbidden_port_is_seen_once() {
+    fn connection_to_forbidden_port_is_reported_once() {
         let forbidden = Forbidden::start();
         assert!(!forbidden.is_new());
         for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 9, 9, 9)] {

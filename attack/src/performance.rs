@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_gone_through_once() {
+    fn each_case_of_a_table_comes_once() {
         for (cases, seed) in [(1, 0), (2, 7), (180, 3), (630, u64::MAX)] {
             let mut all: Vec<_> =
                 (0..cases).map(|position| case_at(position, Some(cases), seed)).collect();

@@ -286,7 +286,7 @@ mod tests {
 
     /// A busy machine can make an attempt slow, and cause no other fault.
     #[test]
-    fn a_slow_attempt_is_a_figure_of_time() {
+    fn slow_attempt_counts_as_a_timing_figure() {
         for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
         {
             let mut tally = Tally::new("bombs".into());

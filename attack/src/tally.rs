@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_times_are_told() {
+    fn long_times_are_recorded() {
         let mut tally = Tally::new(String::new());
         tally.overran(Duration::from_secs(90));
         tally.overran(Duration::MAX);

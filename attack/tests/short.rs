@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Figures of time are left to long campaigns.
 #[test]
-fn nothing_gets_through() {
+fn short_campaign_finds_no_breach() {
     let campaign = Command::new(env!("CARGO_BIN_EXE_attack"))
         .args(["--seconds", "15", "--seed", "1", "--json"])
         .output();
@@ -28,7 +28,7 @@ fn nothing_gets_through() {
 
 /// A command makes the same attempts each time, so a failure can be reproduced.
 #[test]
-fn an_attempt_can_be_had_again() {
+fn attempt_is_reproducible_from_its_arguments() {
     let again = || {
         let arguments = ["--seed", "7", "--only", "network", "--case", "42", "--json"];
         let output =
@@ -41,7 +41,7 @@ fn an_attempt_can_be_had_again() {
 
 /// A killed scenario process counts as a death, fails the campaign and is named in the report.
 #[test]
-fn a_death_is_seen() {
+fn killed_process_fails_the_campaign() {
     let arguments = ["--only", "schemas", "--seconds", "5", "--seed", "1", "--json"];
     let campaign =
         Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).stdout(Stdio::piped()).spawn();
@@ -74,7 +74,7 @@ fn a_death_is_seen() {
 }
 
 #[test]
-fn wrong_arguments_end_with_2() {
+fn wrong_arguments_exit_with_status_2() {
     for arguments in [&["--seconds", "0"][..], &["--only", "moon"], &["--case", "1"], &["extra"]] {
         let status = Command::new(env!("CARGO_BIN_EXE_attack"))
             .args(arguments)

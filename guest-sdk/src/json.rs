@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_nests_too_deep_is_not_written() {
+    fn too_deeply_nested_value_is_not_written() {
         let nested =
             |depth| (1..depth).fold(Value::Array(Vec::new()), |inner, _| Value::Array(vec![inner]));
         assert!(Json::of(&nested(MAX_DEPTH)).problem().is_none());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_an_integer_however_it_is_written() {
+    fn whole_number_is_an_integer_in_any_notation() {
         assert_eq!(
             read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap(),
             (5, 5.0, Some(-1000))

@@ -2,6 +2,6 @@
 //! After a change of a message: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
 
 #[test]
-fn misuse() {
+fn misuse_is_a_compile_error() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

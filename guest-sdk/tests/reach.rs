@@ -35,7 +35,7 @@ fn requests_are_built_and_answered() {
 }
 
 #[test]
-fn every_error_is_a_failure_in_words() {
+fn every_http_error_becomes_a_readable_failure() {
     fn failing(url: &str) -> Result<String, Failure> {
         Ok(http::get(url).send()?.success()?.text().into_owned())
     }
@@ -56,7 +56,7 @@ fn every_error_is_a_failure_in_words() {
 }
 
 #[test]
-fn secrets_are_those_of_the_test() {
+fn secrets_are_provided_by_the_test() {
     assert!(matches!(secrets::get("token"), Err(secrets::Error::Unavailable(_))));
     secrets::keep("token", "s3cret");
     assert_eq!(secrets::get("token").map(|secret| secret.name()), Ok("token".to_owned()));
@@ -65,7 +65,7 @@ fn secrets_are_those_of_the_test() {
 }
 
 #[test]
-fn a_store_keeps() {
+fn kv_store_supports_get_set_swap_and_delete() {
     assert_eq!(kv::get("a"), Ok(None));
     let first = kv::set("a", "1").expect("set");
     assert_eq!(kv::compare_and_swap("a", None, "2"), Ok(None));
@@ -85,7 +85,7 @@ fn a_store_keeps() {
 }
 
 #[test]
-fn a_list_goes_from_page_to_page() {
+fn kv_list_spans_pages() {
     let keys: Vec<String> = (100..450).map(|number| format!("n/{number}")).collect();
     for key in keys.iter().rev() {
         kv::set(key, "").expect("set");

@@ -153,7 +153,7 @@ fn run_in<T: Tool>(arguments: &Value, context: Context) -> Outcome {
 }
 
 #[test]
-fn plain_parameters_are_arguments() {
+fn function_parameters_become_tool_arguments() {
     let add_ = definition::<add>();
     assert_eq!((add_.name, add_.description), ("add", "Adds two numbers.\n\nAs `a + b`."));
     let expected = json!({
@@ -175,7 +175,7 @@ fn plain_parameters_are_arguments() {
 }
 
 #[test]
-fn the_function_stays_a_function() {
+fn tool_function_stays_callable() {
     assert!((add(1.0, None, String::new()) - 1.0).abs() < f64::EPSILON);
 }
 
@@ -224,7 +224,7 @@ fn options_reach_the_definition() {
 }
 
 #[test]
-fn no_parameters_and_any_object() {
+fn tool_takes_no_parameters_or_any_object() {
     let none = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     assert_eq!(definition::<nothing>().parameters, Some(none));
     assert_eq!(run::<nothing>(&json!({})).value(), Some(Value::Null));
@@ -264,7 +264,7 @@ fn integers_have_bounds_and_a_flat_map_takes_the_rest() {
 }
 
 #[test]
-fn checks() {
+fn validate_and_visible_run_the_authors_checks() {
     let validate = |text| (<sum as Tool>::ENTRY.validate)(text);
     assert_eq!(validate(r#"{"a":1,"b":2}"#), Vec::<String>::new());
     assert_eq!(validate(r#"{"a":1,"b":1}"#), ["a and b are both 1"]);
@@ -284,7 +284,7 @@ fn checks() {
 }
 
 #[test]
-fn failures() {
+fn failures_carry_message_details_and_retry() {
     let outcome = run::<fail>(&json!({ "kind": "number" }));
     assert_eq!(outcome.failure().map(Failure::message), Some("invalid digit found in string"));
     let outcome = run::<fail>(&json!({ "kind": "x" }));
@@ -303,7 +303,7 @@ fn failures() {
 }
 
 #[test]
-fn question_and_answer() {
+fn question_is_asked_and_resumed_with_answer() {
     let arguments = json!({ "total": 2.5 });
     let asked = run::<ask>(&arguments);
     let question = asked.question().expect("a question");
@@ -324,7 +324,7 @@ fn question_and_answer() {
 }
 
 #[test]
-fn context_in_an_authors_test() {
+fn test_context_has_defaults_and_given_values() {
     let context = Context::default();
     assert_eq!((context.attempt(), context.remaining(), context.call_id()), (1, Duration::MAX, ""));
     assert!(
@@ -340,12 +340,12 @@ fn context_in_an_authors_test() {
 }
 
 #[test]
-fn a_private_function_is_a_tool() {
+fn private_function_can_be_a_tool() {
     assert_eq!(run::<elsewhere::quiet>(&json!({ "text": "A" })).value(), Some(json!("a")));
 }
 
 #[test]
-fn from_other_modules_and_macros() {
+fn tools_can_come_from_modules_and_macros() {
     assert_eq!(
         run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value(),
         Some(json!("t"))

@@ -80,7 +80,7 @@ fn message(outcome: abi::Outcome) -> String {
 }
 
 #[test]
-fn definitions() {
+fn describe_returns_all_definitions() {
     let definitions = wire::describe(TOOLS);
     let names: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
     assert_eq!(names, ["say", "whence"]);
@@ -96,7 +96,7 @@ fn definitions() {
 }
 
 #[test]
-fn shapes() {
+fn outcomes_keep_their_members_on_the_wire() {
     let abi::Outcome::Ok(output) = run("ok") else { panic!("not ok") };
     assert_eq!(
         (output.value.as_str(), output.message.as_deref(), output.end_turn),
@@ -126,7 +126,7 @@ fn shapes() {
 }
 
 #[test]
-fn what_cannot_be_json_is_an_error() {
+fn unserializable_value_is_an_error() {
     let problem = "cannot be written as JSON: key must be a string";
     assert_eq!(message(run("bad ok")), format!("the tool's result {problem}"));
     assert_eq!(message(run("bad error")), format!("no (its details {problem})"));
@@ -135,7 +135,7 @@ fn what_cannot_be_json_is_an_error() {
 }
 
 #[test]
-fn the_context_arrives() {
+fn context_reaches_the_tool() {
     let abi::Outcome::Ok(output) = wire::execute(TOOLS, call("whence", "{}"), context()) else {
         panic!("not ok")
     };
@@ -143,7 +143,7 @@ fn the_context_arrives() {
 }
 
 #[test]
-fn unknown_names() {
+fn unknown_tool_names_are_refused() {
     let unknown = "this component has no tool named `sya`";
     assert_eq!(message(wire::execute(TOOLS, call("sya", "{}"), context())), unknown);
     assert_eq!(wire::validate(TOOLS, &call("sya", "{}")), [unknown]);

@@ -27,12 +27,12 @@ fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
 }
 
 #[test]
-fn a_loop_ends_by_its_fuel() {
+fn loop_ends_when_fuel_runs_out() {
     assert_ends(Misdeed::Spin, idle().with_fuel(1_000_000), "timeout/fuel");
 }
 
 #[test]
-fn a_guest_that_calls_the_host_again_and_again_is_counted() {
+fn host_call_limit_ends_the_guest() {
     assert_ends(
         Misdeed::Chatter,
         idle().with_host_calls(1000),
@@ -41,12 +41,12 @@ fn a_guest_that_calls_the_host_again_and_again_is_counted() {
 }
 
 #[test]
-fn a_guest_copies_no_more_than_a_result() {
+fn host_call_copies_no_more_than_a_result() {
     assert_ends(Misdeed::SayTooMuch, idle(), "handler_raised/host_call");
 }
 
 #[test]
-fn a_memory_grows_to_its_budget() {
+fn memory_growth_stops_at_its_limit() {
     assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
 }
 
@@ -54,7 +54,7 @@ fn a_memory_grows_to_its_budget() {
 /// caller gets its answer at the deadline in any case; the only cell is free for the next call
 /// because a tick stops the guest.
 #[test]
-fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
+fn guest_spending_no_fuel_frees_its_cell() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
     let loaded = |misdeed| {
         load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads")

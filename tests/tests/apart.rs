@@ -82,7 +82,7 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
 
 /// Source: docs/threat-model.md, row 55.
 #[test]
-fn what_a_tenant_is_told_never_names_another() {
+fn tenant_output_never_names_another_tenant() {
     let tenants = ["ann", "bob"].map(canary);
     let values = ["value_of_one", "value_of_the_other"].map(canary);
     let secrets =

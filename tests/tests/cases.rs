@@ -129,7 +129,7 @@ fn fetch() {
 }
 
 #[test]
-fn a_tool_imports_only_what_it_uses() {
+fn tools_import_only_used_interfaces() {
     for name in ["hello", "calculator", "desk", "file_search"] {
         let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
         let ours = examination.imports.iter().filter(|(import, _)| import.starts_with("toolcell:"));

@@ -23,16 +23,16 @@ const CAUSES: [(&str, &str, &str); 8] = [
 const UNREACHED: [(&str, &str); 4] = [
     (
         "handler_raised/other_trap",
-        "traps of proposals that are off: `load::proposals_that_are_off_are_refused`",
+        "traps of proposals that are off: `load::disabled_proposals_are_refused_by_name`",
     ),
     (
         "refusal/unset_secret",
-        "made from a configuration: `serve::a_tool_whose_secret_has_no_value_is_refused`",
+        "made from a configuration: `serve::tool_with_unset_secret_is_refused`",
     ),
     ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
     (
         "invalid_return/policy",
-        "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`",
+        "made by a run: `runner::failing_policy_halts_and_is_not_asked_again`",
     ),
 ];
 
@@ -87,7 +87,7 @@ fn gather(folder: &Path, tests: &mut String) {
 }
 
 #[test]
-fn each_has_a_test_that_produces_it() {
+fn every_cause_is_produced_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -112,7 +112,7 @@ fn each_has_a_test_that_produces_it() {
 }
 
 #[test]
-fn the_check_can_fail() {
+fn cause_check_detects_missing_tests() {
     let source = "pub enum E {\n    /// A.\n    OneTwo {\n        /// B.\n        Field: u8,\n    },\n    Three,\n}\n";
     assert_eq!(variants(source, "E"), ["one_two", "three"]);
     for (source, cause, expected) in [

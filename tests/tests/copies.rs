@@ -42,7 +42,7 @@ fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
 /// Listing returns keys only, and a write needs only the sizes of the values. Fails without:
 /// avoiding copies of values on the way.
 #[test]
-fn a_value_is_copied_only_where_it_is_asked_for() {
+fn store_copies_a_value_only_on_get() {
     const VALUE: usize = 1 << 20;
     let store = SqliteStore::in_memory().with_quota(Quota { bytes: 1 << 30, ..Quota::default() });
     let own = Namespace::new(Some("a"), "notes");

@@ -187,7 +187,7 @@ fn judged(output: &Output) -> Result<String, String> {
 }
 
 #[test]
-fn every_defence_is_on_the_page_once() {
+fn every_control_is_in_the_specification_once() {
     let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
     let all: Vec<_> = Defence::ALL.iter().map(|defence| defence.name()).collect();
     assert_eq!(
@@ -197,7 +197,7 @@ fn every_defence_is_on_the_page_once() {
 }
 
 #[test]
-fn each_test_fails_when_its_defence_is_down() {
+fn each_test_fails_without_its_control() {
     let (lines, tests) = (lines(), tests());
     let next = AtomicUsize::new(0);
     let results = Mutex::new(BTreeMap::new());
@@ -232,7 +232,7 @@ fn each_test_fails_when_its_defence_is_down() {
 /// Compiles the source of the switch alone, as a user's debug and release builds do and as the
 /// tests do.
 #[test]
-fn a_build_for_users_has_no_switch() {
+fn user_build_cannot_disable_controls() {
     let scratch = tempfile::tempdir().expect("a directory");
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("defence")).expect("a directory");
@@ -275,6 +275,6 @@ fn a_build_for_users_has_no_switch() {
 }
 
 #[test]
-fn nothing_is_down_in_these_tests() {
+fn tests_run_with_all_controls_enforced() {
     assert_eq!(defence::down(), None);
 }

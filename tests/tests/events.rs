@@ -23,7 +23,7 @@ fn definition(name: &str) -> Definition {
 
 /// A call that waits for the only cell has not started.
 #[test]
-fn started_is_told_when_the_call_has_a_cell() {
+fn started_event_waits_for_a_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
         let waits = Hostile::new(Place::Execute, Misdeed::AwaitAbort).component();
@@ -68,7 +68,7 @@ fn started_is_told_when_the_call_has_a_cell() {
 /// A task that an observer spawns inside of a guest's poll, or at a deadline, does not run on the
 /// thread that keeps all calls' timers.
 #[test]
-fn an_observer_never_finds_the_timers() {
+fn observer_tasks_never_run_on_the_timer_thread() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let guest = |misdeed| {
@@ -113,7 +113,7 @@ fn an_observer_never_finds_the_timers() {
 /// One call emits many events at once, the other needs many polls: it makes progress with every
 /// event that is read.
 #[test]
-fn a_slow_reader_costs_no_call_its_time() {
+fn slow_reader_does_not_stall_calls() {
     const TOLD: usize = 200;
     const NEEDED: usize = 100;
     let chatty =
@@ -158,7 +158,7 @@ fn a_slow_reader_costs_no_call_its_time() {
 
 /// The tools decide which call ends first, not the order of the calls.
 #[test]
-fn a_stream_tells_of_ends_as_they_come() {
+fn stream_reports_ends_in_completion_order() {
     for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
         let gates: Arc<[(&str, Notify)]> = ["a", "b", "c"].map(|id| (id, Notify::new())).into();
         let waited = Arc::clone(&gates);
@@ -204,7 +204,7 @@ fn a_stream_tells_of_ends_as_they_come() {
 
 /// Exactly as many cells are in use as the concurrency allows.
 #[test]
-fn concurrency_holds_for_components() {
+fn run_uses_exactly_max_concurrency_cells() {
     const MOST: usize = 3;
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));

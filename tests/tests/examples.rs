@@ -54,7 +54,7 @@ macro_rules! examples {
 examples! { agent_loop batch configuration embed grants kv mixed secrets serving tenants worker_processes }
 
 #[test]
-fn each_is_run() {
+fn every_library_example_is_run() {
     let files = fs::read_dir(root().join("host/core/examples")).expect("the examples");
     let paths = files.map(|file| file.expect("an entry").path());
     let programs = paths.filter(|path| {

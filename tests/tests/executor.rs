@@ -47,7 +47,7 @@ fn recorder() -> (Executor, Arc<Mutex<Vec<String>>>) {
 }
 
 #[test]
-fn native_closures_in_both_signatures() {
+fn native_accepts_both_closure_signatures() {
     let one =
         Tool::native(definition(), async |arguments: Value| json!({ "hello": arguments["name"] }))
             .expect("a tool");
@@ -100,7 +100,7 @@ fn native_handlers_end_as_the_contract_says() {
 }
 
 #[test]
-fn native_halts_that_belong_to_the_loop() {
+fn native_reserved_halt_is_an_invalid_return() {
     for word in RESERVED_HALT_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"])
     {
         let halts = Tool::native(definition(), move |_: Value| async move {
@@ -127,7 +127,7 @@ impl Handler for Careless {
 }
 
 #[test]
-fn handlers_of_others_end_too() {
+fn custom_handler_panic_or_hang_ends_its_call() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
     let short = Limits::default().with_timeout(Duration::from_millis(20));
     assert_eq!(
@@ -154,7 +154,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_handler_that_panics_as_it_is_dropped_ends_its_own_call_only() {
+fn panic_on_drop_ends_only_its_own_call() {
     let tool = Tool::native(definition(), async |_: Value| {
         let _bomb = Bomb;
         std::future::pending::<Value>().await
@@ -196,7 +196,7 @@ impl Handler for Elsewhere {
 }
 
 #[test]
-fn a_handlers_word_for_its_own_death_is_kept() {
+fn handler_reported_death_is_kept() {
     let tool = Tool::with_handler(definition(), Elsewhere).expect("a tool");
     assert_eq!(
         ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result),
@@ -206,7 +206,7 @@ fn a_handlers_word_for_its_own_death_is_kept() {
 
 /// The tool runs whose schema was checked, no matter which name the call carries.
 #[test]
-fn the_tool_decides_what_runs_not_the_calls_name() {
+fn tool_not_call_name_selects_the_handler() {
     let engine = toolcell_tests::engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
     let tool = component.tool("remembers").expect("the tool").clone();
@@ -221,7 +221,7 @@ fn the_tool_decides_what_runs_not_the_calls_name() {
 
 /// No event of a guest that is killed while it logs comes after the call's last event.
 #[test]
-fn nothing_comes_after_the_terminal_event() {
+fn no_event_follows_the_terminal_event() {
     for placement in PLACEMENTS {
         let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let chatter = load(&engine, Hostile::new(Place::Execute, Misdeed::Chatter).component())
@@ -248,7 +248,7 @@ fn nothing_comes_after_the_terminal_event() {
 }
 
 #[test]
-fn arguments_that_are_refused() {
+fn invalid_arguments_are_refused_with_a_reason() {
     let tool = Tool::native(definition(), async |_: Value| json!("hello")).expect("a tool");
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
@@ -275,7 +275,7 @@ fn arguments_that_are_refused() {
 }
 
 #[test]
-fn one_terminal_event_whatever_happens() {
+fn every_call_has_one_terminal_event() {
     for (name, arguments) in
         [("ok", "{\"name\": \"a\"}"), ("refused", "[]"), ("panics", "{\"name\": \"p\"}")]
     {
@@ -297,7 +297,7 @@ fn one_terminal_event_whatever_happens() {
 
 /// An observer that panics loses its own events, without effect on the call.
 #[test]
-fn an_observers_panic_is_not_the_tools() {
+fn observer_panic_does_not_affect_the_call() {
     let tool = Tool::native(definition(), async |_: Value| json!(1)).expect("a tool");
     let executor = Executor::new().with_events(|_: Event| panic!("observer"));
     let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
@@ -311,7 +311,7 @@ fn narrow(placement: Placement) -> Engine {
 
 /// Dropping the future ends the guest: the only cell is free again, and there is a terminal event.
 #[test]
-fn a_dropped_call_gives_its_cell_back() {
+fn dropped_call_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = narrow(placement);
         let spin =
@@ -365,7 +365,7 @@ fn overload_is_a_refusal() {
 /// Ten thousand calls wait for the only cell. One more is refused at once, and calls are accepted
 /// again when they have gone.
 #[test]
-fn one_call_too_many_does_not_wait() {
+fn call_over_queue_limit_is_refused_at_once() {
     const WAITING: usize = 10_000;
     for placement in PLACEMENTS {
         let engine = narrow(placement);
@@ -400,7 +400,7 @@ fn one_call_too_many_does_not_wait() {
 
 /// 64 guests that never end run on the engine's two threads, and a good tool between them.
 #[test]
-fn loops_end_and_a_neighbour_is_served() {
+fn looping_guests_time_out_and_others_are_served() {
     for placement in PLACEMENTS {
         let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let spin =
@@ -440,7 +440,7 @@ fn loops_end_and_a_neighbour_is_served() {
 
 /// The caller has no runtime: the engine brings its own timers.
 #[test]
-fn needs_no_runtime_of_the_caller() {
+fn timeouts_need_no_caller_runtime() {
     for placement in PLACEMENTS {
         let engine = narrow(placement);
         let sleep =
@@ -467,7 +467,7 @@ fn needs_no_runtime_of_the_caller() {
 }
 
 #[test]
-fn tools_of_several_engines_are_called_side_by_side() {
+fn one_executor_calls_tools_of_several_engines() {
     let echo = Hostile::answering(Answer::Echo).component();
     let tools = PLACEMENTS.map(|placement| {
         let engine = Engine::builder().cells(4).placement(placement).build().expect("an engine");

@@ -30,7 +30,7 @@ fn call(definition: Definition) -> Option<CallResult> {
 }
 
 #[test]
-fn alternatives_of_alternatives_do_not_multiply() {
+fn nested_alternatives_do_not_multiply_faults() {
     for (depth, breadth) in [(1, 2), (2, 12), (3, 12), (4, 12), (5, 12), (6, 11)] {
         let definition = Definition::new("t", "").expect("a name");
         let schema = alternatives(depth, breadth);

@@ -28,12 +28,12 @@ fn call(component: &Component, steps: &[&[&str]]) -> Completion {
 }
 
 #[test]
-fn a_write_past_the_limit_fails_and_ends_nothing() {
+fn write_past_file_size_limit_fails_alone() {
     if std::env::var_os(LIMITED).is_none() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -f {BLOCKS}; exec \"$@\""), "sh"]);
         shell.arg(std::env::current_exe().expect("this program"));
-        shell.args(["--exact", "a_write_past_the_limit_fails_and_ends_nothing"]).env(LIMITED, "1");
+        shell.args(["--exact", "write_past_file_size_limit_fails_alone"]).env(LIMITED, "1");
         let output = shell.output().expect("a shell");
         assert!(
             output.status.success(),

@@ -85,7 +85,7 @@ fn run_event(example: &Value) {
 }
 
 #[test]
-fn the_examples_are_what_the_types_read_and_write() {
+fn documented_examples_round_trip_through_types() {
     for name in ["events.md", "json.md"] {
         let examples = examples(&page(name));
         assert!(examples.len() > 10, "{name}");
@@ -108,7 +108,7 @@ fn unnamed(page: &str, names: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn every_event_is_described() {
+fn every_event_is_documented() {
     let page = page("events.md");
     let types = [
         known::<Event>(&json!({"type": "?", "id": "c"})),
@@ -133,7 +133,7 @@ fn every_event_is_described() {
 }
 
 #[test]
-fn every_kind_and_reason_is_described() {
+fn every_kind_and_reason_is_documented() {
     let page = page("json.md");
     let timeout = known::<Timeout>(&json!({"kind": "?"}));
     assert_eq!(timeout.len(), 3, "{timeout:?}");

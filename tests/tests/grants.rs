@@ -66,7 +66,7 @@ fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
 }
 
 #[test]
-fn without_a_grant_it_is_not_loaded_and_the_refusal_says_what_to_grant() {
+fn ungranted_import_is_refused_with_the_grant_to_add() {
     let engine = engine();
     let error = load(&engine, "notes", Grants::default(), Missing::Refused).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/kv"), "{error}");
@@ -81,7 +81,7 @@ fn without_a_grant_it_is_not_loaded_and_the_refusal_says_what_to_grant() {
 
 /// Language runtimes import everything that their SDK has, also if the tool needs none of it.
 #[test]
-fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() {
+fn undeclared_import_needs_no_grant_and_is_denied() {
     let engine = engine();
     for (needs, is_loaded) in [
         (&[["kv", "read notes/*", "to look"]][..], true),
@@ -121,7 +121,7 @@ fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() 
 }
 
 #[test]
-fn notes_outlive_the_call_and_each_tenant_has_its_own() {
+fn notes_persist_across_calls_per_tenant() {
     let engine = engine();
     let (executor, notes) = (Executor::new(), notes(&engine));
     let of =
@@ -169,7 +169,7 @@ fn tools_of_a_component_share_its_keys() {
 }
 
 #[test]
-fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
+fn ungranted_use_is_denied_and_observers_are_notified() {
     let engine = engine();
     let denials = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&denials);
@@ -215,7 +215,7 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
 }
 
 #[test]
-fn a_request_goes_where_it_was_granted_and_nowhere_else() {
+fn request_reaches_only_granted_urls() {
     let (engine, granted, other) = (engine(), Server::echo(), Server::echo());
     let (executor, fetch) =
         (Executor::new(), fetch(&engine, vec![granted.rule("GET", "/open")], None));
@@ -248,7 +248,7 @@ fn a_request_goes_where_it_was_granted_and_nowhere_else() {
 
 /// `wasi:http`, which the HTTP libraries of guests use, has the same rules.
 #[test]
-fn ordinary_http_goes_the_same_way() {
+fn wasi_http_follows_the_same_rules() {
     let (engine, server, other) = (engine(), Server::echo(), Server::echo());
     let error = load(&engine, "caller", Grants::default(), Missing::Refused).expect_err("no grant");
     assert!(
@@ -298,7 +298,7 @@ fn ordinary_http_goes_the_same_way() {
 }
 
 #[test]
-fn a_private_address_needs_its_network_named() {
+fn private_address_needs_an_explicit_network() {
     let (engine, server) = (engine(), Server::echo());
     let rule: HttpRule = server.url("/").parse().expect("a rule");
     let fetch = fetch(&engine, vec![rule], None);
@@ -311,7 +311,7 @@ fn a_private_address_needs_its_network_named() {
 }
 
 #[test]
-fn a_secret_goes_where_it_is_bound_to_and_does_not_come_back() {
+fn secret_goes_only_where_bound_and_is_redacted() {
     let (engine, bound, other) = (engine(), Server::echo(), Server::echo());
     let everywhere = vec![bound.rule("GET", "/"), other.rule("GET", "/")];
     let fetch = fetch(&engine, everywhere, Some(bound.rule("GET", "/api")));
@@ -339,7 +339,7 @@ fn a_secret_goes_where_it_is_bound_to_and_does_not_come_back() {
 }
 
 #[test]
-fn a_request_ends_with_its_call() {
+fn request_ends_with_its_call() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
     let url = format!("http://{}/", silent.local_addr().expect("its address"));
     let rule: HttpRule = url.parse().expect("a rule");

@@ -66,7 +66,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
         Misdeed::ReadClock | Misdeed::DrawRandom => {
             vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")]
         }
-        // Not a misdeed by itself: see `isolation::nothing_is_left_in_a_slot`.
+        // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
         Misdeed::LeaveMarks => vec![],
     }
 }
@@ -199,7 +199,7 @@ fn depends(misdeed: Misdeed) -> bool {
 }
 
 #[test]
-fn no_place_is_forgotten() {
+fn every_guest_entry_point_has_a_test() {
     for place in Place::ALL {
         let call = format!("{{\n    every_misdeed(Place::{place:?});\n}}");
         assert!(
@@ -210,49 +210,49 @@ fn no_place_is_forgotten() {
 }
 
 #[test]
-fn in_realloc() {
+fn misdeeds_in_realloc_have_typed_endings() {
     every_misdeed(Place::Realloc);
 }
 
 #[test]
-fn in_validate() {
+fn misdeeds_in_validate_have_typed_endings() {
     every_misdeed(Place::Validate);
 }
 
 #[test]
-fn in_visible() {
+fn misdeeds_in_visible_have_typed_endings() {
     every_misdeed(Place::Visible);
 }
 
 #[test]
-fn in_execute() {
+fn misdeeds_in_execute_have_typed_endings() {
     every_misdeed(Place::Execute);
 }
 
 #[test]
-fn in_a_destructor() {
+fn misdeeds_in_destructor_have_typed_endings() {
     every_misdeed(Place::Destructor);
 }
 
 #[test]
-fn after_the_return() {
+fn misdeeds_in_post_return_have_typed_endings() {
     every_misdeed(Place::PostReturn);
 }
 
 #[test]
-fn in_describe() {
+fn misdeeds_in_describe_have_typed_endings() {
     every_misdeed(Place::Describe);
 }
 
 #[test]
-fn in_start() {
+fn misdeeds_in_start_have_typed_endings() {
     every_misdeed(Place::Start);
 }
 
 /// Bounds that no caller sets lie where they are documented: the receipt shows how far the guest
 /// came.
 #[test]
-fn objects_and_handles_are_counted() {
+fn object_and_handle_limits_are_as_documented() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         let usage = |misdeed| {
@@ -276,7 +276,7 @@ fn objects_and_handles_are_counted() {
 
 /// The bound holds for the cell, over all instances that hold handles.
 #[test]
-fn handles_are_counted_over_all_instances() {
+fn handle_limit_spans_all_instances() {
     let keeps = Hostile::new(Place::Start, Misdeed::KeepSome).component();
     let holding = |instances: usize| {
         let copies =
@@ -302,7 +302,7 @@ fn handles_are_counted_over_all_instances() {
 }
 
 #[test]
-fn returns_that_are_no_answer() {
+fn invalid_returns_have_typed_reasons() {
     let nested: &'static str = "[".repeat(200).leak();
     let table = [
         (Answer::Echo, "ok"),
@@ -341,7 +341,7 @@ fn returns_that_are_no_answer() {
 }
 
 #[test]
-fn halts_that_belong_to_the_loop() {
+fn guest_reserved_or_empty_halt_is_invalid() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for word in RESERVED_HALT_REASONS {
@@ -365,7 +365,7 @@ fn halts_that_belong_to_the_loop() {
 }
 
 #[test]
-fn a_handlers_own_checks_refuse() {
+fn guest_validate_and_visible_refuse_calls() {
     let engine = cell(Placement::Cells);
     let picky = Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) };
     let completion =
@@ -392,7 +392,7 @@ fn a_handlers_own_checks_refuse() {
 /// ends still shows the work: the longer it ran, the more. (The time for two million steps depends
 /// on the machine.)
 #[test]
-fn a_killed_loop_has_a_receipt() {
+fn timed_out_loop_reports_its_fuel() {
     for placement in PLACEMENTS {
         let component =
             load(&cell(placement), Hostile::new(Place::Execute, Misdeed::Spin).component())
@@ -410,7 +410,7 @@ fn a_killed_loop_has_a_receipt() {
 /// Memory that exists at the start counts too: the ending of a component that does not fit names
 /// the limit.
 #[test]
-fn a_component_that_does_not_fit_its_limit() {
+fn initial_memory_over_limit_names_the_limit() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         let component = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
@@ -425,7 +425,7 @@ fn a_component_that_does_not_fit_its_limit() {
 
 /// A guest chooses the names of its functions: in the receipt of a trap they are short and escaped.
 #[test]
-fn a_traps_names_are_short_and_harmless() {
+fn trap_backtrace_names_are_short_and_escaped() {
     // An escape sequence that sets a terminal's clipboard, a line break, text in reversed order;
     // and nearly the longest possible name.
     let symbol: String = "\u{1b}]52;c;Y3VybA==\u{7}\n\u{202e}evil\u{0}".repeat(3000);
@@ -447,7 +447,7 @@ fn a_traps_names_are_short_and_harmless() {
 }
 
 #[test]
-fn a_wait_that_ends_at_the_deadline_is_named() {
+fn blocked_timeout_names_the_wait() {
     let component =
         load(&cell(Placement::Cells), Hostile::new(Place::Execute, Misdeed::Sleep).component());
     let result =

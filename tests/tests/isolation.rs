@@ -24,7 +24,7 @@ fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
 
 /// The two kinds of engine differ only in their allocators, and share compiled code.
 #[test]
-fn a_strict_engine_has_no_pool_and_shares_the_cache() {
+fn strict_engine_has_no_pool_but_shares_the_cache() {
     let cache = TempDir::new().expect("a directory");
     for (isolation, pooled, cached) in [
         (Isolation::Pooled, true, false),
@@ -90,7 +90,7 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
 /// One cell, so that each call gets what the call before it had. Source: docs/threat-model.md, row
 /// 54.
 #[test]
-fn nothing_is_left_in_a_slot() {
+fn pool_slot_keeps_nothing_between_calls() {
     for placement in PLACEMENTS {
         assert_nothing_is_left(Isolation::Pooled, placement, 6);
     }
@@ -98,7 +98,7 @@ fn nothing_is_left_in_a_slot() {
 
 /// Like the test above, without slots.
 #[test]
-fn nothing_is_left_under_strict_isolation() {
+fn strict_isolation_keeps_nothing_between_calls() {
     for placement in PLACEMENTS {
         assert_nothing_is_left(Isolation::Strict, placement, 3);
     }
@@ -106,7 +106,7 @@ fn nothing_is_left_under_strict_isolation() {
 
 /// A guest that runs more than once in a call finds its own marks.
 #[test]
-fn marks_are_found_where_they_are() {
+fn guest_finds_its_own_marks_within_a_call() {
     let marks = Hostile { pages: 1, ..Hostile::new(Place::Realloc, Misdeed::LeaveMarks) };
     let marks =
         load(&one_cell(Isolation::Pooled, Placement::Cells), marks.component()).expect("it loads");
@@ -118,7 +118,7 @@ fn marks_are_found_where_they_are() {
 
 /// Calls small guests one after the other, for a moment. A campaign makes a hundred thousand calls.
 #[test]
-fn nothing_is_left_in_thousands_of_cells() {
+fn thousands_of_calls_leave_nothing_behind() {
     let engine = one_cell(Isolation::Pooled, Placement::Inline);
     let marks = |pages| {
         let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };

@@ -40,7 +40,7 @@ fn observed(
 }
 
 #[test]
-fn ends_as_the_contract_says() {
+fn guest_ends_as_the_contract_says() {
     let quick = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_millis(200));
     let little = Limits::default().with_fuel(50_000_000);
     for placement in PLACEMENTS {
@@ -70,7 +70,7 @@ fn ends_as_the_contract_says() {
 }
 
 #[test]
-fn a_panic_keeps_its_words() {
+fn panic_message_is_kept_and_escaped() {
     let completion = call(
         &mischief(Placement::Cells),
         "panics",
@@ -89,7 +89,7 @@ fn a_panic_keeps_its_words() {
 }
 
 #[test]
-fn sees_nothing_of_the_machine() {
+fn guest_sees_nothing_of_the_machine() {
     for placement in PLACEMENTS {
         let completion = call(&mischief(placement), "looks_around", "{}", Limits::default());
         let value = completion.result.value().expect("an answer").to_value();
@@ -169,7 +169,7 @@ fn heard(event: &Event) -> u64 {
 
 /// About as many bytes as a second allows, also bytes that are not UTF-8.
 #[test]
-fn a_flood_of_output_is_kept_or_counted_to_the_byte() {
+fn flooded_output_is_kept_or_counted_exactly() {
     let free = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_log(10_000);
     for placement in PLACEMENTS {
         let component = mischief(placement);
@@ -188,7 +188,7 @@ fn a_flood_of_output_is_kept_or_counted_to_the_byte() {
 }
 
 #[test]
-fn the_services_of_the_host_work() {
+fn host_services_work() {
     for placement in PLACEMENTS {
         let (completion, events) =
             observed(&mischief(placement), "services", &json!({}), Limits::default());
@@ -210,7 +210,7 @@ fn the_services_of_the_host_work() {
 }
 
 #[test]
-fn an_abort_is_seen_by_the_guest() {
+fn guest_sees_an_abort() {
     let component = mischief(Placement::Cells);
     let abort = AbortSignal::new();
     abort.raise();

@@ -82,7 +82,7 @@ fn libraries() -> [PathBuf; 2] {
 
 /// Most closures capture something: a client, a name.
 #[test]
-fn closures_that_capture_are_handlers() {
+fn capturing_closures_are_valid_handlers() {
     let libraries = libraries();
     for (make, right) in [
         ("native", "async |_: Value| Outcome::from(json!(7))"),
@@ -111,7 +111,7 @@ fn closures_that_capture_are_handlers() {
 }
 
 #[test]
-fn a_wrong_closure_says_what_to_write() {
+fn wrong_closure_error_shows_the_right_form() {
     let libraries = libraries();
     let (asynchronous, plain) = (
         [
@@ -182,7 +182,7 @@ fn a_wrong_closure_says_what_to_write() {
 
 /// Each call runs a clone of the closure: captured state has to be shared with an `Arc`.
 #[test]
-fn a_closure_that_cannot_be_cloned_says_why() {
+fn uncloneable_closure_error_names_the_cause() {
     let wrong = "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }";
     let said = said(&libraries(), "native", wrong);
     let error = said.first().expect("it does not compile").to_string();

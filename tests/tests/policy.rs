@@ -58,7 +58,7 @@ fn instead(text: &'static str) -> OnToolError {
 
 /// Fails without: ending the wait for the policy at a stop (the run hangs).
 #[test]
-fn a_stop_ends_a_run_whose_policy_is_asked_and_asks_it_about_no_cancelled_call() {
+fn stop_ends_a_run_waiting_for_its_policy() {
     let (abort, asked) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
     let (stop, count) = (abort.clone(), Arc::clone(&asked));
     let policy = OnToolError::decide_async(move |_, _| {
@@ -84,7 +84,7 @@ tokio::task_local! {
 /// An async policy runs in the call's own task: it sees its task-locals and its span, and it may
 /// wait.
 #[test]
-fn an_async_policy_is_asked_in_the_calls_own_task() {
+fn async_policy_runs_in_the_calls_task() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let policy = OnToolError::decide_async(move |call, failure| {
@@ -120,7 +120,7 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
 /// A policy that panics when it is called or polled, or that never ends, halts the run; the other
 /// calls end.
 #[test]
-fn an_async_policy_that_fails_halts_the_run() {
+fn failing_async_policy_halts_the_run() {
     let made =
         OnToolError::decide_async(|_, _| -> std::future::Pending<Verdict> { panic!("made") });
     let polled = OnToolError::decide_async(async |_, _| panic!("polled"));
@@ -147,7 +147,7 @@ fn an_async_policy_that_fails_halts_the_run() {
 /// A task that the policy spawns runs on the caller's runtime, never on the thread with the timers
 /// of all calls.
 #[test]
-fn a_policy_finds_the_callers_runtime() {
+fn policy_spawns_on_the_callers_runtime() {
     let caller = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("caller")
@@ -174,7 +174,7 @@ fn a_policy_finds_the_callers_runtime() {
 /// All policies that may run at once never return: one more gets no place in time, but another
 /// runner's policy is called.
 #[test]
-fn policies_that_never_return_silence_no_other_runner() {
+fn stuck_policies_do_not_block_other_runners() {
     let (stuck, gate) = (runner(), Arc::new(RwLock::new(())));
     let closed = gate.write().expect("no panic");
     let parked = Arc::clone(&gate);
@@ -204,7 +204,7 @@ fn policies_that_never_return_silence_no_other_runner() {
 
 /// This time may be set by the run, its limits, the executor or the tool.
 #[test]
-fn a_policy_has_as_much_time_as_the_call() {
+fn policy_has_the_calls_timeout() {
     let (short, gate) = (Duration::from_millis(20), Arc::new(RwLock::new(())));
     let closed = gate.write().expect("no panic");
     let parked = Arc::clone(&gate);

@@ -189,7 +189,7 @@ fn gemini_schema(schema: &Value, depth: usize, found: &mut Complaints) {
 }
 
 #[test]
-fn every_example_tool_has_a_form_for_every_provider() {
+fn every_example_tool_converts_for_every_provider() {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let mut definitions = Vec::new();
     for (name, _) in toolcell_test_guests::COMPONENTS {
@@ -302,7 +302,7 @@ fn schema(dice: &mut Dice, depth: usize) -> Value {
 }
 
 #[test]
-fn any_schema_is_refused_or_fits() {
+fn any_schema_is_refused_or_fits_the_provider() {
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let (mut good, mut said, mut refused) = (0, 0, 0);
     for round in 0..1500 {

@@ -62,7 +62,7 @@ fn by_executor(registry: &Registry, arguments: &'static str) {
 
 /// Fails without: counters in the tool; counters in the registry missed calls of the executor.
 #[test]
-fn a_call_is_counted_once_from_each_caller() {
+fn call_is_counted_once_from_each_caller() {
     type Caller = fn(&Registry, &'static str);
     let callers: [Caller; 4] = [by_registry, by_runner, by_stepper, by_executor];
     for caller in callers {
@@ -124,7 +124,7 @@ fn blank_arguments_are_an_empty_object() {
 }
 
 #[test]
-fn clones_count_together_and_changed_tools_on_their_own() {
+fn clones_share_statistics_changed_tools_do_not() {
     let (registry, first) = (Registry::new(), tool("t", "fine"));
     let changed = first.clone().with_limits(Limits::unlimited());
     registry.register(first.clone()).expect("new");
@@ -138,7 +138,7 @@ fn clones_count_together_and_changed_tools_on_their_own() {
 }
 
 #[test]
-fn a_name_is_called_or_told_as_unknown() {
+fn registry_calls_by_name_or_reports_unknown() {
     let registry = Registry::new();
     registry.register(tool("t", "fine")).expect("new");
     let asked = registry.clone();
@@ -164,7 +164,7 @@ fn a_name_is_called_or_told_as_unknown() {
 
 /// The position and the statistics stay, and a run keeps the tools that it started with.
 #[test]
-fn a_tool_is_replaced_in_one_step() {
+fn tool_is_replaced_atomically() {
     let registry = Registry::new();
     registry.register_all(["z", "t", "a"].map(|name| tool(name, "old"))).expect("new");
     by_registry(&registry, r#"{"fails": "once"}"#);
@@ -197,7 +197,7 @@ fn a_tool_is_replaced_in_one_step() {
 }
 
 #[test]
-fn the_last_error_is_kept() {
+fn last_error_is_kept() {
     let registry = Registry::new();
     registry.register(tool("t", "fine")).expect("new");
     let told = |registry: &Registry| {

@@ -52,7 +52,7 @@ fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
 /// There are two tenants with a value each, two tools and three hosts: the secret of each tool is
 /// bound to one host, and none to the third.
 #[test]
-fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
+fn secret_is_bound_to_tenant_tool_and_host() {
     let server = Server::echo();
     let value = |tenant: &str| format!("canary-of-tenant-{tenant}-4711");
     let secrets = TENANTS.iter().fold(StoredSecrets::default(), |secrets, tenant| {
@@ -154,7 +154,7 @@ impl Scene {
 }
 
 #[test]
-fn what_could_be_read_twice_never_leaves_by_ordinary_http_either() {
+fn smuggling_headers_are_refused_by_wasi_http() {
     let scene = Scene::new();
     let refused: Vec<[String; 2]> = serde_json::from_str(SMUGGLED).expect("names and values");
     for [name, value] in &refused {
@@ -171,7 +171,7 @@ fn what_could_be_read_twice_never_leaves_by_ordinary_http_either() {
 }
 
 #[test]
-fn methods_and_trailers_leave_as_they_were_checked() {
+fn methods_and_trailers_are_sent_as_checked() {
     let scene = Scene::new();
     for method in ["GET", "POST", "other GET", "other HEAD", "other PATCH", "other DELETE"] {
         let (end, arrived) = scene.send(method, &[], &[]);
@@ -210,7 +210,7 @@ fn methods_and_trailers_leave_as_they_were_checked() {
 
 /// A library first writes the body, then sends the request.
 #[test]
-fn a_body_is_written_before_its_request_is_sent() {
+fn body_is_written_before_its_request_is_sent() {
     let (server, mut grants) = (Server::echo(), Grants::default());
     grants.http.push(server.rule("POST", "/"));
     let uploader = tool(&engine(StoredSecrets::default()), "caller", "uploader", grants);

@@ -121,7 +121,7 @@ fn view(call: &ToolCall) -> ResultView {
 /// The first call of the input that halts counts, in any order of endings, and the other calls end
 /// first.
 #[test]
-fn a_halted_run_says_so_in_its_last_event() {
+fn halted_run_reports_it_in_the_last_event() {
     let failed = |id: &str| json!({"halted_reason": "tool_error", "halt_tool_call_id": id});
     let asked = json!({
         "halted_reason": "ask_user", "pending_question": "Which?", "pending_tool_call_id": "c1",
@@ -160,7 +160,7 @@ fn a_halted_run_says_so_in_its_last_event() {
 }
 
 #[test]
-fn what_a_question_offers_comes_as_the_tool_gave_it() {
+fn question_options_and_schema_are_unchanged() {
     for (end, options, schema) in [
         ("ask", json!(["a", "b"]), json!({"type": "string"})),
         ("ask freely", json!(null), json!(null)),
@@ -185,7 +185,7 @@ fn what_a_question_offers_comes_as_the_tool_gave_it() {
 
 /// The content of a success that goes to every provider.
 #[test]
-fn a_message_without_a_value_is_the_content() {
+fn message_without_a_value_is_the_content() {
     for (end, content) in [
         ("message", "booked"),
         ("message too", "1"),
@@ -216,7 +216,7 @@ fn a_message_without_a_value_is_the_content() {
 }
 
 #[test]
-fn the_same_failure_has_the_same_text_everywhere() {
+fn failure_text_is_the_same_everywhere() {
     for (tool, arguments, expected) in [
         (
             "t",
@@ -250,7 +250,7 @@ fn the_same_failure_has_the_same_text_everywhere() {
 }
 
 #[test]
-fn a_view_of_a_failure_has_all_there_is_to_know() {
+fn result_view_of_a_failure_is_complete() {
     let base = |end: &str, rest: Value| {
         let mut expected =
             json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
@@ -274,7 +274,7 @@ fn a_view_of_a_failure_has_all_there_is_to_know() {
 }
 
 #[test]
-fn a_completion_has_the_definitions_attributes() {
+fn completion_has_the_definitions_attributes() {
     for (call, expected) in [
         (calls(&[""]).remove(0), json!({"team": "north"})),
         (calls(&["error"]).remove(0), json!({"team": "north"})),
@@ -286,7 +286,7 @@ fn a_completion_has_the_definitions_attributes() {
 }
 
 #[test]
-fn a_run_tells_what_each_call_used() {
+fn run_reports_usage_of_each_call() {
     let outcome = json!(run(calls(&["slow", "", "error", "halt"]), RunOptions::default()));
     let usage = outcome["usage"].as_array().expect("a list");
     let sizes: Vec<_> =
@@ -300,7 +300,7 @@ fn a_run_tells_what_each_call_used() {
 /// The payload of a panic is shown if it has a common type. Of any other type, only the panic is
 /// shown.
 #[test]
-fn what_a_panic_carried_is_told() {
+fn panic_payload_is_reported() {
     for (end, expected) in [
         ("panic", "the handler panicked: ouch"),
         ("panic 42", "the handler panicked: 42"),
@@ -313,7 +313,7 @@ fn what_a_panic_carried_is_told() {
 }
 
 #[test]
-fn a_panicking_encoders_message_is_kept() {
+fn panicking_encoders_message_is_kept() {
     let encoder = |_: Said<'_>| -> Result<String, EncodeError> { panic!("no form for it") };
     let runner = Runner::new(registry()).with_encoder(encoder);
     let outcome = wait(async move { runner.run(calls(&[""]), RunOptions::default()).await })
@@ -323,7 +323,7 @@ fn a_panicking_encoders_message_is_kept() {
 }
 
 #[test]
-fn a_halt_without_a_reason_is_none() {
+fn halt_without_a_reason_is_invalid() {
     let completion = completed(calls(&["halt as nothing"]).remove(0));
     assert_eq!(ending(&completion.result), "invalid_return/empty_halt");
     let CallResult::ToolError(error) = completion.result else { panic!("{completion:?}") };
@@ -331,7 +331,7 @@ fn a_halt_without_a_reason_is_none() {
 }
 
 #[test]
-fn a_closure_gets_every_digit() {
+fn handler_gets_every_digit_of_a_number() {
     let read = async |arguments: Value, invocation: Arc<Invocation>| {
         json!([arguments, invocation.arguments()])
     };

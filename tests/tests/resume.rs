@@ -54,7 +54,7 @@ fn is_sealed(state: &Json) -> bool {
 }
 
 #[test]
-fn a_question_is_answered_in_another_cell_and_another_executor() {
+fn question_is_answered_in_another_executor() {
     let (desk, key) = (desk(), [1; 32]);
     let tool = desk.tool("book_table").expect("the tool");
     let executor = || Executor::new().with_sealer(Sealer::new(key));
@@ -88,7 +88,7 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
 
 /// Without the seal, a client can write any state.
 #[test]
-fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
+fn forged_state_reaches_tool_only_without_sealer() {
     let desk = desk();
     let tool = desk.tool("book_table").expect("the tool");
     let forged = Json::from(
@@ -110,7 +110,7 @@ fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
 
 /// The executors of a process share one key, which another process does not have.
 #[test]
-fn a_question_is_sealed_by_default() {
+fn question_is_sealed_by_default() {
     let desk = desk();
     let tool = desk.tool("book_table").expect("the tool");
     let sealed = state(&call(&Executor::new(), tool, ASKED, CallContext::default()));
@@ -127,7 +127,7 @@ fn a_question_is_sealed_by_default() {
 }
 
 #[test]
-fn each_refusal_says_why() {
+fn each_resume_refusal_states_its_reason() {
     let bytes = toolcell_test_guests::bytes("desk");
     // The same tools in another component: it has one more custom section, named `x`.
     let upgraded = component([bytes.as_slice(), &[0, 2, 1, b'x']].concat());
@@ -267,7 +267,7 @@ fn definition() -> Definition {
 
 /// The seal proves that the question was asked, also if the tool stored no state.
 #[test]
-fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
+fn stateless_native_tool_is_answered_only_if_it_asked() {
     let tool =
         Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| match &invocation
             .context
@@ -300,7 +300,7 @@ fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
 }
 
 #[test]
-fn observers_see_the_sealed_state_and_a_large_one_is_an_invalid_return() {
+fn state_is_sealed_for_observers_and_size_limited() {
     let tool = Tool::native(definition(), async |arguments: Value| {
         let state = "s".repeat(arguments["bytes"].as_u64().unwrap_or_default() as usize);
         Outcome::AskUser(Question::new("Really?").with_state(json!(state)))
@@ -340,7 +340,7 @@ impl Handler for Curious {
 /// A list of tools, and the search for the nearest name, call `visible` before any state was
 /// opened.
 #[test]
-fn a_list_shows_no_tool_a_state_that_was_not_opened() {
+fn listing_passes_no_unopened_state_to_tools() {
     let (curious, registry) = (Curious::default(), Registry::new());
     registry
         .register(Tool::with_handler(definition(), curious.clone()).expect("a tool"))
@@ -361,7 +361,7 @@ fn a_list_shows_no_tool_a_state_that_was_not_opened() {
 /// Numbers that a client wrote differently when it parsed and printed JSON are still the same
 /// arguments.
 #[test]
-fn respelt_numbers_are_the_same_arguments() {
+fn reformatted_numbers_are_the_same_arguments() {
     let tool = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
         if invocation.context.resume.is_some() {
             Outcome::ok(json!(1))

@@ -87,7 +87,7 @@ fn attempts_share_one_budget() {
 
 /// The numbers are 1, 2, 3, as a guest sees them; a call without a retry has no number.
 #[test]
-fn a_native_handler_sees_its_attempts_number() {
+fn native_handler_sees_its_attempt_number() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let fails = Tool::native(
@@ -107,7 +107,7 @@ fn a_native_handler_sees_its_attempts_number() {
 /// Each attempt has a cell and a time of its own; the timeout of the third one is the call's. A
 /// handler that is dropped at its attempt's end is tried again as well.
 #[test]
-fn a_guest_that_hangs_is_tried_again() {
+fn hanging_guest_is_retried() {
     let retry = || {
         let clock = Arc::new(ManualClock::automatic());
         Retry::fixed(Duration::from_millis(1))
@@ -140,7 +140,7 @@ fn a_guest_that_hangs_is_tried_again() {
 
 /// The breaker counts a trap, a panic, and a handler that the executor drops at its deadline.
 #[test]
-fn a_breaker_hears_of_every_ending() {
+fn breaker_counts_every_kind_of_failure() {
     let definition = || Definition::new("native", "").expect("a name");
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
     let stuck =
@@ -171,7 +171,7 @@ fn a_breaker_hears_of_every_ending() {
 
 /// A call that gets no free cell does not count as a failure of its tool.
 #[test]
-fn waiting_in_vain_for_a_cell_opens_no_breaker() {
+fn call_without_a_free_cell_opens_no_breaker() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
         let tool =

@@ -51,7 +51,7 @@ fn wasm(guest: Hostile) -> Tool {
 /// A tool that its caller must not see stays hidden, if the check lacks fuel or time, and if the
 /// call brings the state of no question.
 #[test]
-fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
+fn hidden_tool_is_never_revealed_by_its_ending() {
     let guest = Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) };
     let shown = wasm(guest).with_visibility(|_, _| true);
     let hidden = wasm(Hostile { visible: false, ..guest });
@@ -73,7 +73,7 @@ fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
 }
 
 #[test]
-fn an_embedders_rules_refuse_before_the_handler_runs() {
+fn embedder_rules_refuse_before_the_handler_runs() {
     for tool in [
         native("t"),
         wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) }),
@@ -125,7 +125,7 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
 /// The observer of checks is told the fuel of checks outside of calls. The checks of a call are on
 /// its receipt.
 #[test]
-fn the_fuel_of_checks_beside_calls_is_told_apart() {
+fn fuel_of_checks_outside_calls_is_reported_apart() {
     let [tool, validating] = [Place::Visible, Place::Validate].map(|place| {
         wasm(Hostile { parameters: None, name: "t", ..Hostile::new(place, Misdeed::None) })
     });
@@ -234,7 +234,7 @@ impl Handler for Knows {
 
 /// The breaker opens for a component's tool as for any other.
 #[test]
-fn a_tool_that_keeps_failing_is_given_a_rest() {
+fn failing_component_tool_opens_its_breaker() {
     let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort))
         .with_breaker(Breaker::default().with_failures(2));
     let endings =
@@ -244,7 +244,7 @@ fn a_tool_that_keeps_failing_is_given_a_rest() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_without_a_call() {
+fn validate_reports_every_fault_without_a_call() {
     let checked = native("t").with_validator(|_| vec!["one".into(), "two".into()]);
     let own =
         wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
@@ -286,7 +286,7 @@ fn all_that_is_wrong_is_told_without_a_call() {
 /// A list shows the tools that are offered by the embedder's rule and by a component's own check. A
 /// tool whose check fails is not offered.
 #[test]
-fn a_list_shows_what_is_offered() {
+fn list_shows_only_visible_tools() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let guest = |name, guest: Hostile| {
@@ -354,7 +354,7 @@ impl Handler for Slow {
 
 /// If tools were asked one after the other, they would wait for ever.
 #[test]
-fn a_list_asks_its_tools_side_by_side() {
+fn list_checks_visibility_concurrently() {
     let (registry, slow) = (Registry::new(), Slow::new(3));
     registry
         .register_all(["a", "b", "c"].map(|name| slow.tool(definition(name))))
@@ -365,7 +365,7 @@ fn a_list_asks_its_tools_side_by_side() {
 
 /// A check without a call runs like the check of a call: with the tool's own name and time limit.
 #[test]
-fn a_check_without_a_call_is_the_calls() {
+fn validate_runs_the_same_check_as_a_call() {
     let (slow, own) = (Slow::new(1), Duration::from_millis(10));
     let tool = slow.tool(definition("t").with_max_execution(own));
     let options = CallOptions::default()

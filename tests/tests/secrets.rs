@@ -100,7 +100,7 @@ fn shows(text: &str, value: &str) -> bool {
 }
 
 #[test]
-fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
+fn secret_is_redacted_in_every_output() {
     let server = server();
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, None));
@@ -131,7 +131,7 @@ fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
 
 /// Source: docs/threat-model.md, row 44.
 #[test]
-fn a_value_is_nowhere_in_the_memory_of_who_has_a_handle_to_it() {
+fn secret_value_is_not_in_guest_memory() {
     let server = server();
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, Some("/own")));
@@ -147,7 +147,7 @@ fn a_value_is_nowhere_in_the_memory_of_who_has_a_handle_to_it() {
 }
 
 #[test]
-fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
+fn secret_leaves_only_to_its_bound_destination() {
     let server = server();
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
     for how in ["query", "header", "body"] {
@@ -181,7 +181,7 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
 }
 
 #[test]
-fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
+fn ungranted_secrets_never_leave() {
     let server = server();
     let mut grants = Grants::default();
     grants.http.push(server.rule("GET,POST", "/"));
@@ -209,7 +209,7 @@ fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_told_of() {
+fn likely_secret_in_a_request_is_reported() {
     let server = server();
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
@@ -229,7 +229,7 @@ fn what_looks_like_a_secret_is_told_of() {
 }
 
 #[test]
-fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
+fn sent_secret_is_redacted_in_later_responses() {
     let server = server();
     let mut grants = Grants::default();
     grants.http.push(server.rule("GET,POST", "/"));

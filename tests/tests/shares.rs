@@ -106,7 +106,7 @@ impl KeyStore for Gated {
 
 /// Fails without: separate pools for keys and files, or a share for each tenant.
 #[test]
-fn a_tenant_whose_store_hangs_holds_up_no_other() {
+fn hung_store_calls_block_only_their_tenant() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
     let engine = engine(|engine| {
         engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) })
@@ -160,7 +160,7 @@ fn reading(dir: &Path) -> Grants {
 
 /// Fails without: the bound.
 #[test]
-fn open_files_have_a_bound_that_the_tool_sees() {
+fn open_file_limit_is_reported_to_the_tool() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a"), "inside").expect("a file");
     let look = ["look", "/data/a"];
@@ -199,7 +199,7 @@ fn of_none() -> CallOptions {
 /// Fails without: the bound on a tenant's cells. Half of the endless calls run, half of them wait
 /// for the host.
 #[test]
-fn a_tenant_with_endless_calls_costs_the_others_none() {
+fn endless_calls_of_a_tenant_starve_no_other() {
     const CELLS: u32 = 20;
     let others: Vec<String> = (0..9).map(|number| format!("tenant {number}")).collect();
     for placement in PLACEMENTS {
@@ -247,7 +247,7 @@ fn a_tenant_with_endless_calls_costs_the_others_none() {
 
 /// Fails without: charging requests for host memory.
 #[test]
-fn what_the_host_keeps_for_a_cell_has_a_bound() {
+fn host_memory_per_cell_is_bounded() {
     let mut grants = Grants::default();
     grants.http.push("https://example.com/".parse().expect("a rule"));
     let hoarder = tool(&engine(|engine| engine), "caller", "hoarder", grants);
@@ -262,7 +262,7 @@ fn what_the_host_keeps_for_a_cell_has_a_bound() {
 
 /// A collection takes 64 KiB, of which a header of a thousand bytes is a sixty-fourth.
 #[test]
-fn a_guest_that_appends_headers_for_ever_comes_to_an_end() {
+fn endless_header_appends_are_ended() {
     let mut grants = Grants::default();
     grants.http.push("https://example.com/".parse().expect("a rule"));
     let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
@@ -280,7 +280,7 @@ fn a_guest_that_appends_headers_for_ever_comes_to_an_end() {
 
 /// Fails without: the refusal of tenants that are not defined.
 #[test]
-fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
+fn call_of_an_undefined_tenant_is_refused() {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let definition = Definition::new("count", "Counts.").expect("a name").with_parameters(json!({
         "type": "object", "properties": {"secret_word": {"enum": ["a"]}}, "required": ["secret_word"],

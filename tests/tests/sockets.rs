@@ -25,7 +25,7 @@ fn sockets() -> BTreeSet<String> {
 /// A tool tries each way to a listener on this machine: it gets a permission error, observers get
 /// each denial, and nothing arrives. No descriptor of the host becomes a socket meanwhile.
 #[test]
-fn each_use_is_denied_and_no_socket_is_made() {
+fn socket_use_is_denied_and_opens_no_socket() {
     let (tcp, udp) =
         (TcpListener::bind("127.0.0.1:0").expect("a listener"), UdpSocket::bind("127.0.0.1:0"));
     let udp = udp.expect("a socket");

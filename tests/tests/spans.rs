@@ -56,7 +56,7 @@ fn closed<'a>(text: &'a str, id: &str) -> &'a str {
 }
 
 #[test]
-fn a_span_per_call_says_how_it_ended() {
+fn each_calls_span_records_its_ending() {
     let lines = Lines::default();
     let handler = async |arguments: Value| match arguments["end"].as_str() {
         Some("panic") => panic!("ouch \u{1b}[31m"),
@@ -102,7 +102,7 @@ fn a_span_per_call_says_how_it_ended() {
 
 /// For every ending of a call of a run, also for calls that did not run.
 #[test]
-fn a_span_per_call_of_a_run() {
+fn each_call_of_a_run_has_a_span() {
     let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {
         match arguments["end"].as_str() {
             Some("never") => pending().await,

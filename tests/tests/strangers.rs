@@ -32,7 +32,7 @@ fn pointing(at: &str) -> Vec<Value> {
 }
 
 #[test]
-fn no_schema_is_fetched() {
+fn remote_schemas_are_never_fetched() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
     listener.set_nonblocking(true).expect("a socket that can");
     let address = listener.local_addr().expect("its address");
@@ -105,7 +105,7 @@ fn texts() -> Vec<String> {
 /// The text of an error is always one string in one member. The contract passes it through
 /// unchanged, so the limit of a result bounds its cost.
 #[test]
-fn an_errors_words_stay_in_their_place() {
+fn error_text_stays_one_json_string() {
     for text in texts() {
         for outcome in [
             Outcome::error(&*text),

@@ -84,7 +84,7 @@ fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Complet
 }
 
 #[test]
-fn each_has_a_process_and_an_environment_of_its_own() {
+fn each_worker_has_its_own_process_and_environment() {
     let (one, other) = (
         worker_process(),
         wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"),
@@ -114,7 +114,7 @@ fn each_has_a_process_and_an_environment_of_its_own() {
 
 /// Compares result, receipt and events of a component's calls, with and without a worker process.
 #[test]
-fn a_call_is_what_it_is_without_a_worker_process() {
+fn calls_are_equal_with_and_without_worker_process() {
     let scratch = env!("CARGO_TARGET_TMPDIR");
     let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief"))
         .expect("it loads");
@@ -166,7 +166,7 @@ fn a_call_is_what_it_is_without_a_worker_process() {
 
 /// The call's context, the abort signal, and the rules of the child reach the other process.
 #[test]
-fn what_goes_with_a_call_arrives() {
+fn context_abort_and_rules_reach_the_worker() {
     let worker_process = worker_process();
     let sent = context(&json!({
         "session_id": "s", "tenant": "acme", "attempt": 2, "metadata": null,
@@ -204,7 +204,7 @@ fn what_goes_with_a_call_arrives() {
 
 /// Source: docs/threat-model.md, row 83.
 #[test]
-fn a_child_that_dies_ends_its_own_calls_and_no_others() {
+fn dying_worker_ends_only_its_own_calls() {
     let (one, other) = (worker_process(), worker_process());
     for death in ["abort", "kill"] {
         let (before, others) = (one.pid(), running(&other, "hangs"));
@@ -233,7 +233,7 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
 }
 
 #[test]
-fn a_call_that_may_be_made_twice_is_made_once_more() {
+fn idempotent_call_is_retried_after_worker_death() {
     let (worker_process, dir) = (worker_process(), TempDir::new().expect("a directory"));
     for (tool, expected) in
         [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")]
@@ -244,7 +244,7 @@ fn a_call_that_may_be_made_twice_is_made_once_more() {
 }
 
 #[test]
-fn what_is_no_child_is_told_at_the_start() {
+fn invalid_worker_is_reported_at_start() {
     for (mode, needle) in [
         ("rubbish", "cannot be read as messages of this version"),
         ("gigabyte", "a message has 1073741824 bytes"),
@@ -262,7 +262,7 @@ fn what_is_no_child_is_told_at_the_start() {
 }
 
 #[test]
-fn who_finds_no_child_within_its_time_is_told_so() {
+fn call_is_refused_if_no_worker_restarts_in_time() {
     let dir = TempDir::new().expect("a directory");
     let program = dir.path().join("ward");
     std::os::unix::fs::symlink(WARD, &program).expect("a program");
@@ -285,7 +285,7 @@ fn who_finds_no_child_within_its_time_is_told_so() {
 }
 
 #[test]
-fn a_child_that_says_what_none_says_is_followed_by_the_next() {
+fn worker_with_malformed_reply_is_replaced() {
     let worker_process = worker_process();
     let before = worker_process.pid();
     assert_eq!(ending(&call(&worker_process, "rubbish", json!({})).result), "handler_exit/died");
@@ -293,7 +293,7 @@ fn a_child_that_says_what_none_says_is_followed_by_the_next() {
 }
 
 #[test]
-fn what_the_other_end_could_not_read_ends_its_own_call_only() {
+fn unreadable_message_ends_only_its_own_call() {
     let worker_process = worker_process();
     let (pid, hangs) = (worker_process.pid(), running(&worker_process, "hangs"));
     let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
@@ -314,7 +314,7 @@ fn what_the_other_end_could_not_read_ends_its_own_call_only() {
 }
 
 #[test]
-fn a_child_that_keeps_a_call_that_is_over_is_killed() {
+fn worker_holding_an_ended_call_is_killed() {
     let worker_process =
         wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = worker_process.pid();
@@ -338,7 +338,7 @@ fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
 }
 
 #[test]
-fn a_dropped_call_leaves_nothing() {
+fn dropped_call_is_ended_in_the_worker() {
     let worker_process = worker_process();
     let tool = worker_process.tool("hangs").expect("it").clone();
     let (begins, begun) = mpsc::channel();
@@ -353,7 +353,7 @@ fn a_dropped_call_leaves_nothing() {
 
 /// An event sink that owns the worker process is dropped after the last call that it observes.
 #[test]
-fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
+fn dropped_call_releases_its_observer() {
     let one = worker_process();
     let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
     let (begins, begun) = mpsc::channel();
@@ -368,7 +368,7 @@ fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
 }
 
 #[test]
-fn what_is_always_offered_is_listed_without_a_child() {
+fn always_visible_tool_is_listed_without_a_worker() {
     let worker_process = worker_process();
     send(worker_process.pid().expect("a child"), Signal::STOP);
     let tool = worker_process.tool("pid").expect("it").clone();
@@ -376,7 +376,7 @@ fn what_is_always_offered_is_listed_without_a_child() {
 }
 
 #[test]
-fn an_observer_that_blocks_holds_up_its_own_call_only() {
+fn blocking_observer_delays_only_its_own_call() {
     let worker_process = worker_process();
     let tool = worker_process.tool("hangs").expect("it").clone();
     let ((blocks, blocked), (frees, freed)) = (mpsc::channel(), mpsc::channel::<()>());
@@ -396,7 +396,7 @@ fn an_observer_that_blocks_holds_up_its_own_call_only() {
 }
 
 #[test]
-fn a_child_ends_with_its_handle_and_with_its_parent() {
+fn worker_ends_with_its_handle_or_parent() {
     let worker_process = worker_process();
     let (pid, tool) =
         (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());

@@ -45,7 +45,7 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn whatever_a_worker_says_each_call_has_its_ending() {
+fn every_call_ends_despite_a_hostile_worker() {
     let honest = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
     for (mode, expected) in [
         ("honest", "not_found"),
@@ -88,7 +88,7 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
 
 /// A child may not answer a call that it was not sent.
 #[test]
-fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
+fn worker_flooding_foreign_answers_is_killed() {
     let impostor = worker_process(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
     let before = impostor.pid();
     assert_eq!(ends(&impostor, "asked", PATIENCE), "handler_exit/died");
@@ -97,7 +97,7 @@ fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
 
 /// Such as a file that a C library has open.
 #[test]
-fn a_worker_inherits_no_descriptor_but_its_own() {
+fn worker_inherits_no_foreign_descriptors() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     // `dup` does not set close-on-exec.
     let _inherited = rustix::io::dup(file.as_file()).expect("a descriptor");

@@ -134,7 +134,7 @@ fn results() -> Vec<Value> {
 }
 
 #[test]
-fn ends_of_calls_are_read_again() {
+fn call_results_round_trip_through_json() {
     all_same::<ToolError>(&tool_errors());
     all_same::<Refusal>(&refusals());
     all_same::<Outcome>(&outcomes());
@@ -154,7 +154,7 @@ fn ends_of_calls_are_read_again() {
 }
 
 #[test]
-fn what_no_call_says_is_refused() {
+fn invalid_result_json_is_refused() {
     refused::<ToolError>(&[
         json!({"reason": "late", "message": ""}),
         json!({"reason": "timeout", "message": ""}),
@@ -200,7 +200,7 @@ fn what_no_call_says_is_refused() {
 }
 
 #[test]
-fn events_are_read_again() {
+fn events_round_trip_through_json() {
     let denial =
         json!({"layer": "granted", "request": "read /data", "grant": "files = [\"/data\"]"});
     all_same::<Event>(&[
@@ -221,7 +221,7 @@ fn events_are_read_again() {
 
 /// 127 levels is the deepest nesting that can be read, wherever the value stands.
 #[test]
-fn the_deepest_value_is_read_again() {
+fn deepest_value_round_trips_through_json() {
     let deep = format!("{}1{}", "[".repeat(127), "]".repeat(127));
     let completion = format!(
         r#"{{"id":"c","tool":"t","outcome":{{"ok":{{"value":{deep}}}}},"usage":{}}}"#,
@@ -267,7 +267,7 @@ fn told<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 }
 
 #[test]
-fn what_real_calls_leave_is_read_again() {
+fn real_call_results_round_trip_through_json() {
     let registry = Registry::new();
     registry
         .register_all([

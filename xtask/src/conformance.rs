@@ -65,7 +65,7 @@ mod tests {
     use super::passed;
 
     #[test]
-    fn a_scenario_that_checked_nothing_did_not_pass() {
+    fn scenario_without_checks_does_not_pass() {
         let output = "✓ before: 1 passed, 0 failed\n=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n✗ caching: 1 passed, 1 failed\n\
                       ✓ tasks: 0 passed, 0 failed\n\nTotal: 3 passed, 1 failed\n";
         assert_eq!(passed(output), 1);

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runtime_is_built_from_the_present_sources() {
+    fn js_runtime_is_built_from_current_sources() {
         let root = root();
         let built = fs::read_to_string(root.join(DIGEST)).expect("the digest of the sources");
         let present = digest_of_sources(root).expect("the sources");

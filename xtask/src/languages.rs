@@ -79,7 +79,7 @@ pub(crate) fn run() -> Result<()> {
     failed.extend(existing::run(&programs)?);
     // The path of an author without the compilers: each build names the command that installs its
     // own.
-    let walk = "first_tool::a_build_without_its_compiler_tells_the_command_that_leads_on";
+    let walk = "first_tool::missing_compiler_error_names_next_command";
     cargo(
         root(),
         &[
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
-    fn an_import_that_cannot_be_had_ends_the_build() {
+    fn unavailable_import_fails_the_build() {
         let bench = Bench::install().expect("the registry is in reach");
         let place = bench.place.join("refused-alone");
         let failed = ["python", "c"]
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_taken_out_by_its_name() {
+    fn case_is_removed_by_its_name() {
         let cases = "cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two\n  - name: three\n    now: 3\n";
         assert_eq!(
             without(cases, "one").as_deref(),

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
-    fn python_gives_in_a_component_what_cpython_gives() {
+    fn component_python_gives_the_same_as_cpython() {
         let bench = Bench::install().expect("the registry is in reach");
         python(&bench).expect("the answers are equal");
     }

@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_shadows_no_constant() {
+    fn functions_are_sorted_and_shadow_no_constant() {
         assert!(FUNCTIONS.is_sorted_by(|a, b| a.name < b.name));
         assert!(FUNCTIONS.iter().all(|function| constant(function.name).is_none()));
     }
 
     #[test]
-    fn factorials_stop_where_floats_do() {
+    fn factorial_over_float_range_is_infinite() {
         assert_eq!(factorial(0.0), 1.0);
         assert_eq!(factorial(20.0), 2_432_902_008_176_640_000.0);
         assert!(factorial(170.0).is_finite() && factorial(171.0).is_infinite());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_sees_what_a_person_sees() {
+    fn rounding_follows_the_printed_decimals() {
         assert_eq!(round(1.005, 2.0), 1.01);
         assert_eq!(round(-2.5, 0.0), -3.0);
         assert_eq!(round(1250.0, -2.0), 1300.0);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn remainders_follow_the_divisor() {
+    fn remainder_has_the_sign_of_the_divisor() {
         assert_eq!(
             [remainder(-7.0, 12.0), remainder(7.0, -12.0), remainder(6.0, 3.0)],
             [5.0, -5.0, 0.0]

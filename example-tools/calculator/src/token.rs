@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_in_many_spellings() {
+    fn numbers_are_parsed_in_all_their_spellings() {
         for (text, value) in
             [(".5", 0.5), ("5.", 5.0), ("1_000", 1000.0), ("1e3", 1000.0), ("2.5E-1", 0.25)]
         {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_e_without_digits_is_a_name() {
+    fn e_without_digits_is_a_name() {
         assert_eq!(kinds("2e"), [Kind::Number(2.0), Kind::Name("e".to_owned()), Kind::End]);
         assert!(
             is_name("rate_2")

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_days_that_exist_are_read() {
+    fn only_existing_dates_are_parsed() {
         for text in ["2026-01-31", "2024-02-29", "2000-02-29"] {
             assert_eq!(Day::parse(text).unwrap().to_string(), text);
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn days_follow_each_other() {
+    fn next_day_crosses_months_and_years() {
         let after = |text| Day::parse(text).unwrap().next().map(|day| day.to_string());
         assert_eq!(after("2026-02-28").as_deref(), Some("2026-03-01"));
         assert_eq!(after("2026-12-31").as_deref(), Some("2027-01-01"));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_with_one_or_two_digits() {
+    fn hours_are_parsed_with_one_or_two_digits() {
         assert_eq!(Time::parse("7:05").unwrap().to_string(), "07:05");
         assert_eq!(Time::parse("23:59").unwrap().0, 1439);
         for text in ["24:00", "12:60", "7pm", "7", "07:5", ":30", "-1:00"] {

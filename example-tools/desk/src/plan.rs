@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_what_they_wait_for() {
+    fn steps_follow_their_dependencies() {
         let plan = order(
             " Ship ",
             &steps(&[
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept_where_nothing_forbids_it() {
+    fn independent_steps_keep_their_order() {
         let plan = order("", &steps(&[("c", &[]), ("a", &[]), ("b", &["c"])])).unwrap();
         assert_eq!(ids(&plan), ["c", "a", "b"]);
     }
 
     #[test]
-    fn cycles_are_named() {
+    fn cycle_error_names_its_steps() {
         let found =
             order("", &steps(&[("ok", &[]), ("x", &["a"]), ("a", &["ok", "b"]), ("b", &["a"])]))
                 .unwrap_err();

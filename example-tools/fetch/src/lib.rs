@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_goes_along_only_if_asked_for() {
+    fn token_is_sent_only_on_request() {
         http::answer_with(|request| {
             let name = request.secret_name().unwrap_or_default();
             Ok(Response::new(200).with_header("content-type", "text/plain").with_body(name))
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_passed_on_in_its_own_words() {
+    fn denial_message_is_passed_on_unchanged() {
         let sentence = "`GET https://example.com/a` is denied: it was not granted";
         http::answer_with(|_| Err(Error::Denied(sentence.to_owned())));
         assert_eq!(fetch(args(false)).err(), Some(Failure::new(sentence)));

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_and_an_error_are_pages_too() {
+    fn redirects_and_errors_are_returned_as_pages() {
         let moved = Response::new(301).with_header("Location", "https://example.com/b");
         let page = Page::read(&moved, 10).expect("a page");
         assert_eq!((page.status, page.location.as_deref()), (301, Some("https://example.com/b")));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_said() {
+    fn non_text_body_is_an_error() {
         let picture =
             Response::new(200).with_header("content-type", "image/png").with_body([1, 0, 2]);
         let failure = Page::read(&picture, 10).expect_err("no text");

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_that_lead_out_or_nowhere() {
+    fn paths_outside_and_empty_queries_are_faults() {
         for (text, folder, faults) in [
             (Some("x"), None, 0),
             (Some("x"), Some("a/b"), 0),

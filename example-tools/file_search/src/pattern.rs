@@ -29,7 +29,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn names() {
+    fn only_fitting_names_are_accepted() {
         for (pattern, name, expected) in [
             ("*.md", "read.md", true),
             ("*.md", "read.mdx", false),

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialect_has_what_people_write() {
+    fn common_markdown_extensions_are_rendered() {
         assert_eq!(html("# Hi *you*"), "<h1>Hi <em>you</em></h1>\n");
         assert_eq!(html("~~old~~ `a<b`"), "<p><del>old</del> <code>a&lt;b</code></p>\n");
         assert!(html("a | b\n--|--\n1 | 2").contains("<td>2</td>"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_become_text_unless_kept() {
+    fn html_tags_are_escaped_unless_kept() {
         assert_eq!(html("a <b>x</b>"), "<p>a &lt;b&gt;x&lt;/b&gt;</p>\n");
         assert_eq!(
             html("<script>\nalert(1)\n</script>"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_run_something_are_dropped() {
+    fn executable_urls_are_dropped() {
         assert_eq!(html("[x](javascript:alert(1))"), "<p>x</p>\n");
         assert_eq!(html("![x](data:text/html;base64,AAAA)"), "<p>x</p>\n");
         assert_eq!(
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_read_as_browsers_read_them() {
+    fn url_schemes_are_read_as_in_browsers() {
         for address in
             ["https://a.b", "HTTP://a", "/a:b", "a?b:c", "#a:b", "mailto:a@b", "", "page.html"]
         {

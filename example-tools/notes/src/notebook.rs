@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_added_read_listed_and_deleted() {
+    fn note_is_added_read_listed_and_deleted() {
         add("tea", "buy Earl Grey").expect("added");
         add("Ärger", "none").expect("added");
         assert_eq!(titles(), ["tea", "Ärger"]);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_says_that_there_is_more() {
+    fn truncated_list_says_there_is_more() {
         for number in 0..=MOST {
             add(&format!("{number:04}"), "").expect("added");
         }

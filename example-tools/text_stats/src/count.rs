@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_is_what_a_person_sees() {
+    fn characters_are_grapheme_clusters() {
         let family = counts("👨‍👩‍👧 ñ");
         assert_eq!((family.characters, family.code_points), (3, 7));
         assert_eq!(counts("🇩🇪🇫🇷").characters, 2);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_apostrophes_and_numbers_their_points() {
+    fn words_keep_apostrophes_and_numbers_their_points() {
         assert_eq!(
             counts("Don't pay 3.50 – it's über-cheap!").words,
             ["Don't", "pay", "3.50", "it's", "über", "cheap"]
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counts_as_nothing() {
+    fn blank_text_has_no_words_or_sentences() {
         let blank = counts(" \n\n ");
         assert_eq!(
             (blank.paragraphs, blank.sentences, blank.words.len(), blank.lines),

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn syllables_are_close() {
+    fn syllable_estimates_match_known_words() {
         for (word, expected) in [
             ("the", 1),
             ("cat", 1),

@@ -84,7 +84,7 @@ mod tests {
     use super::{check_name, milliseconds, nearest};
 
     #[test]
-    fn names() {
+    fn only_fitting_names_are_accepted() {
         assert!(check_name("add_2-x").is_ok());
         assert!(check_name(&"a".repeat(64)).is_ok());
         for name in ["", "a b", "größe", &"a".repeat(65)] {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn only_valid_durations_are_parsed() {
         assert_eq!(milliseconds("500ms"), Ok(500));
         assert_eq!(milliseconds("2s"), Ok(2_000));
         assert_eq!(milliseconds("1m"), Ok(60_000));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_word() {
+    fn nearest_known_word_is_suggested() {
         let known = ["description", "max_execution", "read_only"];
         assert_eq!(nearest("readonly", &known), Some("read_only"));
         assert_eq!(nearest("discription", &known), Some("description"));

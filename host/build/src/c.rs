@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_an_error_is_read() {
+    fn compiler_error_position_is_parsed() {
         let said = "src/tool.c:3:12: error: use of undeclared identifier 'x'\n    3 |     return x;\n      |            ^\n\
                     wasm-ld: error: tool.o: undefined symbol: helper\nsrc/a.c:1:10: fatal error: 'b.h' file not found\n";
         let error = refused(said);

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_in_a_package_names_the_package() {
+    fn fault_in_a_package_names_the_package() {
         for (file, hint) in [
             ("src/tool.js", "correct the source at this place"),
             ("node_modules/left-pad/index.js", "the fault is in the package `left-pad`: "),

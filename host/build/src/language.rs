@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_language_has_its_usual_names() {
+    fn language_is_parsed_from_its_usual_names() {
         for (name, expected) in [
             ("js", "js"),
             ("javascript", "js"),

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_has_its_line() {
+    fn position_has_its_source_line() {
         for (folder, file, shows) in [
             ("/ada/tool", "src/tool.c", &["src/tool.c:7"][..]),
             ("/ada/tool", "/ada/tool/src/tool.c", &["src/tool.c:7"]),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_of_the_debug_information_have_none() {
+    fn position_without_debug_info_has_no_line() {
         let module = module("/tool", "tool.c", 7);
         for (function, offset) in [(0, 1), (1, 3), (1, u64::MAX), (2, 0), (u32::MAX, 0)] {
             assert_eq!(
@@ -348,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded() {
+    fn places_are_bounded_in_number_and_length() {
         assert_eq!(shown(&module("/tool", "tool.c", 7), &[Frame::new(1, 1); 100]).len(), MOST);
         let long = shown(&module("/tool", &"x".repeat(5000), 7), &[Frame::new(1, 1)]);
         assert_eq!(long, [format!("{}:7", "x".repeat(CHARS))]);
     }
 
     #[test]
-    fn damaged_debug_information_is_no_panic() {
+    fn damaged_debug_info_does_not_panic() {
         let module = module("/tool", "tool.c", 7);
         let mut random = fastrand::Rng::with_seed(7);
         let mut seen = 0;

@@ -124,7 +124,7 @@ mod tests {
 
     /// The page on security lists each variable.
     #[test]
-    fn the_page_names_the_variables_that_are_kept() {
+    fn security_page_lists_every_kept_variable() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");
         let page = std::fs::read_to_string(page).expect("a page");
         for name in KEPT {

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_and_the_checks_install_the_same_version() {
+    fn page_and_checks_install_the_same_version() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         assert_eq!(PACKAGE, format!("{PROGRAM}=={VERSION}"));
         let command = venv::install(Path::new("greeter"), PACKAGE);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traceback_has_the_lines_of_the_author_alone() {
+    fn traceback_has_only_the_authors_lines() {
         let told = "noise\nTraceback (most recent call last):\n  File \"/0/toolcell_entry.py\", line 3, in <module>\n    \
                     load()\n  File \"<frozen importlib._bootstrap>\", line 1, in f\n  File \"/1/tool.py\", line 2, in \
                     <module>\n    boom()\nNameError: boom\n\n\nCaused by:\n    NameError: boom\n";
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traceback_has_no_lines_of_python_itself() {
+    fn traceback_omits_the_standard_library() {
         let told = "Traceback (most recent call last):\n  File \"/python/importlib/__init__.py\", line 88, in import_module\n    \
                     return _bootstrap._gcd_import(name)\n           ~~~~~~~~~~^^^^^^\n  File \"/1/tool.py\", line 3, in \
                     <module>\n    json.loads(\"{\")\n    ~~~~~~~~~~^^^^^\n  File \"/python/json/decoder.py\", line 345, in \
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_those_of_the_projects_environment() {
+    fn packages_come_from_the_projects_venv() {
         let place = tempfile::tempdir().expect("a folder");
         let bin = place.path().join(".venv/bin");
         fs::create_dir_all(&bin).expect("made");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_does_not_end_is_told_as_one_of_javascript_is() {
+    fn endless_module_is_reported_as_in_javascript() {
         let endless = Program(["/bin/sh", "-c", "while :; do :; done"].map(PathBuf::from).to_vec());
         let error = run(
             &mut endless.command(Path::new(".")),

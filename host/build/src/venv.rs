@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_for_a_shell_whatever_the_folder_is_called() {
+    fn install_command_quotes_any_folder_for_a_shell() {
         for (folder, expected) in [
             (".", "python3 -m venv .venv && .venv/bin/pip install a==1"),
             ("greeter", "python3 -m venv greeter/.venv && greeter/.venv/bin/pip install a==1"),

@@ -7,7 +7,7 @@ use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::Resolve;
 
 #[test]
-fn the_c_bindings_are_those_of_the_wit() {
+fn c_bindings_match_the_wit() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_path(own.join("wit")).expect("the WIT");

@@ -19,7 +19,7 @@ fn fuzz(module: &str, calls: usize) -> Vec<FuzzReport> {
 }
 
 #[test]
-fn a_secret_has_a_value_while_arguments_are_generated() {
+fn secrets_have_values_during_fuzzing() {
     const SOURCE: &str = r#"import { secrets, tool } from "toolcell";
 const needs = [
   { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look up" },
@@ -42,7 +42,7 @@ export default tool({ name: "signs", description: "Signs.", needs, handler });
 }
 
 #[test]
-fn generated_arguments_find_the_smallest_ones_at_which_a_tool_fails() {
+fn fuzzing_finds_the_smallest_failing_arguments() {
     const SOURCE: &str = r#"import { tool, ToolFailure } from "toolcell";
 const parameters = { type: "object", properties: {
   text: { type: "string", maxLength: 40 }, list: { type: "array", items: { type: "integer" }, maxItems: 8 } } };

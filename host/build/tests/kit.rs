@@ -35,7 +35,7 @@ fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_case_that_exceeds_a_part_of_its_budget_fails() {
+fn case_over_any_part_of_its_budget_fails() {
     let failures = failures(
         r#"cases:
   - { name: enough, expect: { ok: [1, two] }, budget: { fuel: 100000000, memory: 100000000, time_ms: 600000 } }
@@ -63,7 +63,7 @@ fn a_case_that_exceeds_a_part_of_its_budget_fails() {
 }
 
 #[test]
-fn a_result_that_does_not_fit_its_schema_fails_the_case() {
+fn result_not_fitting_its_schema_fails_the_case() {
     let failures = failures(
         r#"cases:
   - { name: fits, expect: { ok_schema: { type: array, prefixItems: [{ type: integer }, { const: two }] } } }
@@ -89,7 +89,7 @@ fn a_result_that_does_not_fit_its_schema_fails_the_case() {
 }
 
 #[test]
-fn a_text_is_compared_with_a_regular_expression() {
+fn text_is_matched_against_a_regular_expression() {
     const TOOL: &str = r#"import { tool, ToolFailure } from "toolcell";
 const parameters = { type: "object", properties: { how: { enum: ["fails", "throws", "counts"] } }, required: ["how"] };
 const handler = ({ how }) => {
@@ -131,7 +131,7 @@ export default tool({ name: "list", description: "Lists.", parameters, handler }
 }
 
 #[test]
-fn what_is_no_regular_expression_is_told_with_its_place() {
+fn invalid_regular_expression_error_has_its_place() {
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("cases.yaml");
     fs::write(&file, "cases:\n  - name: a\n    expect: { message_matches: 'a(b' }\n")
@@ -190,7 +190,7 @@ fn every_file_of_cases_fits_the_published_schema() {
 
 /// An editor marks as invalid whatever `toolcell test` refuses.
 #[test]
-fn what_cannot_be_a_case_does_not_fit_the_published_schema() {
+fn invalid_case_does_not_fit_the_published_schema() {
     let (schema, place) = (published(), tempfile::tempdir().expect("a folder"));
     let file = place.path().join("cases.json");
     let is_read = |text: &str| {

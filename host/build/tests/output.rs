@@ -5,7 +5,7 @@ use std::fs;
 use toolcell_build::{ErrorKind, Language, build, create};
 
 #[test]
-fn what_no_build_has_written_is_not_replaced() {
+fn build_replaces_only_empty_and_wasm_files() {
     let place = tempfile::tempdir().expect("a folder");
     let project = place.path().join("greeter");
     create(&project, Language::JavaScript).expect("a project");

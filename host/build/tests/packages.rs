@@ -105,7 +105,7 @@ fn fault(files: &[(&str, &str)]) -> Error {
 }
 
 #[test]
-fn packages_are_used_as_bundlers_use_them_for_browsers() {
+fn packages_resolve_as_in_browser_bundlers() {
     let place = tempfile::tempdir().expect("a folder");
     write(place.path(), FILES);
     let cases = format!(r#"{{"cases": [{{"name": "all", "expect": {{"ok": {EXPECTED}}}}}]}}"#);
@@ -116,7 +116,7 @@ fn packages_are_used_as_bundlers_use_them_for_browsers() {
 }
 
 #[test]
-fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
+fn commonjs_stack_trace_has_only_lines_of_files() {
     let place = tempfile::tempdir().expect("a folder");
     let message = "TypeError: cannot set property 'y' of null\n    at <anonymous> (node_modules/p/lazy.js:2:1)\n    \
                    at lazy (node_modules/p/index.js:1:";
@@ -143,7 +143,7 @@ fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
 /// An npm workspace keeps the packages of its members in a folder above them, which a build does
 /// not read.
 #[test]
-fn a_package_of_the_workspace_above_is_named() {
+fn error_names_package_of_parent_workspace() {
     let place = tempfile::tempdir().expect("a folder");
     write(place.path(), &[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
     let error = build(&place.path().join("member"), None).expect_err("it does not build");
@@ -157,7 +157,7 @@ fn a_package_of_the_workspace_above_is_named() {
 }
 
 #[test]
-fn a_package_that_cannot_be_used_is_named_with_the_reason() {
+fn unusable_package_is_named_with_the_reason() {
     const IN: &str = "import 'p'";
     for (files, told, hint) in [
         (
@@ -314,7 +314,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_link_out_of_the_project_is_not_followed() {
+fn link_out_of_the_project_is_not_followed() {
     let (outside, place) =
         (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     write(outside.path(), &[("p/index.js", "export {}"), ("p/package.json", "{}")]);

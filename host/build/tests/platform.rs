@@ -69,18 +69,18 @@ fn compare(source: &str, text: &str) {
 }
 
 #[test]
-fn expressions_have_the_values_that_node_gives() {
+fn expressions_have_the_same_values_as_in_node() {
     compare(EVALUATOR, EXPRESSIONS);
 }
 
 #[test]
-fn intl_has_the_values_that_node_gives() {
+fn intl_has_the_same_values_as_in_node() {
     compare(&EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction"), INTL);
 }
 
 /// Other languages, calendars and forms, each with the expected part of the error.
 #[test]
-fn intl_names_the_locale_or_option_that_it_lacks() {
+fn intl_error_names_missing_locale_or_option() {
     let cases = [
         ("new Intl.DateTimeFormat('de-CH')", r#"the locale "de-CH""#),
         (
@@ -145,7 +145,7 @@ fn intl_names_the_locale_or_option_that_it_lacks() {
 
 /// Handlers, each with true if it needs the runtime with `Intl`, which has the names of time zones.
 #[test]
-fn a_module_that_uses_intl_gets_the_runtime_with_it() {
+fn only_modules_using_intl_get_the_intl_runtime() {
     for (handler, has_intl) in [
         ("() => (5).toLocaleString('en-US', { maximumFractionDigits: 0 })", false),
         ("(args, { locale }) => new Date(0).toLocaleString(locale)", false),
@@ -178,7 +178,7 @@ fn with_handler(handler: &str) -> String {
 }
 
 #[test]
-fn the_build_warns_of_names_that_the_runtime_lacks() {
+fn build_warns_of_names_missing_in_the_runtime() {
     let names = called(
         &with_handler("() => Object.getOwnPropertyNames(globalThis)"),
         Grants::default(),
@@ -198,7 +198,7 @@ fn the_build_warns_of_names_that_the_runtime_lacks() {
 }
 
 #[test]
-fn the_build_warns_of_other_locales() {
+fn build_warns_of_unsupported_locales() {
     let handler = "() => [new Date(0).toLocaleDateString(\"de-CH\"),\n  new Intl.NumberFormat(\"fr\"), (5).toLocaleString(\"en-u-nu-latn\")]";
     assert_eq!(
         warned(&with_handler(handler)),
@@ -269,7 +269,7 @@ fn read(mut connection: TcpStream) -> (TcpStream, String) {
 
 /// A module that is imported by a call, in files beside `tool.js`.
 #[test]
-fn a_call_imports_modules_by_name() {
+fn dynamic_import_finds_modules_by_literal_name() {
     let place = tempfile::tempdir().expect("a folder");
     let package = place.path().join("node_modules/words");
     fs::create_dir_all(&package).expect("a folder");
@@ -299,7 +299,7 @@ fn a_call_imports_modules_by_name() {
 
 /// Imports of native code, each with the expected part of the error.
 #[test]
-fn native_code_of_a_package_is_named() {
+fn error_names_native_code_of_a_package() {
     for (import, manifest, words) in [
         ("import bcrypt from \"bcrypt\"", r#"{"gypfile": true}"#, "use the package `bcryptjs`"),
         (
@@ -327,7 +327,7 @@ fn native_code_of_a_package_is_named() {
 
 /// The server answers only when all requests have arrived.
 #[test]
-fn requests_are_on_their_way_together() {
+fn requests_run_concurrently() {
     let port = together(4);
     let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse().expect("a rule");
     let mut grants = Grants::default();

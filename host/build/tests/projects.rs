@@ -22,7 +22,7 @@ fn fault(file: &str, source: &str) -> toolcell_build::Error {
 }
 
 #[test]
-fn a_new_project_builds_and_passes_its_cases() {
+fn new_project_builds_and_passes_its_cases() {
     for language in [Language::JavaScript, Language::TypeScript] {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("greeter");
@@ -40,7 +40,7 @@ fn a_new_project_builds_and_passes_its_cases() {
 }
 
 #[test]
-fn javascript_has_the_endings_of_every_language() {
+fn javascript_passes_cases_common_to_all_languages() {
     let place = tempfile::tempdir().expect("a folder");
     let out = place.path().join("endings.wasm");
     build(&Path::new(LANGUAGES).join("js"), Some(&out)).expect("it builds");
@@ -53,7 +53,7 @@ fn javascript_has_the_endings_of_every_language() {
 
 /// Each folder of `example-tools/js` and `example-tools/ts`.
 #[test]
-fn example_tools_in_javascript_and_typescript_pass_their_cases() {
+fn js_and_ts_example_tools_pass_their_cases() {
     let place = tempfile::tempdir().expect("a folder");
     for (folder, language) in [("js", Language::JavaScript), ("ts", Language::TypeScript)] {
         let projects = fs::read_dir(Path::new(EXAMPLES).join(folder)).expect("a folder");
@@ -77,7 +77,7 @@ fn example_tools_in_javascript_and_typescript_pass_their_cases() {
 
 /// As in Node, also if the promise is rejected after the modules were evaluated.
 #[test]
-fn a_rejected_promise_that_nothing_handles_ends_the_build() {
+fn unhandled_promise_rejection_fails_the_build() {
     let tool = "import { tool } from \"toolcell\";\ntool({ name: \"a\", description: \"A.\", handler: () => 1 });\n";
     for source in [
         "Promise.reject(new RangeError(\"out of cheese\"));",
@@ -102,7 +102,7 @@ fn a_rejected_promise_that_nothing_handles_ends_the_build() {
 }
 
 #[test]
-fn a_case_answers_calls_of_other_tools() {
+fn case_answers_calls_of_other_tools() {
     let place = tempfile::tempdir().expect("a folder");
     let source = r#"import { invoke, tool } from "toolcell";
 const needs = [{ kind: "invoke", pattern: "find_*", reason: "to find places" }];
@@ -130,7 +130,7 @@ export default tool({ name: "calls", description: "Calls a tool.", needs, handle
 }
 
 #[test]
-fn a_case_that_fails_says_why_and_can_be_blessed() {
+fn failing_case_says_why_and_can_be_blessed() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("greeter");
     create(&folder, Language::JavaScript).expect("a project");
@@ -165,7 +165,7 @@ fn a_case_that_fails_says_why_and_can_be_blessed() {
 }
 
 #[test]
-fn coverage_tells_what_no_case_has() {
+fn coverage_lists_values_that_no_case_has() {
     let place = tempfile::tempdir().expect("a folder");
     let source = r#"import { tool } from "toolcell";
 const parameters = { type: "object", properties: { unit: { enum: ["m", "ft"] }, digits: { type: "integer" } } };
@@ -189,7 +189,7 @@ export default tool({ name: "length", description: "Measures.", parameters, hand
 }
 
 #[test]
-fn faults_of_the_source_are_told_with_their_place() {
+fn source_faults_are_reported_with_their_place() {
     for (file, source, told) in [
         ("tool.ts", "const x: number = ;", "tool.ts:1:19: "),
         ("tool.js", "throw new Error('boom')", "Error: boom\n    at <anonymous> (tool.js:1:"),
@@ -210,7 +210,7 @@ fn faults_of_the_source_are_told_with_their_place() {
 }
 
 #[test]
-fn files_of_cases_with_faults_are_refused() {
+fn faulty_case_files_are_refused() {
     let place = tempfile::tempdir().expect("a folder");
     assert_eq!(find(place.path()).expect_err("none").kind(), ErrorKind::Cases);
     let file = place.path().join("cases.yaml");
@@ -234,7 +234,7 @@ fn files_of_cases_with_faults_are_refused() {
 }
 
 #[test]
-fn names_and_languages_that_are_unknown_are_refused() {
+fn invalid_names_and_unknown_languages_are_refused() {
     assert_eq!(
         "cobol".parse::<Language>().expect_err("unknown").hint(),
         "use one of: js, ts, python, rust, c"
@@ -272,7 +272,7 @@ fn names_and_languages_that_are_unknown_are_refused() {
 
 /// The lock file lists the project itself in alphabetical order.
 #[test]
-fn a_rust_project_is_built_with_the_versions_that_are_tested() {
+fn rust_project_locks_the_tested_versions() {
     let tested = fs::read_to_string(Path::new(EXAMPLES).join("Cargo.lock")).expect("a lock file");
     // The dependencies that a package uses depend on its features.
     let version =
@@ -310,7 +310,7 @@ fn zig(folder: &Path, version: &str, compile: &str) {
 }
 
 #[test]
-fn a_c_compilers_words_are_told() {
+fn c_compiler_messages_are_shown() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("greeter");
     let created = create(&folder, Language::C).expect("a project");
@@ -337,7 +337,7 @@ fn a_c_compilers_words_are_told() {
 }
 
 #[test]
-fn the_files_of_a_c_project_are_found() {
+fn c_project_files_are_found() {
     let place = tempfile::tempdir().expect("a folder");
     for file in ["tool.c", "b.c", "-x.c", "notes.txt", "deeper/d.c"] {
         fs::create_dir_all(place.path().join("deeper")).expect("a folder");
@@ -357,7 +357,7 @@ fn the_files_of_a_c_project_are_found() {
 }
 
 #[test]
-fn the_page_on_c_shows_the_tool_of_a_new_project() {
+fn c_page_shows_the_tool_of_a_new_project() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/c.md");
     let page = fs::read_to_string(page).expect("the page");
     let mut blocks = page.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -374,7 +374,7 @@ fn the_page_on_c_shows_the_tool_of_a_new_project() {
 }
 
 #[test]
-fn the_page_on_python_shows_the_tool_of_a_new_project() {
+fn python_page_shows_the_tool_of_a_new_project() {
     let shown = block("python.md", "python", 0);
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("greeter");
@@ -408,7 +408,7 @@ fn passes(module: &str, cases: &str) {
 }
 
 #[test]
-fn the_tool_on_the_page_on_javascript_calls_another_tool() {
+fn javascript_page_tool_calls_another_tool() {
     let tools = block("testing.md", "yaml", 1);
     let case = |name: &str, place: &str, expected: &str| {
         format!(
@@ -421,7 +421,7 @@ fn the_tool_on_the_page_on_javascript_calls_another_tool() {
 }
 
 #[test]
-fn the_case_on_the_page_on_testing_passes() {
+fn testing_page_case_passes() {
     const WEATHER: &str = r#"import { kv, secrets, tool } from "toolcell";
 const needs = [
   { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look up the weather" },

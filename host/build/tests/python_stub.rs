@@ -106,7 +106,7 @@ fn together(signatures: &[String]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_types_for_editors_are_those_of_the_python_sdk() {
+fn python_editor_types_match_the_sdk() {
     let place = tempfile::tempdir().expect("a folder");
     let created = create(&place.path().join("greeter"), Language::Python).expect("a project");
     let path = "typings/toolcell/__init__.pyi";

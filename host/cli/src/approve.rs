@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_question_is_asked_unless_all_of_the_page_is_shown() {
+    fn approval_prompt_requires_fully_shown_page() {
         let page = |lines: usize, is_cut| Page { lines: vec![String::new(); lines], is_cut };
         let long = Page { lines: vec!["x".repeat(MAX_ROWS * ROW), "x".to_owned()], is_cut: false };
         for (listener, page, needle) in [
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_yes_is_one() {
+    fn only_y_or_yes_approves() {
         for (answer, expected) in [
             ("y\n", true),
             (" Yes\r\n", true),

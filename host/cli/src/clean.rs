@@ -77,7 +77,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_result_is_exact_for_a_program_and_harmless_for_a_person() {
+    fn result_is_exact_for_program_clean_for_person() {
         let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
         assert_eq!(
             result(&exact, Reader::Program),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_shown_the_start_and_told_of_the_rest() {
+    fn long_result_is_cut_and_counted_for_person() {
         let long = "é".repeat(MAX_RESULT + 5);
         let shown = result(&long, Reader::Person);
         assert_eq!((shown.text.chars().count(), shown.cut), (MAX_RESULT, 5));

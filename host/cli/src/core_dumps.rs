@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_core_is_dumped() {
+    fn core_dumps_are_disabled() {
         off();
         assert_eq!(getrlimit(Resource::Core), Rlimit { current: Some(0), maximum: Some(0) });
     }

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_declared_and_not_granted() {
+    fn gaps_list_declared_but_ungranted_needs() {
         let mut grants = Grants::default();
         grants.http.push("GET https://a.example/v1".parse().unwrap());
         grants.http.push(

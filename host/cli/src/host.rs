@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_compiled_without_a_child_process() {
+    fn compilation_requires_child_process() {
         let failure = builder(Err(io::ErrorKind::NotFound.into()), Duration::from_secs(1))
             .unwrap_err()
             .to_json();

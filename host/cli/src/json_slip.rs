@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_from_what_was_meant() {
+    fn lenient_parse_recovers_intended_json() {
         for (typed, expected) in [
             ("{'name': 'Ada'}", json!({"name": "Ada"})),
             (r#"{"name": "Ada",}"#, json!({"name": "Ada"})),

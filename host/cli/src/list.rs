@@ -121,7 +121,7 @@ mod tests {
     use super::first_sentence;
 
     #[test]
-    fn sentences() {
+    fn first_sentence_is_extracted() {
         for (text, expected) in [
             ("Adds. Twice.", "Adds"),
             ("Adds 1.5 to\n it.", "Adds 1.5 to it"),

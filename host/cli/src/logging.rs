@@ -63,7 +63,7 @@ mod tests {
     const PANICS: &str = "TOOLCELL_TEST_PANICS";
 
     #[test]
-    fn of_a_panic_the_place_is_told_and_not_the_words() {
+    fn panic_log_has_location_without_message() {
         if std::env::var_os(PANICS).is_some() {
             tell_panics(&Printer::new());
             panic!("canary-4711");
@@ -71,7 +71,7 @@ mod tests {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args([
             "--exact",
-            "logging::tests::of_a_panic_the_place_is_told_and_not_the_words",
+            "logging::tests::panic_log_has_location_without_message",
             "--nocapture",
         ]);
         let output = child.env(PANICS, "1").output().unwrap();

@@ -316,7 +316,7 @@ mod tests {
 
     /// The proposed rule for a name allows the call.
     #[tokio::test]
-    async fn a_name_in_a_private_network_is_granted_with_its_network() {
+    async fn private_host_grant_names_its_network() {
         let request = Request::parse("GET http://wiki.internal/x").unwrap();
         let mut asked = Suggestion::of(&request);
         let egress = Egress::new().with_resolver(Here);
@@ -334,7 +334,7 @@ mod tests {
 
     /// A lookup would send the tool's own text away.
     #[test]
-    fn only_a_name_that_the_tool_did_not_make_is_looked_up() {
+    fn only_declared_or_given_names_are_resolved() {
         let mut definition = Definition::new("t", "").unwrap();
         definition.needs = vec![
             Need::new("http", "GET https://intranet.example/v1", ""),

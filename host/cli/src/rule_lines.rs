@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_found_where_they_are_written() {
+    fn rules_are_located_by_line() {
         let text = "[components.x]\npath = \"x\"\n[components.x.grants]\nhttp = [\n  \"GET https://a.example\",\n\
                     { rule = \"GET http://b\", private = [] },\n]\nkv = [\"read a\"]\n[components.x.grants.secrets]\n\
                     key = { for = \"https://a.example\" }\n";

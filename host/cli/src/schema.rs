@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds() {
+    fn kind_describes_schema() {
         for (schema, expected) in [
             (json!({"type": "string"}), "string"),
             (json!({"type": ["string", "null"]}), "string or null"),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn members() {
+    fn parameters_list_nested_members() {
         let schema = json!({
             "$defs": {"step": {"type": "object", "description": "A step."}},
             "properties": {

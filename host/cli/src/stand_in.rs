@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_for_is_there_the_next_time() {
+    fn stand_in_creates_sought_paths_for_next_run() {
         let definition = Definition::new("t", "").unwrap();
         let mut root = StandIn::new(Grants::default(), &definition).unwrap();
         let at = root.grants().directories[0].path.clone();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_is_in_them() {
+    fn columns_align_with_any_content() {
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let long = "x".repeat(60);
         let rows = [

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tools_name_is_told_from_its_arguments() {
+    fn tool_name_is_split_from_arguments() {
         let greet = || Some("greet".to_owned());
         for (words, expected) in [
             (&[][..], (None, "{}")),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_what_the_schema_wants() {
+    fn argument_value_follows_schema_type() {
         for (word, expected) in [
             ("n=3", "3"),
             ("n=three", r#""three""#),

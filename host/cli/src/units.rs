@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thing_has_no_plural() {
+    fn counted_uses_singular_for_one() {
         assert_eq!(
             [0, 1, 2].map(|count| counted(count, "component or tenant")),
             ["0 components or tenants", "1 component or tenant", "2 components or tenants"]
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn invalid_date_is_rejected() {
         for bad in [
             "",
             "-1",

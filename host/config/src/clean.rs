@@ -105,7 +105,7 @@ mod tests {
     ];
 
     #[test]
-    fn text_loses_them_and_says_so() {
+    fn harmful_characters_are_removed_and_counted() {
         for c in HARMFUL {
             assert_eq!(text(&format!("a{c}b\tc\n")), ("ab\tc\n".into(), 1), "{c:?}");
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_note_is_cut_and_says_so() {
+    fn long_note_is_cut_and_says_so() {
         assert_eq!(note("short"), "short");
         assert!(
             note(&"é".repeat(MAX_NOTE + 7)).ends_with("é… (7 more characters: `--json` has all)")
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_shown_as_its_number() {
+    fn invisible_characters_are_shown_as_numbers() {
         for c in HARMFUL.into_iter().chain(['\n', '\t', '\r']) {
             assert_eq!(shown(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
         }

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_layers_have_in_common() {
+    fn effective_rights_intersect_all_layers() {
         let mut grants = Grants::default();
         for rule in ["GET,POST https://.example.com/v1", "GET http://other.example"] {
             grants.http.push(rule.parse().unwrap());

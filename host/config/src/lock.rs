@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_configuration_has_a_lock_of_its_own() {
+    fn each_configuration_has_its_own_lock() {
         for (config, expected) in [
             ("toolcell.toml", Some("/a/toolcell.lock")),
             ("k.toml", Some("/a/k.toml.lock")),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_survives_whatever_is_in_it() {
+    fn lock_round_trips_any_description() {
         for description in [
             "",
             "plain",
@@ -419,7 +419,7 @@ mod tests {
 
     /// Each error has its line.
     #[test]
-    fn a_damaged_lock_approves_nothing() {
+    fn damaged_lock_approves_nothing() {
         let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
         assert!(parsed(Path::new("l"), &good, "").is_ok());
         for (from, to, line, needle) in [

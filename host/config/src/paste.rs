@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_words() {
+    fn words_are_quoted_for_a_shell() {
         for (word, expected) in [
             ("desk.wasm", "desk.wasm"),
             ("", "''"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_whole() {
+    fn hint_command_repeats_program_and_options() {
         let again = |program: &str, options: &[&str]| HintCommand {
             program: program.to_owned(),
             options: options.iter().copied().map(str::to_owned).collect(),

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forbidden_roots_however_they_are_spelled() {
+    fn forbidden_roots_are_refused_in_any_spelling() {
         let dir = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(dir.path()).unwrap();
         let (home, data) = (base.join("home"), base.join("home/data"));

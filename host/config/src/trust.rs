@@ -284,7 +284,7 @@ mod tests {
     /// Comments and other spellings of the same content are equal; every other value, name or order
     /// of a list is not.
     #[test]
-    fn a_comment_changes_nothing_and_a_value_everything() {
+    fn config_equality_ignores_comments_but_no_value() {
         let text = "[host]\nrequire_signed = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
                     http = [\"https://a.example\", \"https://b.example\"]\nscratch = true\n\
                     limits_of_none = { fuel = 1000, timeout = \"2s\" }\n[tenants.t]\nkv = []\n";
@@ -345,7 +345,7 @@ mod tests {
 
     /// It approves nothing that another user put into the lock.
     #[test]
-    fn single_components_of_a_lock_are_approved() {
+    fn single_components_of_a_lock_can_be_approved() {
         let state = tempfile::tempdir().unwrap();
         let found = || {
             Found::new(
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_is_a_content_at_a_place() {
+    fn approval_is_for_one_content_at_one_path() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
         let found = |path: &str, text: &str| Found::new(Path::new(path), text, None, Some(&state));

@@ -334,7 +334,7 @@ mod tests {
 
     /// Each option with the equivalent text of a configuration.
     #[test]
-    fn what_is_typed_is_what_a_configuration_says() {
+    fn grant_options_mean_the_same_as_configuration() {
         for (typed, expected) in [
             ("http=GET https://a.example/v1", "http = [\n\"GET https://a.example/v1\",\n]\n"),
             (
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_one_that_no_component_of_a_configuration_has() {
+    fn development_store_is_never_a_configured_one() {
         let store = store(Path::new("notes.wasm"));
         assert!(!crate::is_name(&store) && store.starts_with("dev:"), "{store}");
     }

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_can_be_typed() {
+    fn printed_units_can_be_parsed() {
         for text in ["500ms", "2s", "1.5s", "60s", "1ms"] {
             assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit_is_refused() {
+    fn invalid_units_are_refused() {
         for bad in [
             "",
             "2",

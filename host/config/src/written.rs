@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not() {
+    fn leftovers_are_removed_unless_their_writer_lives() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.lock");
         fs::write(dir.path().join(".a.lock.new-dead"), "half").unwrap();

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_its_tenants_and_nothing_like_it_is_anybodys() {
+    fn key_matches_its_tenant_and_near_keys_match_none() {
         let [first, second, third, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());
         let keys = keys(&[("acme", &first), ("acme", &second), ("other", &third)]);
         for (key, tenant) in [
@@ -254,7 +254,7 @@ mod tests {
     /// Counts steps instead of measuring time: every key takes the same steps, and each step takes
     /// the same time.
     #[test]
-    fn each_key_takes_the_same_steps() {
+    fn every_key_lookup_takes_the_same_steps() {
         let [known, revoked, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());
         let all = keys(&[("acme", &known), ("gone", &revoked)]);
         let left = keys(&[("acme", &known)]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_kept_or_shown() {
+    fn keys_are_neither_stored_nor_shown() {
         let key = ApiKey::generate().unwrap();
         let shown =
             format!("{key:?} {:?} {:?} {}", keys(&[("acme", &key)]), key.digest(), key.digest());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_read_as_it_was_written_and_nothing_else_is_one() {
+    fn digest_round_trips_and_other_text_is_refused() {
         // Source: FIPS 180-2, appendix B.1.
         let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(KeyDigest::of("abc").to_string(), digest);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_made_of_a_template_and_arguments() {
+    fn argv_is_built_from_template_and_arguments() {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
         for (argv, expected) in [
             (None, &["jaq", "-c", "two words"][..]),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_says_what_it_takes() {
+    fn command_schema_follows_its_template() {
         let parameters = |argv, stdin| {
             let schema = command(argv, stdin).definition().unwrap().parameters.unwrap();
             let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_one_text() {
+    fn component_kind_has_a_canonical_text() {
         let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
         assert_eq!(
             ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(),

@@ -149,7 +149,7 @@ mod tests {
     use crate::outcome::HandlerError;
 
     #[test]
-    fn strings_pass_and_the_rest_is_json() {
+    fn strings_pass_through_and_other_values_are_json() {
         for (value, expected) in [
             (json!("two\nlines"), "two\nlines"),
             (json!(""), ""),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_objects() {
+    fn failures_are_encoded_as_objects() {
         let error = HandlerError::new("no \"such\" city");
         assert_eq!(
             JsonEncoder.encode(Said::Failure(&Failure::Error(error.clone()))),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error() {
+    fn encoder_panic_is_an_error() {
         let encoder = Fenced::new(|_: Said<'_>| -> Result<String, EncodeError> { panic!("no") });
         assert_eq!(
             encoder.encode(Said::Value(&Json::null())),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gets_through() {
+    fn panic_guard_catches_every_panic() {
         let poll = |mut fenced: Fenced<'_, ()>| {
             Pin::new(&mut fenced)
                 .poll(&mut Context::from_waker(Waker::noop()))

@@ -364,7 +364,7 @@ mod tests {
     /// Denials beyond the bound are reported once, and do not count as lost log.
     /// Fails without: the separate bound of denials.
     #[test]
-    fn of_many_denials_the_rest_is_told_in_one_word() {
+    fn denials_beyond_the_bound_are_reported_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
         let call = ToolCall::new("1", "t", "{}");

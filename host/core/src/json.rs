@@ -238,7 +238,7 @@ mod tests {
     ];
 
     #[test]
-    fn depth_is_bounded_and_strings_do_not_count() {
+    fn json_depth_is_bounded_outside_strings() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
         assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep(MAX_DEPTH)));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_refuses_what_could_be_read_twice() {
+    fn strict_parser_refuses_ambiguous_json() {
         for bad in AMBIGUOUS_OR_INVALID {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
             assert!(
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_they_say_or_refused() {
+    fn json_numbers_parse_by_value_or_are_refused() {
         for (text, read) in [
             ("9007199254740993", json!(9_007_199_254_740_993_u64)),
             ("18446744073709551615", json!(u64::MAX)),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_kept_and_equality_is_by_value() {
+    fn json_keeps_text_and_compares_by_value() {
         let spaced = Json::parse("{ \"b\": 1,\n \"a\": 2 }".into()).unwrap();
         assert_eq!(spaced.as_str(), "{ \"b\": 1,\n \"a\": 2 }");
         assert_eq!(spaced, Json::from(serde_json::json!({"a": 2, "b": 1})));

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlay_only_tightens() {
+    fn overlay_only_tightens_limits() {
         let base = Limits::default();
         assert_eq!(base.tightened(&Limits::unlimited()), base);
         let overlay = Limits::unlimited().with_fuel(5).with_timeout(Duration::from_secs(90));

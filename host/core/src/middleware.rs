@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_through_it_and_nothing_else() {
+    fn middleware_wraps_calls_only() {
         for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
             let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
             let call = ToolCall::new("1", "t", "{}");

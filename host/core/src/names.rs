@@ -102,7 +102,7 @@ mod tests {
     use super::{look_alike, nearest, outline};
 
     #[test]
-    fn look_alikes_have_one_outline_and_others_have_not() {
+    fn look_alike_names_share_an_outline_others_do_not() {
         let mut refused = 0;
         for (name, alikes) in [
             (
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_found_and_strangers_are_not() {
+    fn misspelt_names_get_a_suggestion_others_do_not() {
         for (asked, expected) in [
             ("calculater", Some("calculator")),
             ("JQ", Some("jq")),

@@ -160,7 +160,7 @@ mod tests {
 
     /// Fails without: any one of the checks.
     #[test]
-    fn what_others_could_touch_is_told() {
+    fn unsafe_files_and_modes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         publish(nameless(dir.path()).unwrap(), &at("file")).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_to_get_a_name_keeps_it() {
+    fn first_published_file_keeps_its_name() {
         let dir = tempfile::tempdir().unwrap();
         for content in ["first", "second"] {
             let file = nameless(dir.path()).unwrap();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_once_and_changes_are_whole() {
+    fn names_are_unique_and_changes_are_atomic() {
         let registry = Registry::new();
         registry.register(tool("b")).unwrap();
         let before = registry.toolbox();
@@ -338,7 +338,7 @@ mod tests {
 
     /// Fails without: dropping the tools after the lock is released.
     #[test]
-    fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
+    fn dropped_handler_may_use_the_registry_and_panic() {
         let table: [fn(&Registry, Tool); 4] = [
             |registry, leaving| {
                 registry.register(leaving).unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iterator_may_look_at_the_registry_that_it_fills() {
+    fn iterator_may_use_the_registry_it_fills() {
         let registry = Registry::new();
         let tools = ["a", "b"].into_iter().map(|name| {
             assert!(

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_in_no_text_and_a_tenant_may_have_its_own() {
+    fn secrets_are_per_tenant_and_not_in_debug_text() {
         let secret = |value: &str| Secret::new(value).unwrap();
         let stored = StoredSecrets::default().with("token", secret("for-everyone")).with_tenant(
             "acme",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_hidden_or_sent_is_none() {
+    fn unhideable_or_unsendable_secret_is_refused() {
         for value in ["", "short", "with a line\n", "a\u{1b}[31mred", &"x".repeat(MAX_SECRET + 1)] {
             assert!(Secret::new(value).is_err(), "{value:?}");
         }

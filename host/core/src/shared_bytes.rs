@@ -94,7 +94,7 @@ mod tests {
 
     /// Fails without: the limit; the release of bytes.
     #[test]
-    fn bytes_are_bounded_and_come_back() {
+    fn shared_bytes_are_bounded_and_released() {
         let shared = SharedBytes::new(100);
         let first = shared.take(None, 60).expect("they are free");
         assert!(shared.take(None, 41).is_none());
@@ -108,7 +108,7 @@ mod tests {
 
     /// Fails without: a tenant's cap.
     #[test]
-    fn a_tenant_leaves_as_many_bytes_as_it_holds() {
+    fn tenant_leaves_as_many_bytes_as_it_holds() {
         let shared = SharedBytes::new(100);
         assert!(shared.take(Some("a"), 51).is_none());
         let held = [Some("a"), Some("a"), Some("b"), None].map(|tenant| shared.take(tenant, 25));

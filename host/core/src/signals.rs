@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disposition_of_the_programs_own_stays() {
+    fn existing_signal_handler_is_kept() {
         let signal = Signal::WINCH.as_raw();
         assert!(is_default(signal));
         flag::register(signal, Arc::<AtomicBool>::default()).unwrap();

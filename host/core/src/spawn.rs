@@ -91,7 +91,7 @@ mod tests {
     /// The shell sees its streams and the directory that it lists, but no other descriptor of this
     /// process.
     #[test]
-    fn a_worker_inherits_the_standard_streams_and_nothing_else() {
+    fn worker_inherits_only_standard_streams() {
         let file = tempfile::tempfile().unwrap();
         // Opened without the close-on-exec flag, as a C library may open files.
         let _inherited = rustix::io::dup(&file).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_system_call_each_is_marked() {
+    fn fallback_marks_each_descriptor_close_on_exec() {
         let mut command = Command::new("/bin/sh");
         let file = tempfile::tempfile().unwrap();
         let _inherited = rustix::io::dup(&file).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told() {
+    fn missing_program_is_reported() {
         let error = worker(Path::new("/no such program")).spawn().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

@@ -257,7 +257,7 @@ mod tests {
     /// A hundred calls of 1 to 100 ms, unordered, ten of them failures; a cancelled and a refused
     /// call do not count.
     #[test]
-    fn percentiles_and_rates_are_those_of_the_calls_made() {
+    fn percentiles_and_rates_cover_only_calls_made() {
         let counters = Counters::default();
         let failure = Failure::Error(HandlerError::new("no"));
         for n in 0..100_u64 {

@@ -100,7 +100,7 @@ mod tests {
     use crate::usage::Usage;
 
     #[test]
-    fn each_end_has_a_view() {
+    fn every_outcome_has_a_result_view() {
         let definition = Definition::new("t", "").unwrap().with_attribute("team", json!("a"));
         let faults = ["n is missing", "m is unknown"].map(|fault| Fault::new("", fault)).to_vec();
         let ok = Outcome::Ok(Output::new(json!("fine")).with_message("done"));

@@ -358,7 +358,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_tool_is_listed_with_schemas_in_2020_12() {
+    fn listed_schemas_are_2020_12() {
         let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}});
         let definition =
             Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_tool_takes_no_other_away() {
+    fn bad_tool_leaves_others_usable() {
         let good = Definition::new("good", "").unwrap();
         let bad =
             Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));

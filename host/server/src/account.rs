@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tools_own_call_uses_is_charged_once() {
+    fn sub_call_usage_is_charged_once() {
         let account = Account::new(Arc::new(SystemClock));
         let ended = |id: &str, fuel: u64, parent: Option<&str>| {
             let mut usage = Usage::default();

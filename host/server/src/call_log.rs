@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_is_logged_once_and_their_number_is_bounded() {
+    fn denials_are_logged_once_and_bounded() {
         let log = CallLog::of_tenant(Some("acme"));
         assert!(log.is_new("read /a") && !log.is_new("read /a"));
         let logged = (0..10_000).filter(|path| log.is_new(&format!("read /{path}"))).count();

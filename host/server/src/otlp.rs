@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_span_that_ends_late_is_exported() {
+    async fn span_ending_late_is_exported() {
         let (sender, received) = mpsc::channel::<Bytes>();
         let collector = Router::new()
             .route(PATH, post(move |body: Bytes| async move { sender.send(body).expect("read") }));

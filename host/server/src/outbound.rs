@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_tls_only_this_machine_is_connected_to() {
+    fn cleartext_connections_are_limited_to_loopback() {
         let cleartext = Err(UrlError::Cleartext);
         let no_url = Err(UrlError::NotAUrl);
         for (url, expected) in [

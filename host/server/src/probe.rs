@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_tried_again_after_a_while() {
+    fn directory_is_probed_again_after_interval() {
         let (dir, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
         let place = dir.path().join("state");
         let probe = Probe::new(&place, ".", Arc::new(clock.clone()));

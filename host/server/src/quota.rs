@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_gives_a_minutes_worth_and_then_the_rate() {
+    fn bucket_allows_a_minutes_burst_then_the_rate() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut bucket = Bucket::new(60, start);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_short_and_has_no_special_characters() {
+    fn request_id_is_short_without_special_characters() {
         let made = RequestId::generate();
         assert_eq!(made.as_str().parse(), Ok(made.clone()));
         assert_ne!(made, RequestId::generate());

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_compared_by_what_they_name() {
+    fn urls_are_compared_after_normalization() {
         for (one, other, is_same) in [
             ("https://tools.example", "https://tools.example/", true),
             ("https://tools.example", "HTTPS://Tools.Example:443", true),
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_has_a_scheme_and_a_host_and_no_path() {
+    fn origin_has_scheme_and_host_without_path() {
         for (text, expected) in [
             ("https://app.example.com", Some("https://app.example.com")),
             ("HTTPS://App.example.com:443/", Some("https://app.example.com")),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_find_tools_by_name_description_and_parameters() {
+    fn search_matches_name_description_and_parameters() {
         let definitions = [
             definition("createInvoice", "Creates an invoice for a customer.", json!({})),
             definition(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_matches_come_in_the_order_of_their_names() {
+    fn equal_matches_are_sorted_by_name() {
         let definitions = ["c", "a", "b"].map(|name| definition(name, "the same text", json!({})));
         let index = Index::new(&definitions).expect("an index");
         assert_eq!(index.search("text", 5).expect("a search"), ["a", "b", "c"]);

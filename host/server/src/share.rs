@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_leaves_as_much_free_as_it_holds() {
+    fn tenant_leaves_as_much_free_as_it_holds() {
         let room = Room::new(12, Defence::RequestShare);
         let [acme, globex] = ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
         let mut alone = room.share(&acme);

@@ -83,7 +83,7 @@ mod tests {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
     #[test]
-    fn a_valid_header_has_the_id_of_a_trace() {
+    fn only_valid_traceparent_has_trace_id() {
         let zeros = "0".repeat(32);
         for (value, is_valid) in [
             (format!("00-{TRACE}-00f067aa0ba902b7-01"), true),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_trace_is_short_and_plain() {
+    fn long_or_unprintable_tracestate_is_dropped() {
         let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
         let of = |state: &str| {
             TraceContext::parse(&parent, Some(state)).unwrap().state.map(str::to_owned)

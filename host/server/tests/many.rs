@@ -67,7 +67,7 @@ async fn value(service: &Service, tool: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_tenants_list_is_replaced_by_its_own_length() {
+async fn search_replaces_only_tenants_long_tool_lists() {
     let service = above(5);
     let tenant = |name| Principal::new(Some(name), "key");
     assert_eq!(names(&service, &tenant("all")).await, FACADE);
@@ -81,7 +81,7 @@ async fn each_tenants_list_is_replaced_by_its_own_length() {
 }
 
 #[tokio::test]
-async fn a_tool_is_found_described_and_called() {
+async fn tool_is_found_described_and_called() {
     let service = above(5);
     let found =
         value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1})).await;
@@ -110,7 +110,7 @@ async fn a_tool_is_found_described_and_called() {
 }
 
 #[tokio::test]
-async fn searches_tell_nothing_of_hidden_tools() {
+async fn searches_reveal_no_hidden_tools() {
     let service = above(5);
     for query in ["hidden", "hidden system", "hidden_create", "find"] {
         let found = value(&service, "tools_search", json!({"query": query, "limit": 20})).await;
@@ -127,7 +127,7 @@ async fn searches_tell_nothing_of_hidden_tools() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_arguments_is_said_of_the_tool_that_is_meant() {
+async fn argument_errors_refer_to_the_target_tool() {
     let service = above(5);
     for (arguments, expected) in [
         (json!({"name": "invoice_find", "arguments": {"id": "x"}}), "/id"),
@@ -146,7 +146,7 @@ async fn what_is_wrong_with_the_arguments_is_said_of_the_tool_that_is_meant() {
 }
 
 #[tokio::test]
-async fn answers_keep_their_budget() {
+async fn search_answers_stay_within_token_budget() {
     let many = ManyTools::default().with_above(5).with_tokens(60);
     let service = service(many);
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
@@ -165,7 +165,7 @@ async fn answers_keep_their_budget() {
 }
 
 #[tokio::test]
-async fn runs_and_steps_call_the_tool_that_is_meant() {
+async fn runs_and_steps_call_the_target_tool() {
     let service = above(5);
     let arguments = json!({"name": "invoice_find", "arguments": {"id": 3}}).to_string();
     let request = RunRequest::new([ToolCall::new("1", "tools_call", arguments.clone())]);
@@ -183,7 +183,7 @@ async fn runs_and_steps_call_the_tool_that_is_meant() {
 }
 
 #[tokio::test]
-async fn an_authors_tool_goes_before_the_search() {
+async fn authors_tool_takes_precedence_over_search() {
     let registry = registry();
     let taken =
         Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1))

@@ -316,7 +316,7 @@ async fn bytes(service: &Service) -> usize {
 }
 
 #[tokio::test]
-async fn the_right_tool_of_a_thousand_is_among_five_results() {
+async fn right_tool_of_a_thousand_is_among_five_results() {
     let service = service(ManyTools::default());
     let mut right = [0; 3];
     for (definition, queries) in &tools() {
@@ -333,7 +333,7 @@ async fn the_right_tool_of_a_thousand_is_among_five_results() {
 }
 
 #[tokio::test]
-async fn the_three_tools_and_two_searches_take_a_fiftieth_of_the_lists_bytes() {
+async fn search_takes_a_fiftieth_of_the_full_lists_bytes() {
     let whole = bytes(&service(ManyTools::default().with_above(usize::MAX))).await;
     let service = service(ManyTools::default());
     let facade = bytes(&service).await;

@@ -66,7 +66,7 @@ async fn answer(
 }
 
 #[tokio::test]
-async fn members_that_are_not_arguments_become_no_tree() {
+async fn non_argument_members_are_not_parsed_into_trees() {
     let registry = Registry::new();
     let told =
         Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain"))

@@ -69,8 +69,8 @@ fn large_arguments_cost_little_more_than_small_ones() {
 /// A step keeps its arguments as text in the entry for the history. Fails without: text in place of
 /// a tree there.
 #[test]
-fn steps_keep_no_tree_of_their_arguments() {
-    in_a_process_of_its_own("arguments::steps_keep_no_tree_of_their_arguments", || {
+fn steps_do_not_retain_parsed_arguments() {
+    in_a_process_of_its_own("arguments::steps_do_not_retain_parsed_arguments", || {
         let engine = Engine::builder().build().expect("an engine");
         let guest =
             Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
@@ -100,35 +100,32 @@ fn steps_keep_no_tree_of_their_arguments() {
 
 /// A native handler reads its arguments as a tree: calls whose trees would be too much are refused.
 #[test]
-fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
-    in_a_process_of_its_own(
-        "arguments::native_handlers_keep_no_more_trees_than_there_is_room_for",
-        || {
-            let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
-                invocation.abort.raised().await;
-                json!(arguments.is_object())
-            };
-            let waits =
-                Tool::native(Definition::new("waits", "").expect("a name"), waits).expect("a tool");
-            let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
-            assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
-            let (large, ended) = peak(|| side_by_side(&waits, &worst(), CALLS));
-            let refused = ended.iter().filter(|end| *end == "refusal/overloaded").count();
-            let good = ended.iter().filter(|end| *end == "ok").count();
-            assert!(good >= 2 && refused >= 32 && good + refused == CALLS as usize, "{ended:?}");
-            let more = large.saturating_sub(small);
-            eprintln!("{good} native calls, {refused} refused: {} MiB more", more >> 20);
-            assert!(more <= 2 * MOST, "{} MiB more", more >> 20);
-            let (_, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
-            assert!(ended.iter().all(|end| end == "ok"), "what was kept is given back: {ended:?}");
-        },
-    );
+fn native_arguments_over_memory_bound_are_refused() {
+    in_a_process_of_its_own("arguments::native_arguments_over_memory_bound_are_refused", || {
+        let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
+            invocation.abort.raised().await;
+            json!(arguments.is_object())
+        };
+        let waits =
+            Tool::native(Definition::new("waits", "").expect("a name"), waits).expect("a tool");
+        let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+        assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
+        let (large, ended) = peak(|| side_by_side(&waits, &worst(), CALLS));
+        let refused = ended.iter().filter(|end| *end == "refusal/overloaded").count();
+        let good = ended.iter().filter(|end| *end == "ok").count();
+        assert!(good >= 2 && refused >= 32 && good + refused == CALLS as usize, "{ended:?}");
+        let more = large.saturating_sub(small);
+        eprintln!("{good} native calls, {refused} refused: {} MiB more", more >> 20);
+        assert!(more <= 2 * MOST, "{} MiB more", more >> 20);
+        let (_, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+        assert!(ended.iter().all(|end| end == "ok"), "what was kept is given back: {ended:?}");
+    });
 }
 
 /// Fails without: the bound on concurrent checks.
 #[test]
-fn large_arguments_are_checked_a_few_calls_at_a_time() {
-    in_a_process_of_its_own("arguments::large_arguments_are_checked_a_few_calls_at_a_time", || {
+fn large_argument_checks_have_bounded_concurrency() {
+    in_a_process_of_its_own("arguments::large_argument_checks_have_bounded_concurrency", || {
         const AT_ONCE: usize = 2;
         let (entered, entries) = mpsc::channel();
         let (opens, gate) = mpsc::channel::<()>();
@@ -192,7 +189,7 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
 /// The check does not run in the caller's poll: the call is pending after it, although no other
 /// call is being checked.
 #[test]
-fn the_largest_checks_leave_the_callers_thread_free() {
+fn largest_checks_run_off_the_callers_thread() {
     let answer: Value = serde_json::from_str(&worst()).expect("JSON");
     let with_output =
         Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
@@ -214,7 +211,7 @@ fn the_largest_checks_leave_the_callers_thread_free() {
 }
 
 #[test]
-fn a_text_with_too_many_values_is_refused_in_words_for_a_model() {
+fn too_many_json_values_are_refused_with_the_limit() {
     let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
         .expect("a tool");
     let called = |arguments: String| {

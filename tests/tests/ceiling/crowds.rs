@@ -73,9 +73,9 @@ fn native(name: &str) -> Tool {
 }
 
 #[test]
-fn ten_thousand_calls_at_once_each_have_one_end() {
+fn ten_thousand_concurrent_calls_each_end_once() {
     const CALLS: usize = 10_000;
-    in_a_process_of_its_own("crowds::ten_thousand_calls_at_once_each_have_one_end", || {
+    in_a_process_of_its_own("crowds::ten_thousand_concurrent_calls_each_end_once", || {
         let engines = PLACEMENTS.map(few_cells);
         let tools: Vec<_> = engines
             .iter()
@@ -143,7 +143,7 @@ fn panicking(notes: &Notes) -> impl Fn(Event) + Send + Sync + 'static + use<> {
 }
 
 #[test]
-fn observers_that_panic_and_futures_that_are_dropped_lose_nothing() {
+fn observer_panics_and_drops_lose_no_event_or_cell() {
     const CALLS: usize = 1000;
     for placement in PLACEMENTS {
         let engine = few_cells(placement);
@@ -189,7 +189,7 @@ fn observers_that_panic_and_futures_that_are_dropped_lose_nothing() {
 }
 
 #[test]
-fn runs_under_an_observer_that_panics_have_all_their_messages() {
+fn run_with_panicking_observer_has_all_messages() {
     const CALLS: usize = 200;
     for placement in PLACEMENTS {
         let engine = few_cells(placement);

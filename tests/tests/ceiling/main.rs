@@ -113,8 +113,8 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
 }
 
 #[test]
-fn the_worst_case_fits_under_its_bound() {
-    in_a_process_of_its_own("the_worst_case_fits_under_its_bound", under_the_ceiling);
+fn worst_case_memory_fits_its_bound() {
+    in_a_process_of_its_own("worst_case_memory_fits_its_bound", under_the_ceiling);
 }
 
 fn under_the_ceiling() {

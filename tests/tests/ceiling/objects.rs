@@ -22,8 +22,8 @@ const FUEL: u64 = 200_000_000;
 
 /// Fails without: the host's memory in the bound.
 #[test]
-fn what_the_host_keeps_for_cells_is_within_the_bound() {
-    in_a_process_of_its_own("objects::what_the_host_keeps_for_cells_is_within_the_bound", || {
+fn host_memory_for_cells_is_within_the_bound() {
+    in_a_process_of_its_own("objects::host_memory_for_cells_is_within_the_bound", || {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
         let engine = Engine::builder().cells(CELLS).cache(cache).build().expect("an engine");
         let hoarder = wait(async move {

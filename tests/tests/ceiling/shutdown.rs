@@ -43,7 +43,7 @@ fn hangs(held: &Arc<()>) -> Tool {
 }
 
 #[test]
-fn calls_end_with_the_runtime_that_they_run_in() {
+fn calls_end_with_their_runtime() {
     for placement in PLACEMENTS {
         let engine = few_cells(placement);
         let (spins, waits) = (guest(&engine, Misdeed::Spin), guest(&engine, Misdeed::AwaitAbort));

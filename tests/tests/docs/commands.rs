@@ -10,7 +10,7 @@ const HEADER: &str = "\
 # Commands
 
 This page is generated from `toolcell --help` and the help of each command. To update it, run
-`UPDATE=1 cargo test --workspace --test docs the_command_reference`.
+`UPDATE=1 cargo test --workspace --test docs command_reference`.
 ";
 
 fn help(command: &str) -> String {
@@ -63,6 +63,6 @@ pub(super) fn check() {
     assert!(
         written == page,
         "{PAGE} is not what the commands print, first at {differs:?}: \
-         `UPDATE=1 cargo test --workspace --test docs the_command_reference` writes it"
+         `UPDATE=1 cargo test --workspace --test docs command_reference` writes it"
     );
 }

@@ -107,7 +107,7 @@ fn judged(
 }
 
 #[test]
-fn every_example_of_a_help_text_works() {
+fn every_help_example_works() {
     let (bare, configured) = (place(""), place(CONFIG));
     let help = |command: &str| {
         let state = tempfile::tempdir().expect("a folder");

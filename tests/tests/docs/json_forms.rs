@@ -384,7 +384,7 @@ fn printed() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_member_that_a_command_prints_has_a_row() {
+fn every_printed_json_member_is_documented() {
     let pages = PAGES.map(|page| fs::read_to_string(root().join(page)).expect("a page"));
     let tables = tables(&pages.concat());
     let mut check = Check::default();
@@ -396,7 +396,7 @@ fn every_member_that_a_command_prints_has_a_row() {
 }
 
 #[test]
-fn a_table_that_is_wrong_is_found() {
+fn wrong_json_table_is_detected() {
     let page = "## `a`\n| `b` | list of objects | |\n| `b[].c?` | text | |\n| `d.NAME` | [e](#e) | |\n| `d` | object | |\n\
                 ## e\n| `f` | number or null | |\n";
     for (value, complaint) in [

@@ -138,12 +138,12 @@ fn all_pages(check: fn(&Page) -> Vec<String>) {
 }
 
 #[test]
-fn sessions_print_what_they_show() {
+fn sessions_print_their_shown_output() {
     all_pages(session::untrue);
 }
 
 #[test]
-fn code_is_a_file_that_is_compiled() {
+fn code_blocks_are_excerpts_of_compiled_files() {
     all_pages(code::not_compiled);
 }
 
@@ -163,12 +163,12 @@ fn yaml_can_be_read() {
 }
 
 #[test]
-fn commands_take_the_options_that_are_shown() {
+fn commands_accept_the_shown_options() {
     all_pages(snippets::refused_commands);
 }
 
 #[test]
-fn output_in_text_is_what_is_printed() {
+fn text_blocks_match_printed_output() {
     all_pages(snippets::untrue_output);
 }
 
@@ -177,9 +177,9 @@ fn commands_exist() {
     all_pages(unknown_commands);
 }
 
-/// `UPDATE=1 cargo test --workspace --test docs the_command_reference` writes the page.
+/// `UPDATE=1 cargo test --workspace --test docs command_reference` writes the page.
 #[test]
-fn the_command_reference_is_what_help_prints() {
+fn command_reference_matches_help() {
     commands::check();
 }
 
@@ -288,7 +288,7 @@ fn each_check_can_fail() {
 
 /// Both pages list the same.
 #[test]
-fn what_is_not_found_is_one_list() {
+fn both_pages_list_the_same_undetected_secrets() {
     let list = |page: &str| {
         let text = fs::read_to_string(root().join(page)).expect("a page");
         let (_, rest) =

@@ -153,7 +153,7 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
 }
 
 #[test]
-fn dots_stand_for_anything() {
+fn ellipsis_matches_any_lines_or_text() {
     for (expected, fitting) in
         [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
     {

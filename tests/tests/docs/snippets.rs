@@ -194,7 +194,7 @@ fn steady(line: &str) -> String {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_left_out() {
+fn varying_output_is_normalised() {
     for (line, expected) in [
         ("ok  a: b (97662 fuel)", "ok  a: b (N fuel)"),
         ("built 1.2 MB in 0.3 s", "built N MB in N s"),

@@ -45,7 +45,7 @@ fn stuck(pool: &BlockingPool) -> (Tool, mpsc::Receiver<()>, mpsc::Sender<()>) {
 }
 
 #[test]
-fn plain_closures_end_as_the_contract_says() {
+fn blocking_handlers_end_as_the_contract_says() {
     let greeting = "hello".to_owned();
     let one = Tool::native_blocking(definition(), move |arguments: Value| {
         json!([greeting, arguments["name"]])
@@ -75,7 +75,7 @@ fn plain_closures_end_as_the_contract_says() {
 
 /// Like an async closure, it has the caller's runtime and the call's span.
 #[test]
-fn a_closure_finds_itself_where_the_call_is() {
+fn blocking_handler_has_the_callers_runtime() {
     let tool = Tool::native_blocking(definition(), |_: Value| {
         tokio::runtime::Handle::current()
             .block_on(async { json!(tokio::spawn(async { 7 }).await.expect("no panic")) })
@@ -86,7 +86,7 @@ fn a_closure_finds_itself_where_the_call_is() {
 
 /// Run one after the other, they would wait for ever.
 #[test]
-fn blocking_calls_of_a_run_run_side_by_side() {
+fn blocking_calls_of_a_run_are_concurrent() {
     let meeting = Arc::new(Barrier::new(3));
     let tool = Tool::native_blocking(definition(), move |_: Value| {
         meeting.wait();
@@ -105,7 +105,7 @@ fn blocking_calls_of_a_run_run_side_by_side() {
 /// It keeps its thread. The next calls wait for that thread until their deadlines at most, and then
 /// count as not made.
 #[test]
-fn a_closure_that_never_returns_holds_its_thread_alone() {
+fn stuck_closure_holds_only_its_own_thread() {
     let pool = BlockingPool::new(1);
     let (tool, begun, opens) = stuck(&pool);
     let other = Tool::native_blocking(definition(), |_: Value| json!(1)).expect("a tool");
@@ -129,7 +129,7 @@ fn a_closure_that_never_returns_holds_its_thread_alone() {
 }
 
 #[test]
-fn a_call_of_a_closure_is_ended_by_force() {
+fn blocking_call_can_be_cancelled() {
     let pool = BlockingPool::new(1);
     let (tool, _begun, _opens) = stuck(&pool);
     let (signal, seen) = (AbortSignal::new(), Arc::new(Mutex::new(Vec::new())));
@@ -162,7 +162,7 @@ fn outlasts(invocation: &Invocation) -> Value {
 /// An answer after the deadline does not count, even if the handler kept a thread of the caller or
 /// of the pool until then.
 #[test]
-fn a_late_answer_is_a_timeout() {
+fn late_answer_is_a_timeout() {
     let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
         outlasts(&invocation)
     });
@@ -180,7 +180,7 @@ fn a_late_answer_is_a_timeout() {
 /// An answer after the deadline does not count either if the handler waited until then, and its
 /// caller polls it only afterwards.
 #[test]
-fn a_late_answer_of_one_that_waited_is_a_timeout_too() {
+fn late_answer_of_waiting_handler_is_a_timeout() {
     let (answers, answer) = oneshot::channel::<Value>();
     let answer = Arc::new(Mutex::new(Some(answer)));
     let tool = Tool::native(definition(), async move |_: Value| {

@@ -67,7 +67,7 @@ impl Drop for Noted {
 
 /// Without a grace, the call is over when it is next polled.
 #[test]
-fn a_stop_is_immediate_unless_there_is_a_grace() {
+fn stop_without_grace_is_immediate() {
     assert_eq!(DEFAULT_STOP_GRACE, Duration::ZERO);
     let dropped = Arc::new(AtomicBool::new(false));
     let note = Arc::clone(&dropped);
@@ -87,7 +87,7 @@ fn a_stop_is_immediate_unless_there_is_a_grace() {
 
 /// During the grace a handler that sees the signal may end by itself; one that does not is ended.
 #[test]
-fn a_grace_is_time_to_end_by_oneself() {
+fn handler_may_end_within_the_grace() {
     let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
         invocation.abort.raised().await;
         json!("closed")
@@ -114,7 +114,7 @@ fn a_grace_is_time_to_end_by_oneself() {
 /// If the signal is raised before a call begins: without a grace the call is not made, with one its
 /// handler runs and sees the signal.
 #[test]
-fn a_call_that_was_stopped_before_it_began_is_not_made() {
+fn call_stopped_before_start_runs_only_with_grace() {
     for (grace, expected) in [(Duration::ZERO, (CANCELLED, false)), (PATIENCE, ("ok", true))] {
         let ran = Arc::new(AtomicBool::new(false));
         let note = Arc::clone(&ran);
@@ -132,7 +132,7 @@ fn a_call_that_was_stopped_before_it_began_is_not_made() {
 
 /// For a guest that loops and one that keeps logging: their only cell is free for the next call.
 #[test]
-fn a_guest_is_ended_by_force() {
+fn stopped_guest_is_cancelled_and_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
         let guest = |misdeed| {
@@ -164,7 +164,7 @@ fn a_guest_is_ended_by_force() {
 /// The peer of a request sees the connection close when the call is stopped, not at the call's
 /// timeout an hour later.
 #[test]
-fn a_request_in_flight_is_closed() {
+fn stop_closes_a_request_in_flight() {
     for (placement, component) in
         PLACEMENTS.into_iter().flat_map(|place| ["fetch", "caller"].map(|name| (place, name)))
     {
@@ -284,7 +284,7 @@ const WAS_CANCELLED: &str = r#"{"error":"the call was cancelled"}"#;
 /// Of four calls, two at once, one is cancelled while it runs and one before it starts. Both have
 /// their messages; the others end as usual.
 #[test]
-fn one_call_of_a_run_is_cancelled_by_its_id() {
+fn call_of_a_run_can_be_cancelled_by_id() {
     for is_stream in [false, true] {
         let (scene, canceller) = (Scene::new(), CallCanceller::new());
         let (gate, cancels) = (Arc::clone(&scene.gate), canceller.clone());
@@ -316,7 +316,7 @@ fn one_call_of_a_run_is_cancelled_by_its_id() {
 
 /// When the whole run is ended while it runs, every call has its message.
 #[test]
-fn a_run_is_ended_by_force() {
+fn stopped_run_has_a_message_for_every_call() {
     for is_stream in [false, true] {
         let (scene, signal) = (Scene::new(), AbortSignal::new());
         let raised = signal.clone();
@@ -339,7 +339,7 @@ fn a_run_is_ended_by_force() {
 
 /// The grace of a run holds for each of its calls, cancelled alone or together.
 #[test]
-fn a_run_gives_its_grace_to_each_call() {
+fn run_grace_applies_to_each_call() {
     let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
         invocation.abort.raised().await;
         json!("closed")

@@ -145,7 +145,7 @@ fn assert_blocked(kind: &str, placement: Placement, tool: &Tool, arguments: &Val
 }
 
 #[test]
-fn for_a_pollable() {
+fn pollable_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
         let engine = engine(placement).build().expect("an engine");
         // Polls a list, as a language's own library does.
@@ -166,7 +166,7 @@ fn for_a_pollable() {
 }
 
 #[test]
-fn for_a_request() {
+fn request_wait_times_out_as_blocked() {
     let (silent, half) = (silent(), answering(HALF));
     for placement in PLACEMENTS {
         let engine = engine(placement).build().expect("an engine");
@@ -183,7 +183,7 @@ fn for_a_request() {
 }
 
 #[test]
-fn for_a_name() {
+fn name_lookup_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
         let engine = engine(placement)
             .egress(Egress::new().with_resolver(NoAnswer))
@@ -195,7 +195,7 @@ fn for_a_name() {
 }
 
 #[test]
-fn for_a_secret() {
+fn secret_wait_times_out_as_blocked() {
     let server = silent();
     for placement in PLACEMENTS {
         let engine = engine(placement).secrets(NoSecret).build().expect("an engine");
@@ -210,7 +210,7 @@ fn for_a_secret() {
 }
 
 #[test]
-fn for_a_store() {
+fn store_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
         let (opens, gate) = mpsc::channel();
         let engine = engine(placement).keys(Gated(Mutex::new(gate))).build().expect("an engine");

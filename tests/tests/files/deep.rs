@@ -20,14 +20,14 @@ const LEVELS: u64 = 2_100;
 /// A tool makes a deep tree in its own directory and in a granted one, while another tool reads.
 /// Fails without: a removal that needs no open descriptor for each level.
 #[test]
-fn a_deep_tree_costs_no_other_tool_anything() {
+fn deep_tree_does_not_affect_other_tools() {
     if env::var_os(UNDER).is_some() {
         return with_few_descriptors();
     }
     let temp = tree();
     let mut child = Command::new(env::current_exe().expect("this test"));
     child
-        .args(["deep::a_deep_tree_costs_no_other_tool_anything", "--exact", "--nocapture"])
+        .args(["deep::deep_tree_does_not_affect_other_tools", "--exact", "--nocapture"])
         .env(UNDER, "1");
     let output = child.env("TMPDIR", temp.path()).output().expect("it starts");
     // The test's own directory has to be removed too, with anything that is left in it.

@@ -14,7 +14,7 @@ use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree}
 
 /// Fails without: the filter by rights.
 #[test]
-fn the_environment_is_what_was_granted_and_left() {
+fn environment_is_limited_to_grant_and_overlay() {
     let mut grants = Grants::default();
     grants.environment =
         [("LEFT", "1"), ("TAKEN", "2")].map(|(name, value)| (name.into(), value.into())).into();
@@ -47,7 +47,7 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn scratch_is_where_programs_look_for_temporary_files() {
+fn tmpdir_and_tmp_lead_to_scratch() {
     let component = load(with_scratch(Room::default()));
     expect(
         &component,
@@ -71,7 +71,7 @@ fn scratch_is_where_programs_look_for_temporary_files() {
 }
 
 #[test]
-fn a_random_device_never_repeats_itself() {
+fn random_device_never_repeats_even_with_a_seed() {
     for seed in [None, Some(7)] {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
         let engine = Engine::builder().cells(4).cache(cache);
@@ -108,7 +108,7 @@ fn devices_need_no_grant() {
 
 /// Fails without: the removal of the directory.
 #[test]
-fn a_directory_of_ones_own_is_gone_with_the_call() {
+fn scratch_directory_is_removed_after_the_call() {
     let component = load(with_scratch(Room { bytes: 1000, files: 50 }));
     let name = format!("mark-{}", std::process::id());
     let path = format!("/scratch/{name}");
@@ -146,7 +146,7 @@ fn a_directory_of_ones_own_is_gone_with_the_call() {
 }
 
 #[test]
-fn an_overlay_can_take_the_directory_of_ones_own() {
+fn overlay_can_remove_the_scratch_directory() {
     let component = load(with_scratch(Room::default()));
     let answer = answers(&call(
         &component,
@@ -169,7 +169,7 @@ fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<St
 }
 
 #[test]
-fn a_seed_reproduces_the_randomness_of_a_call() {
+fn seed_reproduces_the_randomness_of_a_call() {
     let seeded = |seed| chance(|engine| engine.seed(seed), &["1", "2", "1"]);
     let first = seeded(7);
     assert_eq!((first[0] == first[2], first[0] == first[1]), (true, false), "{first:?}");
@@ -184,7 +184,7 @@ fn a_seed_reproduces_the_randomness_of_a_call() {
 }
 
 #[test]
-fn clocks_begin_where_they_are_told_and_stand_still() {
+fn frozen_clocks_stay_at_the_configured_time() {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let date = UNIX_EPOCH + Duration::from_nanos(1_234_567_891_234);
     let engine = Engine::builder()
@@ -219,7 +219,7 @@ fn stamps(answer: &str) -> Vec<u128> {
 
 /// Fails without: replacing the times of the disk.
 #[test]
-fn times_of_files_tell_no_more_than_clocks() {
+fn file_times_reveal_no_more_than_clocks() {
     let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
     let old = fs::File::create(dir.path().join("old")).expect("a file");
     let before =

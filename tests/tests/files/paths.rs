@@ -112,7 +112,7 @@ const REFUSALS: [&str; 12] = [
 /// Tries every path that leads out of a directory, and links in it that do, with every function
 /// that takes a path. Fails without: the resolution of paths beneath the directory.
 #[test]
-fn no_path_leads_out() {
+fn no_path_escapes_its_directory() {
     let estate = Estate::new();
     let absolute = estate.outer.path().join("secret").display().to_string();
     let (slashed, long) =
@@ -194,7 +194,7 @@ fn no_path_leads_out() {
 
 /// Fails without: the check of targets in `create_link`.
 #[test]
-fn a_tool_makes_no_link_that_leads_upwards_or_away() {
+fn tool_cannot_create_escaping_links() {
     let outer = tree();
     let (one, other) = (outer.path().join("one"), outer.path().join("other"));
     fs::create_dir_all(one.join("sub")).expect("a directory");
@@ -237,7 +237,7 @@ fn a_tool_makes_no_link_that_leads_upwards_or_away() {
 
 /// Fails without: read-only `FsPerms`, and no area for a directory that is granted for reading.
 #[test]
-fn what_is_for_reading_stays_as_it_is() {
+fn read_only_directory_stays_unchanged() {
     let dir = tree();
     fs::write(dir.path().join("a"), "before").expect("a file");
     fs::create_dir(dir.path().join("d")).expect("a directory");
@@ -270,7 +270,7 @@ fn what_is_for_reading_stays_as_it_is() {
 /// Every way to open a pipe, which would wait for its other end, and a socket. Fails without: an
 /// `open` that does not wait.
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn pipes_and_sockets_are_refused_without_waiting() {
     let dir = tree();
     fs::write(dir.path().join("plain"), "inside").expect("a file");
     let made =
@@ -306,7 +306,7 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
-fn a_call_opens_what_its_overlay_leaves() {
+fn overlay_limits_which_paths_a_call_opens() {
     let dir = tree();
     for name in ["in", "out", "other"] {
         fs::create_dir(dir.path().join(name)).expect("a directory");
@@ -339,7 +339,7 @@ fn a_call_opens_what_its_overlay_leaves() {
 }
 
 #[test]
-fn times_that_no_disk_has_are_errors() {
+fn unrepresentable_file_times_are_errors() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
     let far = i64::MAX.to_string();

@@ -32,7 +32,7 @@ impl Drop for Over<'_> {
 /// A thread swaps a directory for a link that leads out of it, over and over, while a tool reads
 /// through it. Fails without: the resolution of paths beneath the directory.
 #[test]
-fn a_door_that_is_swapped_leads_nowhere_else() {
+fn swapped_directory_never_leads_outside() {
     let outer = tree();
     let inner = outer.path().join("inner");
     let (door, other) = (inner.join("door"), inner.join("other"));
@@ -76,7 +76,7 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
 /// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused without
 /// waiting for it or reading it.
 #[test]
-fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
+fn file_swapped_for_pipe_is_refused_without_waiting() {
     let dir = tree();
     let (file, pipe) = (dir.path().join("file"), dir.path().join("pipe"));
     fs::write(&file, "inside").expect("a file");
@@ -106,7 +106,7 @@ fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
 /// Runs these tests as on a kernel before Linux 5.6: a seccomp filter makes `openat2` fail with
 /// `ENOSYS`.
 #[test]
-fn without_openat2_no_path_leads_out_either() {
+fn no_path_escapes_without_openat2() {
     let rules = [(OPENAT2, Vec::new())].into();
     let arch = std::env::consts::ARCH.try_into().expect("an architecture with filters");
     let missing = SeccompAction::Errno(ENOSYS);
@@ -115,8 +115,10 @@ fn without_openat2_no_path_leads_out_either() {
     // A filter holds for its thread and for all that the thread starts.
     let filtered = thread::spawn(move || {
         seccompiler::apply_filter(&program).expect("this thread may filter itself");
-        let tests =
-            ["paths::no_path_leads_out", "races::a_door_that_is_swapped_leads_nowhere_else"];
+        let tests = [
+            "paths::no_path_escapes_its_directory",
+            "races::swapped_directory_never_leads_outside",
+        ];
         Command::new(std::env::current_exe().expect("this program"))
             .arg("--exact")
             .args(tests)

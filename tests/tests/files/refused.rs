@@ -17,7 +17,7 @@ fn refused(grants: Grants) -> Error {
 }
 
 #[test]
-fn what_cannot_be_mounted_is_named_with_a_hint() {
+fn unmountable_directory_is_named_with_a_hint() {
     let dir = tree();
     let at = |name: &str| dir.path().join(name);
     fs::write(at("file"), "").expect("a file");
@@ -76,7 +76,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
 
 /// Fails without: the entries of `SYSTEM`, or those of `SHARED`.
 #[test]
-fn directories_of_the_machine_and_of_all_users_are_refused() {
+fn system_and_shared_directories_are_refused() {
     let roots = [
         "/",
         "/proc",

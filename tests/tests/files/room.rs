@@ -20,7 +20,7 @@ fn bytes_in(dir: &Path) -> u64 {
 
 /// Fails without: the check in `has_room`, or charging a removed file until it is closed.
 #[test]
-fn room_in_bytes_and_files_is_kept_exactly() {
+fn byte_and_file_quotas_are_exact() {
     let dir = tree();
     fs::write(dir.path().join("old"), "0123456789").expect("a file");
     let room = Room { bytes: 1000, files: 5 };
@@ -71,7 +71,7 @@ fn room_in_bytes_and_files_is_kept_exactly() {
 
 /// Fails without: one ledger for all mounts of a directory.
 #[test]
-fn cells_at_once_share_the_room() {
+fn concurrent_cells_share_the_quota() {
     let dir = tree();
     let room = Room { bytes: 10_000, files: 1000 };
     let component = load(granted(&[("/data", dir.path(), Access::Write, room)]));
@@ -91,7 +91,7 @@ fn cells_at_once_share_the_room() {
 
 /// Fails without: the bound on the bytes of one write.
 #[test]
-fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
+fn unawaited_write_is_at_most_64_kib() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
     for (bytes, expected) in [
@@ -114,7 +114,7 @@ fn descriptors_into(dir: &Path) -> usize {
 
 /// Fails without: closing the descriptor of each opened file.
 #[test]
-fn descriptors_come_back() {
+fn descriptors_are_closed_after_calls() {
     let dir = tree();
     fs::write(dir.path().join("a"), "inside").expect("a file");
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));

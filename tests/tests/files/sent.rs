@@ -5,7 +5,7 @@ use toolcell::{CallFiles, CallOptions, Grants};
 use crate::{answers, call, load};
 
 #[test]
-fn a_call_reads_its_own_files_and_changes_none() {
+fn call_files_are_read_only_and_private() {
     let component = load(Grants::default());
     let files = CallFiles::new().unwrap();
     assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");

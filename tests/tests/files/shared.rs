@@ -24,7 +24,7 @@ fn load(dir: &Path, counts: &Path) -> Component {
 
 fn child(dir: &Path, counts: &Path, files: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "shared::a_child_fills_what_it_was_granted"]).stdout(Stdio::null());
+    command.args(["--exact", "shared::child_fills_its_granted_quota"]).stdout(Stdio::null());
     for (name, value) in
         CHILD.into_iter().zip([dir.as_os_str(), counts.as_os_str(), files.as_ref()])
     {
@@ -36,7 +36,7 @@ fn child(dir: &Path, counts: &Path, files: &str) -> Child {
 /// Appends 100 bytes at a time to 100 files, which is half of the room; appends that do not fit are
 /// refused. Does nothing without a parent.
 #[test]
-fn a_child_fills_what_it_was_granted() {
+fn child_fills_its_granted_quota() {
     let [Some(dir), Some(counts), Some(files)] = CHILD.map(std::env::var_os) else { return };
     let component = load(Path::new(&dir), Path::new(&counts));
     let names: Vec<_> = (0..100).map(|file| format!("/data/{}-{file}", files.display())).collect();
@@ -54,7 +54,7 @@ fn bytes_in(dir: &Path) -> u64 {
 
 /// Fails without: a count that processes share.
 #[test]
-fn processes_share_the_room_exactly() {
+fn processes_share_the_quota_exactly() {
     let (dir, counts) = (tree(), tree());
     let children: Vec<_> =
         (0..PROCESSES).map(|at| child(dir.path(), counts.path(), &at.to_string())).collect();
@@ -77,7 +77,7 @@ fn processes_share_the_room_exactly() {
 /// A process is killed at random moments while this process uses the same directory: the remaining
 /// room stays exact to the byte.
 #[test]
-fn a_killed_process_leaves_a_true_count() {
+fn killed_process_leaves_an_exact_quota_count() {
     let (dir, counts) = (tree(), tree());
     let component = load(dir.path(), counts.path());
     for (round, files) in [1, 9, 2, 13, 5, 11, 3, 7, 4, 12, 6, 10].into_iter().enumerate() {

@@ -9,7 +9,7 @@ use super::{BIG, expect, granted, load, run, tree};
 /// Reads one stream in each way, while the file is written to and truncated between the reads.
 /// Fails without: reading anew in place of keeping the rest of a read.
 #[test]
-fn a_stream_brings_what_is_there() {
+fn stream_reads_current_file_content() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
     for (then, expected) in [
@@ -33,7 +33,7 @@ fn a_stream_brings_what_is_there() {
 
 /// Here the host writes to the file, in place of another process.
 #[test]
-fn what_others_write_is_seen() {
+fn external_writes_are_visible() {
     let dir = tree();
     fs::write(dir.path().join("f"), "first").expect("a file");
     let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));

@@ -17,14 +17,10 @@ const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
 /// without: the host's own text in place of the error's, which then contains functions and paths of
 /// the host.
 #[test]
-fn a_failure_is_told_in_the_hosts_own_words_alone() {
+fn file_error_text_reveals_nothing_of_the_host() {
     if env::var_os(UNDER).is_none() {
         let mut child = Command::new(env::current_exe().expect("this test"));
-        child.args([
-            "told::a_failure_is_told_in_the_hosts_own_words_alone",
-            "--exact",
-            "--nocapture",
-        ]);
+        child.args(["told::file_error_text_reveals_nothing_of_the_host", "--exact", "--nocapture"]);
         child.env(UNDER, "1").env("RUST_BACKTRACE", "1").env("RUST_LIB_BACKTRACE", "1");
         let output = child.output().expect("it starts");
         let said = [output.stdout, output.stderr]
@@ -41,7 +37,7 @@ fn a_failure_is_told_in_the_hosts_own_words_alone() {
 
 /// Byte 18 of an SQLite database is 2 in WAL mode. Source: SQLite, database file format, 1.3.
 #[test]
-fn a_database_in_wal_mode_is_named_in_the_log() {
+fn wal_mode_database_is_logged() {
     let dir = tree();
     for (name, version) in [("wal.db", 2), ("plain.db", 1)] {
         let mut bytes = b"SQLite format 3\0".to_vec();

@@ -50,7 +50,7 @@ fn grant(directory: &str, access: &str) -> String {
 
 /// The guest's standard library makes no host call if no directory's name is a prefix of the path.
 #[test]
-fn what_a_tool_does_not_find_is_told_with_its_directory() {
+fn ungranted_path_is_reported_with_its_directory() {
     let dir = tree();
     std::fs::write(dir.path().join("there"), "x").expect("a file");
     let nothing = load(Grants::default());
@@ -90,7 +90,7 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
 /// A tool that declares its needs gets no denial for other files that its runtime looks for, unless
 /// they were granted: then the declaration lacks them.
 #[test]
-fn a_tool_that_declares_what_it_needs_is_told_of_that_and_of_what_is_granted() {
+fn denials_cover_only_declared_or_granted_paths() {
     const NEED: &[u8] = b"read /data";
     let dir = tree();
     for (declared, granted, expected) in [

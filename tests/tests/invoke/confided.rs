@@ -123,7 +123,7 @@ fn shows(text: &str) -> bool {
 }
 
 #[test]
-fn arguments_of_a_sub_call_hold_no_secret() {
+fn sub_call_arguments_contain_no_secret() {
     for placement in PLACEMENTS {
         let host = Host::new(placement);
         for word in ["$all", "<$all>", "$1 $2 $3"] {
@@ -147,7 +147,7 @@ fn arguments_of_a_sub_call_hold_no_secret() {
 /// The thirds of the value arrive, because each is too short to be recognised, and `repeat` joins
 /// them.
 #[test]
-fn a_called_tool_does_not_say_its_callers_secret() {
+fn called_tool_never_emits_callers_secret() {
     let thirds = ["$1", "and", "$2", "and", "$3"];
     for placement in PLACEMENTS {
         let host = Host::new(placement);

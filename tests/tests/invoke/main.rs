@@ -111,7 +111,7 @@ fn greeting() -> Value {
 }
 
 #[test]
-fn a_tool_calls_the_tools_that_it_was_granted() {
+fn tool_calls_only_granted_tools() {
     let host = Host::new(&engine(Placement::Cells, 4), &["gre*", "missing"]);
     assert_eq!(host.ended("greet", &greeting())["ok"], "Hello, Ada!");
     assert_eq!(host.ended("missing", &json!({}))["tool_error"]["reason"], "not_found");
@@ -130,7 +130,7 @@ fn a_tool_calls_the_tools_that_it_was_granted() {
 }
 
 #[test]
-fn each_call_of_a_call_has_its_events_and_its_receipt() {
+fn sub_calls_have_their_own_events_and_usage() {
     let host = Host::new(&engine(Placement::Cells, 4), &["greet", "clock"]);
     let mut calls = relayed("greet", &greeting());
     calls["times"] = json!(2);
@@ -174,7 +174,7 @@ fn each_call_of_a_call_has_its_events_and_its_receipt() {
 }
 
 #[test]
-fn a_called_tool_has_no_right_that_its_caller_has_not() {
+fn called_tool_has_no_more_rights_than_its_caller() {
     let engine = engine(Placement::Cells, 4);
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let bound = Host::new(&engine, &["notes", "clock"]);
@@ -194,7 +194,7 @@ fn a_called_tool_has_no_right_that_its_caller_has_not() {
 }
 
 #[test]
-fn a_called_tool_has_the_keys_of_its_callers_tenant() {
+fn called_tool_uses_the_callers_tenant_keys() {
     let host = Host::new(&engine(Placement::Cells, 4), &["own notes"]);
     let made = |tenant: &str, action: &Value| {
         let options = CallOptions::default().with_context(context(&json!({ "tenant": tenant })));
@@ -212,7 +212,7 @@ fn a_called_tool_has_the_keys_of_its_callers_tenant() {
 }
 
 #[test]
-fn a_loop_of_calls_ends_at_its_depth() {
+fn sub_call_depth_is_limited() {
     let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
     let ended = |host: &Host, depth| {
         let made = host.completion(&nested(depth), CallOptions::default());
@@ -225,7 +225,7 @@ fn a_loop_of_calls_ends_at_its_depth() {
 }
 
 #[test]
-fn the_calls_that_come_of_one_call_are_counted() {
+fn sub_call_count_is_limited_across_depths() {
     let host = Host::new(&engine(Placement::Cells, 4), &["missing", "relay"]);
     let ended = |times: u32| {
         let mut calls = relayed("missing", &json!({}));
@@ -238,7 +238,7 @@ fn the_calls_that_come_of_one_call_are_counted() {
 }
 
 #[test]
-fn a_tool_pays_for_the_calls_that_it_makes() {
+fn sub_calls_use_the_callers_fuel() {
     let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
     let spins = |times: u64| json!({"calls": [["relay", json!({"calls": [], "rounds": 100_000}).to_string()]], "times": times});
     let options = || CallOptions::default().with_limits(Limits::unlimited().with_fuel(SOME_FUEL));
@@ -254,7 +254,7 @@ fn a_tool_pays_for_the_calls_that_it_makes() {
 
 /// The tool that waits for another tool has the only cell.
 #[test]
-fn tools_that_wait_for_tools_take_no_cell_from_them() {
+fn nested_calls_do_not_deadlock_on_one_cell() {
     for placement in PLACEMENTS {
         let host = Host::new(&engine(placement, 1), &["relay"]);
         let (executor, relay) = (host.executor.clone(), host.relay.clone());
@@ -280,7 +280,7 @@ fn tools_that_wait_for_tools_take_no_cell_from_them() {
 }
 
 #[test]
-fn tools_of_a_run_call_the_tools_of_the_run() {
+fn sub_calls_resolve_in_the_runs_registry() {
     let host = Host::new(&engine(Placement::Cells, 2), &["greet"]);
     let registry = Registry::new();
     registry.register(host.relay.clone()).expect("registered");

@@ -114,7 +114,7 @@ impl Code {
 }
 
 #[test]
-fn six_calls_are_one_turn() {
+fn code_makes_six_calls_in_one_turn() {
     let rules = [
         "own find_place",
         "own weather",
@@ -175,7 +175,7 @@ fn six_calls_are_one_turn() {
 }
 
 #[test]
-fn the_calls_of_code_use_one_budget() {
+fn calls_of_code_share_one_fuel_budget() {
     let code = Code::new(grants(&["calculator"]), tools());
     let calculated = "await tools.calculator({ expression: '1 + 1' });";
     let limits = Limits::unlimited().with_fuel(SOME_FUEL);
@@ -189,7 +189,7 @@ fn the_calls_of_code_use_one_budget() {
 }
 
 #[test]
-fn a_loop_of_calls_in_code_ends_at_a_limit() {
+fn calls_in_code_are_limited_in_count_and_depth() {
     let code = Code::new(grants(&["own find_place", "run_code"]), tools());
     let counted = "let calls = 0; try { for (;;) { await tools.find_place(); calls++; } } \
                    catch (error) { return [calls, error.kind]; }";
@@ -207,7 +207,7 @@ fn a_loop_of_calls_in_code_ends_at_a_limit() {
 }
 
 #[test]
-fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
+fn called_tool_endings_map_to_error_kinds() {
     let ends = |name: &'static str, outcome: Outcome| {
         let definition = Definition::new(name, "Ends.").expect("a definition");
         let definition = definition
@@ -270,7 +270,7 @@ fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
 }
 
 #[test]
-fn code_has_no_right_but_to_call_tools() {
+fn code_can_only_call_tools() {
     let component = COMPONENT.clone();
     let imports = |interface: &str| {
         component.windows(interface.len()).any(|part| part == interface.as_bytes())
@@ -306,7 +306,7 @@ fn code_has_no_right_but_to_call_tools() {
 }
 
 #[test]
-fn what_is_wrong_with_code_names_its_line() {
+fn code_errors_name_their_line() {
     let code = Code::new(Grants::default(), Vec::new());
     for (source, told) in [
         ("const a = 1;\nconst b = ;", "line 2 of the code: SyntaxError: "),

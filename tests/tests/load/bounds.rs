@@ -89,7 +89,7 @@ fn type_bytes(bytes: usize) -> Vec<u8> {
 /// Components that would cost the compiler or the parser too much are refused before they cost
 /// anything.
 #[test]
-fn components_that_are_too_large() {
+fn oversized_components_are_refused() {
     type Make = fn(usize) -> Vec<u8>;
     let table: [(&str, usize, Make); 10] = [
         ("types of the component", 20_000, types),
@@ -153,7 +153,7 @@ fn chain(count: usize) -> Hostile {
 /// Bounds on parts of definitions that go to a model with every request, or are processed at every
 /// call.
 #[test]
-fn definitions_that_are_too_large() {
+fn oversized_definitions_are_refused() {
     type Make = fn(usize) -> Hostile;
     type Kind = fn(&Error) -> bool;
     let nested = |levels: usize| {
@@ -236,7 +236,7 @@ fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
 
 /// Each copy of a component multiplies the instances inside of it.
 #[test]
-fn items_count_for_each_instance() {
+fn items_are_counted_per_instance() {
     let globals = |count: usize| {
         section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)))
     };
@@ -286,7 +286,7 @@ fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
 
 /// Fails without: multiplying the counts of nested instances.
 #[test]
-fn instances_that_multiply_are_counted() {
+fn nested_instance_counts_are_multiplied() {
     const WHAT: &str = "instances of the component: ";
     for within in [multiplied(3, 8), multiplied_beside(3, 8)] {
         let within = load(&ENGINE, within).expect_err("it has no tools");
@@ -306,7 +306,7 @@ fn instances_that_multiply_are_counted() {
 /// A cell has room for 64 core instances and 64 tables, a slot of the pool for 64 and 16; the guest
 /// has one of each.
 #[test]
-fn what_a_cell_has_no_room_for() {
+fn component_over_cell_limits_ends_at_start() {
     let long = section(of_module::TABLES, &list(1, &[vec![0x70, 0], number(100_001)].concat()));
     let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(64 << 4)].concat()));
     let table = [
@@ -334,7 +334,7 @@ fn what_a_cell_has_no_room_for() {
 
 /// A component that fits the host's limits but not the caller's ends the call.
 #[test]
-fn what_a_call_has_no_room_for() {
+fn component_over_call_limits_ends_the_call() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));

@@ -24,7 +24,7 @@ fn sum(contents: &Contents) -> u64 {
 }
 
 #[test]
-fn a_tool_tells_what_made_it_and_its_modules() {
+fn contents_list_producers_and_modules() {
     for bytes in [bytes("hello"), std::fs::read(example("desk")).expect("a component")] {
         let contents = Contents::of(&bytes).expect("it is a component");
         let by = |name: &str| contents.producers.iter().any(|producer| producer.name == name);
@@ -41,7 +41,7 @@ fn a_tool_tells_what_made_it_and_its_modules() {
 }
 
 #[test]
-fn the_bytes_of_each_kind_of_section_are_counted() {
+fn section_bytes_are_counted_by_kind() {
     let name = [&[0][..], &number(text("tool").len()), &text("tool")].concat();
     let whole = component(&[
         custom(".debug_info", &[0; 1000]),
@@ -63,7 +63,7 @@ fn the_bytes_of_each_kind_of_section_are_counted() {
 }
 
 #[test]
-fn the_library_of_python_tells_the_language() {
+fn libpython_module_identifies_python() {
     let named = |module: &str| {
         let name = [&[0][..], &number(text(module).len()), &text(module)].concat();
         Contents::of(&component(&[custom("name", &name)])).expect("it is a component")
@@ -76,7 +76,7 @@ fn the_library_of_python_tells_the_language() {
 }
 
 #[test]
-fn what_a_stranger_claims_is_shortened_and_bounded() {
+fn untrusted_producers_are_truncated_and_bounded() {
     let values: Vec<u8> = (0..1000)
         .flat_map(|at| [text(&format!("{at}\u{1b}[2J{}", "x".repeat(5000))), text("1")].concat())
         .collect();
@@ -95,7 +95,7 @@ fn what_a_stranger_claims_is_shortened_and_bounded() {
 }
 
 #[test]
-fn what_is_not_a_component_has_no_contents() {
+fn contents_of_a_non_component_are_an_error() {
     for bytes in [&b""[..], MODULE, b"(component)", &bytes("hello")[..1000]] {
         let refused: Error = Contents::of(bytes).expect_err("it is not a component");
         assert!(!refused.hint().is_empty(), "{refused}");

@@ -97,7 +97,7 @@ fn each_exported_function_is_a_tool() {
 }
 
 #[test]
-fn the_export_of_a_runtime_is_no_tool() {
+fn runtime_export_is_not_a_tool() {
     let names = |wit: &str, module: &str| {
         let component = functions(wit, module).expect("it loads");
         component.definitions().map(|tool| tool.name.clone()).collect::<Vec<_>>()
@@ -116,7 +116,7 @@ fn the_export_of_a_runtime_is_no_tool() {
 }
 
 #[test]
-fn functions_of_the_same_name_have_their_package_in_it() {
+fn functions_of_the_same_name_are_distinct_tools() {
     let wit = "package a:one@0.1.0; interface math { f: func() -> u32; }
         interface other { g: func() -> u32; }
         world plain { export math; export other; export f: func() -> u32; export math-f: interface { f: func() -> u32; } }";
@@ -131,7 +131,7 @@ fn functions_of_the_same_name_have_their_package_in_it() {
 }
 
 #[test]
-fn functions_of_two_versions_have_their_version_in_it() {
+fn tools_of_two_versions_include_the_version() {
     let wit = "package a:one@0.1.0;
         package b:two@1.0.0 { interface math { f: func() -> u32; } }
         package b:two@2.1.0-rc.1 { interface math { f: func() -> u32; } }
@@ -145,7 +145,7 @@ fn functions_of_two_versions_have_their_version_in_it() {
 }
 
 #[test]
-fn a_function_with_a_long_name_gets_a_short_one() {
+fn long_function_name_is_shortened_with_a_digest() {
     let (long, longer) = ("x".repeat(65), "x".repeat(66));
     let wit = format!(
         "package a:b; world plain {{ export f: func(); export {long}: func() -> u32; export {longer}: func(); }}"
@@ -165,7 +165,7 @@ fn a_function_with_a_long_name_gets_a_short_one() {
 }
 
 #[test]
-fn functions_that_cannot_be_tools_are_named() {
+fn unusable_functions_are_refused_by_name() {
     type Is = fn(&Error) -> bool;
     let (definition, component): (Is, Is) = (Error::is_definition, Error::is_component);
     let resource = "package a:b@0.1.0; interface i { resource r; make: func() -> own<r>; } world plain { export i; }";
@@ -224,7 +224,7 @@ pub(crate) fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {
 }
 
 #[test]
-fn a_program_is_a_tool() {
+fn program_runs_as_a_tool() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
     let limits = Limits::default().with_fuel(200_000_000);
     for (arguments, expected) in [
@@ -261,7 +261,7 @@ fn a_program_is_a_tool() {
 }
 
 #[test]
-fn the_settings_say_how_a_program_is_called() {
+fn settings_define_argv_stdin_and_output() {
     let words =
         |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let limits = Limits::default().with_fuel(200_000_000);
@@ -316,7 +316,7 @@ fn the_settings_say_how_a_program_is_called() {
 }
 
 #[test]
-fn a_program_has_the_files_that_it_is_granted() {
+fn program_reads_its_granted_files() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     std::fs::write(folder.path().join("note.txt"), "milk").expect("written");
     let mut grants = Grants::default();
@@ -332,7 +332,7 @@ fn a_program_has_the_files_that_it_is_granted() {
 
 /// The settings of a command are not kept with its code.
 #[test]
-fn the_cache_keeps_one_command_for_all_settings() {
+fn command_settings_share_one_cached_artifact() {
     let scratch = Scratch::new();
     for (argv, is_cached, expected) in [("a", false, "a"), ("b", true, "b")] {
         let kind =
@@ -360,7 +360,7 @@ fn the_cache_keeps_one_command_for_all_settings() {
 }
 
 #[test]
-fn what_a_component_can_be_used_as_is_proposed() {
+fn usable_component_kind_is_proposed() {
     for (bytes, proposal) in [
         (functions_component(MATH, MATH_MODULE), Some("functions")),
         (command_component(true), Some("command")),
@@ -401,7 +401,7 @@ fn what_a_component_can_be_used_as_is_proposed() {
 
 /// Language runtimes bring imports that most functions never use.
 #[test]
-fn an_import_of_plain_functions_is_denied_at_its_use() {
+fn ungranted_function_import_is_denied_at_use() {
     let component = functions(
         "package a:b;
         package toolcell:tool@0.1.0 {
@@ -432,7 +432,7 @@ fn an_import_of_plain_functions_is_denied_at_its_use() {
 /// A broken module, or one that imports more than WASI, is refused, also if its metadata says
 /// otherwise.
 #[test]
-fn modules_that_cannot_be_adapted_are_refused() {
+fn unadaptable_modules_are_refused() {
     let module = command_module();
     let with = |text: &str| {
         let start = r#"(import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
@@ -484,7 +484,7 @@ fn modules_that_cannot_be_adapted_are_refused() {
 }
 
 #[test]
-fn later_versions_of_wasi_are_named() {
+fn later_wasi_versions_are_refused_by_name() {
     for name in ["wasi:cli/stdin@0.3.0", "wasi:sockets/types@0.3.0", "wasi:http/handler@0.3.1"] {
         let error = load(&ENGINE, importing(name)).expect_err("it is refused");
         assert!(

@@ -45,7 +45,7 @@ fn assert_refused(loaded: Result<Component, Error>, is: Kind, needle: &str) {
 }
 
 #[test]
-fn what_is_not_a_component_is_refused() {
+fn non_components_are_refused_with_a_reason() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), echo().component()).expect("loads").is_cached());
     let precompiled = fs::read(&scratch.files("code")[0]).expect("an artifact");
@@ -133,7 +133,7 @@ fn mutated_components_do_no_harm() {
 }
 
 #[test]
-fn definitions_that_cannot_be_served() {
+fn invalid_definitions_are_refused() {
     let (definition, component): (Kind, Kind) = (Error::is_definition, Error::is_component);
     let long: &'static str = "x".repeat(65).leak();
     for (guest, is, needle) in [
@@ -164,7 +164,7 @@ fn definitions_that_cannot_be_served() {
 }
 
 #[test]
-fn a_keyword_that_cannot_be_used_is_not_enforced() {
+fn unusable_keyword_is_reported_as_unenforced() {
     for (guest, place) in [
         (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, "parameters/type"),
         (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, "output/type"),
@@ -176,7 +176,7 @@ fn a_keyword_that_cannot_be_used_is_not_enforced() {
 }
 
 #[test]
-fn imports_that_no_cell_has_are_refused_by_name() {
+fn unknown_imports_are_refused_by_name() {
     let name = "wasi:blobstore/container@0.2.0";
     let bytes = toolcell_test_guests::importing(name);
     // This needs no engine: nothing is compiled.
@@ -193,7 +193,7 @@ fn imports_that_no_cell_has_are_refused_by_name() {
 }
 
 #[test]
-fn a_bare_component_imports_nothing() {
+fn bare_component_imports_nothing() {
     let bare = bare_hello();
     assert_eq!(Examination::of(&bare).expect("a component").imports, []);
     let component = load(&ENGINE, bare).expect("it loads");
@@ -203,7 +203,7 @@ fn a_bare_component_imports_nothing() {
 }
 
 #[test]
-fn an_unknown_tool_is_told_from_a_slip_of_the_hand() {
+fn unknown_tool_error_suggests_names() {
     let component = load(&ENGINE, bytes("desk")).expect("it loads");
     for (asked, hint) in [
         ("book-table", "did you mean `book_table`?"),
@@ -217,7 +217,7 @@ fn an_unknown_tool_is_told_from_a_slip_of_the_hand() {
 
 /// A slot of the pool has four memories.
 #[test]
-fn what_is_bigger_than_a_slot_works_on_demand() {
+fn component_larger_than_a_slot_runs_unpooled() {
     let scratch = Scratch::new();
     for (more_memories, pooled) in [(0, true), (3, true), (4, false), (7, false)] {
         for cached in [false, true] {
@@ -266,7 +266,7 @@ impl Scratch {
 }
 
 #[test]
-fn the_second_load_comes_from_the_cache() {
+fn second_load_comes_from_the_cache() {
     let scratch = Scratch::new();
     let first = load(&scratch.engine(), bytes("calculator")).expect("it loads");
     let second = load(&scratch.engine(), bytes("calculator")).expect("it loads");
@@ -286,7 +286,7 @@ fn the_second_load_comes_from_the_cache() {
 /// A guest that gives its tool another name at each `describe` keeps the first one: the host does
 /// not call `describe` again.
 #[test]
-fn a_component_is_asked_for_its_tools_once() {
+fn describe_is_called_once() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
     let name = |scratch: &Scratch| {
         let component = load(&scratch.engine(), guest.clone()).expect("it loads");
@@ -300,7 +300,7 @@ fn a_component_is_asked_for_its_tools_once() {
 }
 
 #[test]
-fn a_tampered_cache_is_compiled_again() {
+fn tampered_cache_entry_is_recompiled() {
     let scratch = Scratch::new();
     let engine = scratch.engine();
     let guest = echo().component();
@@ -338,7 +338,7 @@ fn a_tampered_cache_is_compiled_again() {
 
 /// An artifact is valid only with the key that it was made with.
 #[test]
-fn a_changed_key_makes_every_artifact_worthless() {
+fn changed_key_invalidates_cached_artifacts() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
     let key = scratch.path().join("key");
@@ -351,7 +351,7 @@ fn a_changed_key_makes_every_artifact_worthless() {
 
 /// Two engines use one directory, as two processes would, with loads at the same time.
 #[test]
-fn engines_share_a_directory() {
+fn engines_share_a_cache_directory() {
     let scratch = Scratch::new();
     let engines = [scratch.engine(), scratch.engine()];
     let guest = echo().component();
@@ -370,7 +370,7 @@ fn engines_share_a_directory() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_used() {
+fn unusable_cache_is_an_environment_error() {
     let scratch = Scratch::new();
     fs::write(scratch.path(), "a file").expect("written");
     for path in [scratch.path(), scratch.path().join("below")] {
@@ -383,7 +383,7 @@ fn a_cache_that_cannot_be_used() {
 /// The error names each proposal that is off. Since none of these components runs, no call ends
 /// with `other_trap`, which stands for the traps of such proposals.
 #[test]
-fn proposals_that_are_off_are_refused() {
+fn disabled_proposals_are_refused_by_name() {
     let named = |names: &str| {
         format!("the component uses WebAssembly proposals that this host disables: {names}")
     };

@@ -73,7 +73,7 @@ fn engine(scratch: &Scratch, linked_bytes: u64) -> Engine {
 }
 
 #[test]
-fn code_in_the_cache_is_linked_at_the_first_call() {
+fn cached_code_is_linked_at_the_first_call() {
     let scratch = Scratch::new();
     let eager = load(&engine(&scratch, 0), bytes("calculator")).expect("it loads");
     let engine = engine(&scratch, u64::MAX);
@@ -88,7 +88,7 @@ fn code_in_the_cache_is_linked_at_the_first_call() {
 }
 
 #[test]
-fn code_over_the_budget_is_released_and_linked_again() {
+fn code_over_budget_is_released_and_relinked() {
     let scratch = Scratch::new();
     let engine = engine(&scratch, 1);
     let [one, other] = ["calculator", "hello"].map(|name| Filed::load(&scratch, &engine, name));
@@ -106,7 +106,7 @@ fn code_over_the_budget_is_released_and_linked_again() {
 
 /// The cache may be emptied at any time; then only the bytes that were loaded are accepted.
 #[test]
-fn code_that_is_no_longer_in_the_cache_is_compiled_again_from_the_same_bytes() {
+fn evicted_code_is_recompiled_from_the_same_bytes() {
     let scratch = Scratch::new();
     let engine = engine(&scratch, 1);
     let [one, other] =

@@ -14,7 +14,7 @@ use toolcell_tests::{call, ending, wait};
 use crate::kinds::{command, load_as};
 
 #[test]
-fn output_that_is_no_text_is_kept() {
+fn non_utf8_output_is_kept() {
     let run = |change: fn(&mut Command)| {
         let component =
             load_as(command_module(), command(change), Grants::default()).expect("it loads");
@@ -41,7 +41,7 @@ fn output_that_is_no_text_is_kept() {
 
 /// The program ends by a trap, at a deadline that passes while it runs, or without fuel.
 #[test]
-fn a_program_that_is_ended_keeps_what_it_printed() {
+fn ended_program_keeps_its_printed_output() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
     let endless = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
     for (arguments, limits, end) in [

@@ -80,7 +80,7 @@ fn last(component: &Component) -> Code {
 }
 
 #[test]
-fn it_answers_before_it_is_optimised() {
+fn component_answers_before_it_is_optimised() {
     let shop = Workshop::new(echo().component());
     let gate = shop.fifo("gate");
     let (engine, component) = shop.load(shop.builder("read word <gate"));
@@ -110,7 +110,7 @@ fn it_answers_before_it_is_optimised() {
 /// If a process ends before its optimiser does, the next one begins with the quick code and tries
 /// again.
 #[test]
-fn the_next_process_optimises_what_this_one_did_not() {
+fn next_process_resumes_missed_optimisation() {
     let shop = Workshop::new(echo().component());
     for (script, code) in [
         ("kill -TERM $$", Code::Unoptimised),
@@ -126,7 +126,7 @@ fn the_next_process_optimises_what_this_one_did_not() {
 
 /// With no more time than before, another attempt would only fail again.
 #[test]
-fn what_cannot_be_optimised_is_tried_once() {
+fn failed_optimisation_is_tried_once() {
     for script in ["kill -XCPU $$", "exit 3", "exit 101"] {
         let shop = Workshop::new(echo().component());
         let (engine, component) = shop.load(shop.builder(script));
@@ -152,7 +152,7 @@ fn what_cannot_be_optimised_is_tried_once() {
 
 /// Holds without a cache that records the failure.
 #[test]
-fn an_engine_without_a_cache_tries_once_too() {
+fn failed_optimisation_is_remembered_without_cache() {
     let shop = Workshop::new(echo().component());
     let script = format!(
         r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#,
@@ -170,7 +170,7 @@ fn an_engine_without_a_cache_tries_once_too() {
 
 /// The optimiser of a dropped component is killed in the middle.
 #[test]
-fn a_dropped_component_ends_its_optimiser() {
+fn dropped_component_kills_its_optimiser() {
     let shop = Workshop::new(echo().component());
     let held = shop.fifo("held");
     let (_engine, component) =
@@ -187,7 +187,7 @@ fn a_dropped_component_ends_its_optimiser() {
 
 /// A directory is in the place of the optimised code in the cache.
 #[test]
-fn quick_code_stays_where_optimised_code_cannot_be_kept() {
+fn quick_code_stays_if_optimised_cannot_be_cached() {
     let shop = Workshop::new(echo().component());
     shop.load(shop.builder(":").optimise(Optimise::Never));
     let quick = shop.scratch.files("code").remove(0);
@@ -204,7 +204,7 @@ fn quick_code_stays_where_optimised_code_cannot_be_kept() {
 }
 
 #[test]
-fn it_is_optimised_when_the_builder_says() {
+fn builder_decides_when_code_is_optimised() {
     let shop = Workshop::new(echo().component());
     let (_, never) = shop.load(shop.builder("exit 3").optimise(Optimise::Never));
     assert_eq!((never.code(), last(&never)), (Code::Unoptimised, Code::Unoptimised));
@@ -217,7 +217,7 @@ fn it_is_optimised_when_the_builder_says() {
 
 /// Runs in both tiers, with the compiler in this process.
 #[test]
-fn both_tiers_answer_alike_on_the_same_fuel() {
+fn both_tiers_give_equal_results_and_fuel() {
     let engines = [Optimise::Never, Optimise::First]
         .map(|optimise| Engine::builder().cells(4).optimise(optimise).build().expect("an engine"));
     let limits = Limits::default().with_fuel(50_000_000).with_memory(8 << 20);
@@ -253,7 +253,7 @@ fn both_tiers_answer_alike_on_the_same_fuel() {
 
 /// `describe` is called when the component is first compiled, and never again.
 #[test]
-fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
+fn optimisation_keeps_the_described_names() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
     let scratch = Scratch::new();
     let name = |optimise: Optimise| {
@@ -272,7 +272,7 @@ fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
 
 /// The entries of both tiers are checked, and neither is accepted for the other.
 #[test]
-fn a_tampered_tier_is_compiled_again() {
+fn tampered_tier_is_recompiled() {
     let guest = echo().component();
     let scratch = Scratch::new();
     for optimise in [Optimise::Never, Optimise::First] {
@@ -307,7 +307,7 @@ fn move_to(from: &Path, to: &Path) {
 
 /// One engine loads the same bytes several times at once.
 #[test]
-fn equal_loads_at_once_compile_once() {
+fn concurrent_equal_loads_compile_once() {
     let shop = Workshop::new(echo().component());
     let engine = shop.builder(":").optimise(Optimise::Never).build().expect("an engine");
     std::thread::scope(|scope| {
@@ -320,7 +320,7 @@ fn equal_loads_at_once_compile_once() {
 
 /// Code that stalls an optimiser for minutes does not keep a tool from answering.
 #[test]
-fn a_component_made_to_stall_the_optimiser_answers() {
+fn component_that_stalls_the_optimiser_answers() {
     let engine = Engine::builder().cells(4).optimise(Optimise::Never).build().expect("an engine");
     let loaded = load(&engine, compile_bomb(1));
     assert_eq!(load_ending(&loaded), "ok");

@@ -43,7 +43,7 @@ fn version(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
+fn compile_quota_refuses_only_the_flooding_tenant() {
     let (scratch, clock) = (Scratch::new(), ManualClock::new());
     let engine = engine(scratch.builder(), &clock);
     assert!(!load_for(&engine, "a", version(0)).expect("the first of the minute").is_cached());
@@ -69,7 +69,7 @@ fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
 
 /// Four tenants with one compilation each load the same at once: it counts for one of them.
 #[test]
-fn equal_loads_at_once_count_once() {
+fn concurrent_equal_loads_are_charged_once() {
     let shop = Workshop::new(echo().component());
     let engine = engine(shop.builder(":"), &ManualClock::new());
     let tenants = ["a", "b", "c", "d"];
@@ -90,7 +90,7 @@ fn equal_loads_at_once_count_once() {
 
 /// Concurrent loads of one tenant run one after the other, and all succeed.
 #[test]
-fn a_tenants_loads_at_once_are_all_served() {
+fn concurrent_loads_of_a_tenant_all_succeed() {
     let scratch = Scratch::new();
     let engine = scratch.builder().optimise(Optimise::Never).build().expect("an engine");
     std::thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn a_tenants_loads_at_once_are_all_served() {
 /// kept for the next time; if it cannot be kept, the tenant's quota is not charged. Fails without:
 /// either of these.
 #[test]
-fn who_finds_no_cell_at_load_loses_nothing() {
+fn load_without_a_free_cell_loses_nothing() {
     let scratch = Scratch::new();
     std::thread::scope(|scope| {
         for (builder, is_kept) in [(scratch.builder(), true), (Engine::builder(), false)] {
@@ -152,7 +152,7 @@ fn who_finds_no_cell_at_load_loses_nothing() {
 }
 
 #[test]
-fn a_compiler_that_does_not_start_counts_for_no_tenant() {
+fn failed_compiler_start_is_not_charged() {
     let builder =
         Engine::builder().compile_in("/nowhere/compiler", [""; 0], Duration::from_secs(1));
     let engine = engine(builder, &ManualClock::new());

@@ -101,7 +101,7 @@ fn visitor(placement: Placement) -> Visitor {
 }
 
 #[test]
-fn a_panic_in_any_function_ends_its_call_alone() {
+fn panic_in_any_host_function_ends_only_its_call() {
     let _alone = alone();
     watch::begin();
     for placement in PLACEMENTS {

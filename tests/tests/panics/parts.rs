@@ -142,7 +142,7 @@ impl KeyStore for Parts {
 }
 
 #[test]
-fn a_panic_in_an_embedders_part_ends_its_call_alone() {
+fn panic_in_embedder_part_ends_only_its_call() {
     let _alone = alone();
     for placement in PLACEMENTS {
         let parts = Parts::default();
@@ -163,7 +163,7 @@ fn a_panic_in_an_embedders_part_ends_its_call_alone() {
 
 /// The panic's message is for the host's log, because a tool could have chosen it.
 #[test]
-fn a_panics_words_are_not_told() {
+fn host_panic_message_is_not_revealed() {
     let _alone = alone();
     let parts = Parts::default();
     let visitor = Visitor::at(&parts.host(Placement::Cells, None));

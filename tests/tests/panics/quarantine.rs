@@ -10,7 +10,7 @@ use crate::parts::Parts;
 use crate::{Guest, ON_PURPOSE, Visitor, alone, lock};
 
 #[test]
-fn who_makes_the_host_panic_is_not_run_any_more() {
+fn component_that_panics_the_host_is_quarantined() {
     let _alone = alone();
     for placement in PLACEMENTS {
         let parts = Parts::default();
@@ -58,7 +58,7 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
 
 /// Calls that wait for a cell when the quarantine begins are refused as well.
 #[test]
-fn who_waits_is_refused_too() {
+fn quarantine_refuses_waiting_calls() {
     const CALLS: usize = 12;
     let _alone = alone();
     let parts = Parts::default();
@@ -75,7 +75,7 @@ fn who_waits_is_refused_too() {
 /// Failures of the guest itself, and panics of an embedder's handler, do not count for the
 /// quarantine.
 #[test]
-fn no_trap_counts() {
+fn guest_traps_do_not_cause_quarantine() {
     let _alone = alone();
     let host = Parts::default().host(PLACEMENTS[0], NonZero::new(1));
     for (misdeed, expected) in [

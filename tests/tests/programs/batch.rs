@@ -82,7 +82,7 @@ async fn drained(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> 
 }
 
 #[test]
-fn messages_come_in_the_order_of_the_calls_and_events_as_calls_end() -> anyhow::Result<()> {
+fn messages_are_in_call_order_events_as_calls_end() -> anyhow::Result<()> {
     let gate = Arc::new(Notify::new());
     let opens = Arc::clone(&gate);
     let registry = Registry::new();
@@ -120,7 +120,7 @@ fn messages_come_in_the_order_of_the_calls_and_events_as_calls_end() -> anyhow::
 }
 
 #[test]
-fn an_unknown_tool_fails_the_run_before_any_tool_starts() -> anyhow::Result<()> {
+fn unknown_tool_fails_the_run_before_any_start() -> anyhow::Result<()> {
     let (registry, ran) = registry()?;
     let runner = Runner::new(registry);
     let calls = || vec![echo("1"), ToolCall::new("2", "ehco", "{}")];
@@ -137,7 +137,7 @@ fn an_unknown_tool_fails_the_run_before_any_tool_starts() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_stream_that_is_not_read_starts_nothing() -> anyhow::Result<()> {
+fn unread_stream_starts_no_tool() -> anyhow::Result<()> {
     let (registry, ran) = registry()?;
     let runner = Runner::new(registry);
     wait_here(async {
@@ -150,7 +150,7 @@ fn a_stream_that_is_not_read_starts_nothing() -> anyhow::Result<()> {
 }
 
 #[test]
-fn no_calls_are_no_messages_and_no_events() -> anyhow::Result<()> {
+fn empty_run_has_no_messages_or_events() -> anyhow::Result<()> {
     let outcome = run(Vec::new(), RunOptions::default())?;
     assert!(outcome.messages.is_empty() && outcome.halted.is_none());
     let (registry, _) = registry()?;
@@ -161,7 +161,7 @@ fn no_calls_are_no_messages_and_no_events() -> anyhow::Result<()> {
 }
 
 #[test]
-fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
+fn calls_beside_a_halt_still_complete() -> anyhow::Result<()> {
     let calls = || {
         vec![
             echo("1"),
@@ -211,7 +211,7 @@ fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_policy_continues_or_halts_on_every_kind_of_failure() -> anyhow::Result<()> {
+fn policy_continues_or_halts_on_any_failure() -> anyhow::Result<()> {
     let failing = || {
         vec![
             answers("error", "error", "no"),
@@ -264,7 +264,7 @@ fn a_policy_continues_or_halts_on_every_kind_of_failure() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_policy_that_panics_halts_and_is_not_asked_again() -> anyhow::Result<()> {
+fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
     let asked = Arc::new(AtomicUsize::new(0));
     let (counts, counted) = (Arc::clone(&asked), Arc::clone(&asked));
     let broken = OnToolError::decide_async(move |_, _| {
@@ -299,7 +299,7 @@ fn a_policy_that_panics_halts_and_is_not_asked_again() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
+fn reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
     for word in RESERVED_HALT_REASONS {
         let options =
             RunOptions::default().with_on_tool_error(OnToolError::decide(|_, failure| {
@@ -330,7 +330,7 @@ impl Encoder for Wordy {
 }
 
 #[test]
-fn a_result_that_cannot_be_encoded_goes_through_the_policy() -> anyhow::Result<()> {
+fn unencodable_result_goes_through_the_policy() -> anyhow::Result<()> {
     let (registry, _) = registry()?;
     let runner = Runner::new(registry.clone()).with_encoder(Wordy);
     let calls = || vec![answers("1", "number", ""), answers("2", "word", "")];
@@ -350,7 +350,7 @@ fn a_result_that_cannot_be_encoded_goes_through_the_policy() -> anyhow::Result<(
 }
 
 #[test]
-fn no_more_calls_run_at_once_than_were_asked_for() -> anyhow::Result<()> {
+fn run_respects_max_concurrency() -> anyhow::Result<()> {
     let (free, most) = (Arc::new(Semaphore::new(3)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);
     let tool = Tool::native(named("runs"), async move |_: Value| {
@@ -374,7 +374,7 @@ fn no_more_calls_run_at_once_than_were_asked_for() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_context_of_a_run_reaches_each_handler() -> anyhow::Result<()> {
+fn run_context_reaches_each_handler() -> anyhow::Result<()> {
     let tool = Tool::native(named("where"), async |_: Value, invocation: Arc<Invocation>| {
         let context = &invocation.context;
         json!([invocation.call.id, context.request_id, context.session_id])

@@ -31,7 +31,7 @@ fn reason(completion: &Completion) -> Option<Reason> {
 }
 
 #[test]
-fn what_a_handler_answers_comes_back_unchanged() -> anyhow::Result<()> {
+fn handler_answer_is_returned_unchanged() -> anyhow::Result<()> {
     // The last one looks like an error of the executor, and stays the handler's own.
     let forged = json!({"tool_error": {"reason": "timeout"}});
     let answers = [
@@ -52,7 +52,7 @@ fn what_a_handler_answers_comes_back_unchanged() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_handler_takes_arguments_or_arguments_and_context() -> anyhow::Result<()> {
+fn handler_takes_arguments_and_optional_context() -> anyhow::Result<()> {
     let prefix = String::from("hello ");
     let greeting =
         move |arguments: &Value| format!("{prefix}{}", arguments["name"].as_str().unwrap_or("you"));
@@ -94,7 +94,7 @@ fn a_handler_takes_arguments_or_arguments_and_context() -> anyhow::Result<()> {
 /// `?` in a handler returns any error that implements `Display`, or a `HandlerError` with all its
 /// fields.
 #[test]
-fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
+fn handler_can_return_early_with_an_error() -> anyhow::Result<()> {
     let full = || HandlerError::new("the store is full").with_data(json!({"free": 0}));
     let tool = Tool::native(named("order"), async move |arguments: Value| {
         let pieces: u32 = match arguments["pieces"].as_str() {
@@ -136,7 +136,7 @@ fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_handler_that_crashes_ends_its_call_alone() -> anyhow::Result<()> {
+fn panicking_handler_ends_only_its_call() -> anyhow::Result<()> {
     let panics = Tool::native(named("panics"), async |_: Value| -> Value { panic!("boom") })?;
     let blocking = Tool::native_blocking(named("panics"), |_: Value| -> Value { panic!("boom") })?;
     let other = Tool::native(named("panics"), async |_: Value| -> Value { panic_any(7_u64) })?;
@@ -154,7 +154,7 @@ fn a_handler_that_crashes_ends_its_call_alone() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_answer_of_no_valid_shape_is_an_invalid_return() -> anyhow::Result<()> {
+fn malformed_answer_is_an_invalid_return() -> anyhow::Result<()> {
     for word in RESERVED_HALT_REASONS {
         let completion = call(&answering(Outcome::Halt(Halt::new(word, Value::Null)))?, &json!({}));
         assert_eq!(reason(&completion), Some(Reason::InvalidReturn), "{word}");
@@ -176,14 +176,14 @@ fn an_answer_of_no_valid_shape_is_an_invalid_return() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_tool_without_a_handler_is_not_found() -> anyhow::Result<()> {
+fn tool_without_a_handler_is_not_found() -> anyhow::Result<()> {
     let completion = call(&Tool::manual(named("by_hand"))?, &json!({}));
     assert_eq!(reason(&completion), Some(Reason::NotFound));
     Ok(())
 }
 
 #[test]
-fn a_call_that_is_dropped_ends_as_an_exit() -> anyhow::Result<()> {
+fn dropped_call_ends_as_a_cancelled_exit() -> anyhow::Result<()> {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&ends);
     let executor = Executor::new().with_events(move |event: Event| {
@@ -206,7 +206,7 @@ fn a_call_that_is_dropped_ends_as_an_exit() -> anyhow::Result<()> {
 }
 
 #[test]
-fn time_is_the_executors_to_keep() -> anyhow::Result<()> {
+fn executor_enforces_the_timeout() -> anyhow::Result<()> {
     let tool = Tool::native(named("waits"), async |_: Value| pending::<Value>().await)?;
     let executor =
         Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(20)));
@@ -223,7 +223,7 @@ fn time_is_the_executors_to_keep() -> anyhow::Result<()> {
 
 /// The executor gets the tool itself and does not look up the name in the call.
 #[test]
-fn the_tool_that_is_given_is_the_one_that_is_called() -> anyhow::Result<()> {
+fn executor_calls_the_given_tool() -> anyhow::Result<()> {
     let tool = answering(Outcome::ok(json!(1)))?;
     let call = ToolCall::new("call-1", "other", "{}");
     assert!(!tool.can_execute(&call));
@@ -236,7 +236,7 @@ fn the_tool_that_is_given_is_the_one_that_is_called() -> anyhow::Result<()> {
 /// The component asks a question, and its cell is gone. The call and the question's state are kept
 /// as text, and come back with the answer.
 #[test]
-fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
+fn component_question_is_answered_in_a_new_call() -> anyhow::Result<()> {
     let tool = example("desk", "book_table")?;
     let executor = Executor::new().with_sealer(Sealer::generate()?);
     let arguments = json!({"name": "Ada", "party_size": 2, "date": "2026-03-03", "time": "23:00"});
@@ -258,7 +258,7 @@ fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
 
 /// A provider sends arguments as text or as an object; both stay as they were written.
 #[test]
-fn a_call_is_read_from_its_json() -> anyhow::Result<()> {
+fn call_is_read_from_its_json() -> anyhow::Result<()> {
     let (object, twice) = (r#"{"a": 1.50, "b": [2]}"#, r#"{"a": 1, "a": 2}"#);
     let cases = [
         (json!(object).to_string(), object),

@@ -165,7 +165,7 @@ fn every_fault_is_listed_before_the_tool_runs() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_call_is_taken_only_with_permission() -> anyhow::Result<()> {
+fn call_runs_only_with_permission() -> anyhow::Result<()> {
     let permitted = Arc::new(AtomicBool::new(false));
     let asks = Arc::clone(&permitted);
     let tool = weather(&Arc::default())?.with_can_execute(move |_| asks.load(SeqCst));
@@ -180,7 +180,7 @@ fn a_call_is_taken_only_with_permission() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_context_reaches_the_handler_as_it_was_given() -> anyhow::Result<()> {
+fn context_reaches_the_handler_unchanged() -> anyhow::Result<()> {
     let tool = Tool::native(named("where"), async |_: Value, invocation: Arc<Invocation>| {
         let context = &invocation.context;
         let metadata = context.metadata.as_ref().map(|metadata| metadata.to_value());
@@ -204,7 +204,7 @@ fn the_context_reaches_the_handler_as_it_was_given() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_tool_ends_at_its_own_time_and_gives_back_what_it_held() -> anyhow::Result<()> {
+fn tool_ends_at_its_timeout_and_frees_resources() -> anyhow::Result<()> {
     struct Open(Arc<AtomicBool>);
     impl Drop for Open {
         fn drop(&mut self) {
@@ -249,7 +249,7 @@ fn a_tool_ends_at_its_own_time_and_gives_back_what_it_held() -> anyhow::Result<(
 }
 
 #[test]
-fn failures_tell_their_kind_and_their_call() -> anyhow::Result<()> {
+fn failures_carry_their_kind_and_call() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let reader = reader(folder.path().to_owned())?;
     let missing = wait_here(call(&reader, json!({"filename": "none.txt"})));
@@ -293,7 +293,7 @@ fn results_carry_a_value_and_a_message() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_wrong_choice_is_told_with_the_nearest_one() -> anyhow::Result<()> {
+fn wrong_enum_value_suggests_the_nearest() -> anyhow::Result<()> {
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -333,7 +333,7 @@ fn a_wrong_choice_is_told_with_the_nearest_one() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_failing_service_is_tried_again_and_then_given_a_rest() -> anyhow::Result<()> {
+fn failing_service_is_retried_then_circuit_opens() -> anyhow::Result<()> {
     let (attempts, clock) = (Arc::new(AtomicU32::new(0)), ManualClock::new());
     let (counted, rest) = (Arc::clone(&attempts), Duration::from_secs(30));
     let tool = Tool::native(named("flaky"), async move |_: Value, invocation: Arc<Invocation>| {
@@ -381,7 +381,7 @@ fn a_failing_service_is_tried_again_and_then_given_a_rest() -> anyhow::Result<()
 }
 
 #[test]
-fn a_registry_keeps_one_tool_a_name() -> anyhow::Result<()> {
+fn registry_keeps_one_tool_per_name() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register(weather(&Arc::default())?)?;
     let again = registry.register(weather(&Arc::default())?).expect_err("the name is taken");

@@ -78,7 +78,7 @@ fn admin() -> Result<Tool, toolcell::Error> {
 }
 
 #[test]
-fn a_function_tells_what_it_is() -> anyhow::Result<()> {
+fn definition_has_name_schema_and_attributes() -> anyhow::Result<()> {
     let tool = weather()?;
     let definition = tool.definition();
     assert_eq!(definition.name, "get_weather");
@@ -98,7 +98,7 @@ fn a_function_tells_what_it_is() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_result_has_its_value_its_errors_and_the_attributes() -> anyhow::Result<()> {
+fn result_has_value_errors_and_attributes() -> anyhow::Result<()> {
     let tool = weather()?;
     let good = view(&tool, &json!({"location": "Oslo"}), CallContext::default());
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_result_has_its_value_its_errors_and_the_attributes() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_function_without_parameters_takes_any_object() -> anyhow::Result<()> {
+fn function_without_parameters_takes_any_object() -> anyhow::Result<()> {
     let tool = Tool::native(named("echo"), async |arguments: Value| arguments)?;
     for (arguments, text) in [("", "{}"), ("{}", "{}"), (r#"{"a": [1]}"#, r#"{"a":[1]}"#)] {
         let call = ToolCall::new("call-1", "echo", arguments);
@@ -147,7 +147,7 @@ fn every_value_has_one_text() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_role_decides_what_is_offered_and_what_can_be_called() -> anyhow::Result<()> {
+fn role_decides_visible_and_callable_tools() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register_all([weather()?, admin()?])?;
     let names = |role: &str| {
@@ -189,7 +189,7 @@ fn arguments_are_validated_before_the_handler() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
+fn conversation_state_reaches_the_handler() -> anyhow::Result<()> {
     let tool = Tool::native(
         named("who"),
         async |_: Value, invocation: Arc<Invocation>| json!({"result": attribute(&invocation.context, "user")}),
@@ -204,7 +204,7 @@ fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
 /// One round with a model: it calls three functions at once, one of them with an error, and reads
 /// three results.
 #[test]
-fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
+fn model_calls_functions_and_reads_results() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register_all([
         weather()?,
@@ -234,7 +234,7 @@ fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
 
 /// A failure of the handler has the same text in its view and in the messages of a run.
 #[test]
-fn a_failure_has_one_text() -> anyhow::Result<()> {
+fn failure_text_is_equal_in_view_and_message() -> anyhow::Result<()> {
     let tool = Tool::native(named("fails"), async |_: Value| Outcome::error("no stock"))?;
     let registry = Registry::new();
     registry.register(tool.clone())?;

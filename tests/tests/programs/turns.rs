@@ -105,7 +105,7 @@ fn response(step: &Step) -> Value {
 }
 
 #[test]
-fn a_malformed_call_ends_the_turn() -> anyhow::Result<()> {
+fn malformed_call_ends_the_turn() -> anyhow::Result<()> {
     let chat = chat()?;
     let stepper = Stepper::new(chat.registry);
     let malformed = [json!(null), json!({}), json!({"args": {}}), json!({"name": ""})];
@@ -121,7 +121,7 @@ fn a_malformed_call_ends_the_turn() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_success_is_recorded_with_its_call() -> anyhow::Result<()> {
+fn success_is_recorded_with_its_call() -> anyhow::Result<()> {
     let stepper = Stepper::new(chat()?.registry);
     let mut turn = Turn::default();
     let sum = step(&stepper, calling("calculator", json!({"expression": "6 * 7"})), &mut turn);
@@ -147,7 +147,7 @@ fn a_success_is_recorded_with_its_call() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_failure_is_told_to_the_model_in_the_same_place() -> anyhow::Result<()> {
+fn failure_is_reported_in_the_call_response() -> anyhow::Result<()> {
     let stepper = Stepper::new(chat()?.registry);
     let cases = [
         (calling("draw", json!({})), "nothing to draw"),
@@ -169,7 +169,7 @@ fn a_failure_is_told_to_the_model_in_the_same_place() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_stop_before_the_call_starts_nothing() -> anyhow::Result<()> {
+fn stop_before_the_call_starts_nothing() -> anyhow::Result<()> {
     let chat = chat()?;
     let mut turn = Turn::default();
     turn.stop();
@@ -181,7 +181,7 @@ fn a_stop_before_the_call_starts_nothing() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
+fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
     let chat = chat()?;
     let stepper = Stepper::new(chat.registry.clone());
     let mut turn = Turn::default();
@@ -207,7 +207,7 @@ fn a_stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
+fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     let chat = chat()?;
     let mut turn = Turn::default();
     turn.limits = Limits::unlimited().with_timeout(Duration::from_secs(1));
@@ -228,7 +228,7 @@ fn a_timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
 }
 
 #[test]
-fn tools_see_where_they_are_called() -> anyhow::Result<()> {
+fn tools_see_the_turns_context() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register(Tool::native(
         named("where"),
@@ -257,7 +257,7 @@ fn tools_see_where_they_are_called() -> anyhow::Result<()> {
 }
 
 #[test]
-fn deliberate_mode_keeps_other_tools_closed() -> anyhow::Result<()> {
+fn deliberate_mode_blocks_other_tools() -> anyhow::Result<()> {
     let chat = chat()?;
     let notices = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&notices);
@@ -302,7 +302,7 @@ fn deliberate_mode_keeps_other_tools_closed() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_restart_replaces_the_record_of_its_call() -> anyhow::Result<()> {
+fn restart_replaces_the_calls_record() -> anyhow::Result<()> {
     let stepper = Stepper::new(chat()?.registry).with_restart_hook(
         async |completion: Arc<toolcell::Completion>| {
             completion
@@ -341,7 +341,7 @@ fn too_many_errors_in_a_row_end_the_turn() -> anyhow::Result<()> {
 }
 
 #[test]
-fn calls_of_one_answer_run_side_by_side_and_are_recorded_in_order() -> anyhow::Result<()> {
+fn concurrent_calls_are_recorded_in_order() -> anyhow::Result<()> {
     let stepper = Stepper::new(chat()?.registry);
     let calls = [
         calling("draw", json!({"subject": "cat"})),

@@ -81,7 +81,7 @@ fn listed() -> BTreeMap<String, Results> {
 }
 
 #[test]
-fn files_behave_as_on_the_machine_but_for_what_is_listed() {
+fn file_operations_differ_only_as_listed() {
     let plain = plain::Host::new(&toolcell_test_guests::bytes("scribe"));
     let (mut found, mut operations) = (BTreeMap::new(), 0);
     for (name, script) in scripts() {

@@ -16,7 +16,7 @@ use super::{Loop, response, say, word};
 
 /// Stage 6.
 #[test]
-fn a_success_keeps_its_tool_open() {
+fn success_keeps_its_tool_open() {
     let agent = Loop::new();
     for (outcome, turns, expected) in [
         ("ok", 0, &[false, false, false][..]),
@@ -53,7 +53,7 @@ fn a_success_keeps_its_tool_open() {
 
 /// Stage 7.
 #[test]
-fn a_trigger_is_told_of_and_the_model_hears_nothing() {
+fn trigger_notifies_observers_not_the_model() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let agent = Loop::new().with(|stepper| {
@@ -95,7 +95,7 @@ fn a_trigger_is_told_of_and_the_model_hears_nothing() {
 
 /// Stage 8.
 #[test]
-fn a_hook_may_consume_the_result() {
+fn restart_hook_may_consume_the_result() {
     let consumes = |completion: Arc<Completion>| async move {
         match ending(&completion.result).as_str() {
             "ok" => {
@@ -137,7 +137,7 @@ fn a_hook_may_consume_the_result() {
 }
 
 #[test]
-fn a_stop_beats_the_hook() {
+fn stop_overrides_the_restart_hook() {
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(|_| pending::<bool>()));
     let mut turn = Turn::default();
     let abort = turn.abort.clone();
@@ -234,7 +234,7 @@ fn call_and_response_are_one_entry() {
 }
 
 #[test]
-fn an_entry_is_a_message_as_a_run_makes_it() {
+fn entry_message_equals_the_runs_message() {
     let agent = Loop::new();
     for outcome in ["", "error", "panic", "ask", "halt", "media"] {
         let call = ToolCall::with_value("c1", "say", &json!({"outcome": outcome}));
@@ -252,7 +252,7 @@ fn an_entry_is_a_message_as_a_run_makes_it() {
 }
 
 #[test]
-fn an_encoder_makes_text_of_results() {
+fn encoder_renders_results_as_text() {
     let encoder = |said: Said<'_>| match said {
         Said::Ok(output) if output.value.as_str().contains("bad") => Err(EncodeError("no".into())),
         Said::Ok(output) if output.value.as_str().contains("worse") => panic!("encoder"),
@@ -286,7 +286,7 @@ fn an_encoder_makes_text_of_results() {
 
 /// Fails without: the encoder's failure deciding over statistics and windows.
 #[test]
-fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
+fn unencodable_result_is_a_failure_everywhere() {
     let agent = Loop::new().with(|stepper| {
         stepper.with_encoder(|said: Said<'_>| match said {
             Said::Failure(failure) => Ok(failure.to_string()),
@@ -323,7 +323,7 @@ fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
 /// A refusal comes before any handler ran, and a tool in manual mode has none. Fails without:
 /// calling the hook only after a dispatch.
 #[test]
-fn only_a_dispatch_is_told_of_and_may_be_consumed() {
+fn only_dispatched_calls_reach_observer_and_hook() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let (notices, asked) = (Arc::clone(&told), Arc::clone(&told));
     let agent = Loop::new().with(|stepper| {

@@ -7,7 +7,7 @@ use toolcell_tests::context;
 use super::{Loop, response, say, word};
 
 #[test]
-fn what_is_no_call_aborts() {
+fn malformed_call_without_id_aborts() {
     let agent = Loop::new();
     for call in [
         json!(null),
@@ -45,7 +45,7 @@ fn arguments_come_as_an_object_or_as_text() {
 }
 
 #[test]
-fn arguments_over_the_limit_are_refused_and_left_out() {
+fn oversized_arguments_are_refused_and_omitted() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.limits = Limits::unlimited().with_arguments(100);
@@ -67,7 +67,7 @@ fn arguments_over_the_limit_are_refused_and_left_out() {
 
 /// Stage 2: no caller waits for the result any more.
 #[test]
-fn a_stop_comes_before_any_tool() {
+fn stop_is_checked_before_any_tool() {
     let agent = Loop::new();
     for name in ["say", "unknown"] {
         let mut turn = Turn::default();
@@ -89,7 +89,7 @@ fn a_stop_comes_before_any_tool() {
 
 /// Stage 3.
 #[test]
-fn the_handler_sees_where_the_call_comes_from() {
+fn handler_sees_the_turns_context() {
     let agent =
         Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_soft_warn_at(2)));
     let mut turn = Turn::new(context(
@@ -120,7 +120,7 @@ fn the_handler_sees_where_the_call_comes_from() {
 
 /// Stage 4.
 #[test]
-fn deliberate_mode_without_an_allow_list_dispatches_every_tool() {
+fn deliberate_mode_without_list_allows_every_tool() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::unrestricted().with_trigger("context", "where"));
@@ -134,7 +134,7 @@ fn deliberate_mode_without_an_allow_list_dispatches_every_tool() {
 
 /// Stage 4.
 #[test]
-fn a_tool_that_is_not_allowed_is_not_dispatched() {
+fn disallowed_tool_is_not_dispatched() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["context"]).with_trigger("stuck", "wait"));
@@ -159,7 +159,7 @@ fn a_tool_that_is_not_allowed_is_not_dispatched() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest_that_may_be_called() {
+fn unknown_name_suggests_the_nearest_callable_tool() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     for (deliberate, name, expected) in [

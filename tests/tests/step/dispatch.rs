@@ -17,7 +17,7 @@ use super::{Loop, PATIENCE, response, word};
 
 /// The model gets the timeout as a failure, and goes on.
 #[test]
-fn a_timeout_is_a_failure_in_the_history() {
+fn timeout_is_a_failure_in_the_history() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
@@ -63,7 +63,7 @@ fn stopped(stepper: &Stepper, tool: &str, turn: &mut Turn) -> Step {
 
 /// The turn is over and the model gets nothing, if the tool answers, cleans up or hangs.
 #[test]
-fn a_stop_beats_the_result() {
+fn stop_overrides_the_result() {
     for (tool, grace, expected) in [
         ("stops_the_turn", Duration::ZERO, &["started", "ok"][..]),
         ("stops_and_hangs", Duration::ZERO, &["started", "handler_exit/cancelled"]),
@@ -97,7 +97,7 @@ fn a_stop_beats_the_result() {
 
 /// Without a grace, the step is over when it is next polled.
 #[test]
-fn a_stop_is_immediate_by_default() {
+fn stop_is_immediate_by_default() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     let abort = turn.abort.clone();
@@ -111,7 +111,7 @@ fn a_stop_is_immediate_by_default() {
 
 /// A guest that waits for the signal ends by itself; one that does not is ended.
 #[test]
-fn a_stop_reaches_the_guest() {
+fn stop_reaches_the_guest() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         for (misdeed, grace, expected) in [
@@ -139,7 +139,7 @@ fn a_stop_reaches_the_guest() {
 
 /// A guest that polls sees the signal.
 #[test]
-fn a_guest_can_poll_for_a_stop() {
+fn guest_can_poll_for_a_stop() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let guest = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
@@ -164,7 +164,7 @@ fn a_guest_can_poll_for_a_stop() {
 
 /// A dropped step does not count, and its tool is stopped.
 #[test]
-fn a_dropped_step_leaves_the_turn_whole() {
+fn dropped_step_leaves_the_turn_unchanged() {
     let (executor, events) = recorder(AbortSignal::default());
     let agent = Loop::new().with(|stepper| stepper.with_executor(executor));
     let mut turn = Turn::default();

@@ -26,7 +26,7 @@ fn named(name: &str) -> Value {
 /// The first call waits for the second and ends last: run one after the other, they would never
 /// end.
 #[test]
-fn calls_run_side_by_side_and_are_recorded_in_order() {
+fn step_all_runs_concurrently_and_records_in_order() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&told);
     let agent = Loop::new().with(|stepper| {
@@ -64,7 +64,7 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
 }
 
 #[test]
-fn no_more_calls_run_at_once_than_may() {
+fn step_all_respects_max_concurrency() {
     for most in [1, 3] {
         let agent = Loop::new()
             .with(|stepper| stepper.with_config(StepConfig::default().with_max_concurrency(most)));
@@ -91,7 +91,7 @@ fn no_more_calls_run_at_once_than_may() {
 
 /// All gates come first: no tool has run when one of them ends the turn.
 #[test]
-fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
+fn malformed_call_or_stop_prevents_all_calls() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     let steps = agent.step_all([say(""), json!({"name": ""}), say("")], &mut turn);
@@ -106,7 +106,7 @@ fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
 
 /// If the call has an id, it can be answered: the model can repair arguments that are no object.
 #[test]
-fn malformed_arguments_are_told_to_the_model() {
+fn malformed_arguments_are_reported_to_the_model() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     for (arguments, said) in [
@@ -133,7 +133,7 @@ fn malformed_arguments_are_told_to_the_model() {
 /// A closed or unknown tool is answered in its place; a window that a call opens does not hold for
 /// the calls beside it.
 #[test]
-fn what_is_closed_is_answered_beside_what_runs() {
+fn closed_tools_are_answered_beside_running_ones() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say", "unknown"]));
@@ -153,7 +153,7 @@ fn what_is_closed_is_answered_beside_what_runs() {
 
 /// Calls that have run are recorded, in spite of the endings of the calls before them.
 #[test]
-fn a_restart_or_too_many_errors_are_one_calls_own() {
+fn restart_or_error_limit_affects_only_its_call() {
     let agent = Loop::new().with(|stepper| {
         stepper.with_config(StepConfig::default().with_max_errors(1)).with_restart_hook(
             async |completion| {
@@ -173,7 +173,7 @@ fn a_restart_or_too_many_errors_are_one_calls_own() {
 
 /// A call that has ended is not recorded if the stop comes while another runs.
 #[test]
-fn a_stop_is_for_all_calls_that_are_not_recorded() {
+fn stop_applies_to_all_unrecorded_calls() {
     let config =
         StepConfig::default().with_stop_grace(std::time::Duration::ZERO).with_max_concurrency(2);
     let agent = Loop::new().with(|stepper| stepper.with_config(config));
@@ -185,7 +185,7 @@ fn a_stop_is_for_all_calls_that_are_not_recorded() {
 }
 
 #[test]
-fn a_policy_decides_what_the_model_gets() {
+fn policy_decides_the_response_to_the_model() {
     let policy = || {
         OnToolError::decide(|call, failure| match call.id.as_str() {
             "instead" => Verdict::Continue(json!({"instead of": failure.to_string()}).into()),
@@ -255,7 +255,7 @@ fn a_policy_decides_what_the_model_gets() {
 }
 
 #[test]
-fn dropped_steps_leave_the_turn_whole() {
+fn dropped_step_all_leaves_the_turn_unchanged() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say", "stuck"]));

@@ -124,7 +124,7 @@ pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
 }
 
 #[test]
-fn numbers_are_read_as_people_write_them() {
+fn citation_numbers_are_parsed() {
     for (text, expected) in [
         ("section 7.", Some(("section", vec![7]))),
         ("rows 8 and 10.", Some(("row", vec![8, 10]))),

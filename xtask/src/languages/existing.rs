@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
-    fn the_commands_of_the_page_run_components_of_two_toolchains() {
+    fn page_commands_run_components_of_two_toolchains() {
         let bench = Bench::install().expect("the registries are in reach");
         let packages = Packages::install().expect("the registries are in reach");
         let programs = Programs {
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
-    fn a_published_ruby_runs_and_finds_only_what_is_granted() {
+    fn published_ruby_runs_with_only_granted_access() {
         let bench = Bench::install().expect("the registries are in reach");
         let packages = Packages::install().expect("the registries are in reach");
         let sources = root().join("tests/existing/runtimes");

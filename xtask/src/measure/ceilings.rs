@@ -92,7 +92,7 @@ fn numbers_stay_at_their_ceilings() {
 }
 
 #[test]
-fn each_complaint_says_what_to_do() {
+fn each_complaint_says_its_remedy() {
     let numbers = |now| [Exact::new("entries of a source folder", "a/src", now, 14)];
     let listed = [("entries of a source folder: a/src", 20)];
     for (now, ceilings, expected) in [

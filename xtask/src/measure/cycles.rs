@@ -57,7 +57,7 @@ fn reach<'a>(edges: &'a Edges, from: &'a String) -> BTreeSet<&'a String> {
 }
 
 #[test]
-fn cycles_are_those_of_siblings() {
+fn cycles_are_found_among_siblings_only() {
     let tree = Crate::of(&[
         ("src/lib.rs", "mod a; mod b; mod c; mod d; pub use a::A; pub use crate::b::*;"),
         (

@@ -150,7 +150,7 @@ pub(super) fn rows(repository: &Repository) -> Vec<Row> {
 }
 
 #[test]
-fn comments_are_no_lines_of_code() {
+fn comments_are_not_counted_as_code() {
     let text = "//! What a file has.\n\n// Why.\n/// How it is.\n/// Who.\n#[doc(hidden)]\nfn a() {\n\n    b(\"c\nd\") // E\n}\n/// Adds.\nstruct F;\n";
     let counted = Lines::of(text, &text.parse().unwrap());
     assert_eq!((counted.code, counted.tokens), (6, 20));

@@ -125,7 +125,7 @@ fn means(word: &str, name: &str) -> bool {
 }
 
 #[test]
-fn public_modules_are_no_names_of_the_root() {
+fn public_modules_are_not_root_names() {
     let tree = Crate::of(&[
         (
             "src/lib.rs",
@@ -140,7 +140,7 @@ fn public_modules_are_no_names_of_the_root() {
 }
 
 #[test]
-fn private_words_are_whole_names_of_items() {
+fn private_words_match_whole_item_names() {
     let mut counts = BTreeMap::new();
     let code = "mod veil { struct Veil; struct NotMade; fn unveil(veil: Veil) {} } impl A { fn told() {} fn stop() {} } enum Stop {}";
     private(&code.parse().unwrap(), &mut counts);

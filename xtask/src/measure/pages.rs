@@ -63,7 +63,7 @@ fn calls(tokens: &TokenStream, name: &str) -> usize {
 }
 
 #[test]
-fn test_binaries_are_those_of_packages() {
+fn only_test_binaries_of_packages_are_counted() {
     let files = [
         "a/Cargo.toml",
         "a/tests/b.rs",
@@ -76,7 +76,7 @@ fn test_binaries_are_those_of_packages() {
 }
 
 #[test]
-fn calls_are_not_items_or_mentions() {
+fn items_and_mentions_are_not_counted_as_calls() {
     let tokens: TokenStream = "fn stands(a: A) { if stands(B) { c(stands) } }".parse().unwrap();
     assert_eq!(calls(&tokens, "stands"), 1);
 }

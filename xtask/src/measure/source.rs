@@ -90,7 +90,7 @@ pub(super) fn is(token: &TokenTree, mark: char) -> bool {
 }
 
 #[test]
-fn code_behind_cfg_test_is_parted_from_the_rest() {
+fn cfg_test_code_is_separated_from_the_rest() {
     let text = "#[cfg(test)] mod a; struct B { c: D<E, F>, /** G */ #[cfg(test)] h: D<E, F>, i: J } \
         #[cfg(test)] #[k] fn l<M, N>() -> O<M, N> { p } const Q: R = S { #[cfg(test)] t: 1 };";
     let source = Source::of(text.into()).unwrap();

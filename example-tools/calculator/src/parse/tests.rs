@@ -11,7 +11,7 @@ fn value(text: &str) -> Result<f64, String> {
 }
 
 #[test]
-fn operators_bind_as_in_a_schoolbook() {
+fn operators_follow_usual_precedence() {
     for (text, expected) in [
         ("1 + 2 * 3", 7.0),
         ("(1 + 2) * 3", 9.0),
@@ -33,7 +33,7 @@ fn operators_bind_as_in_a_schoolbook() {
 }
 
 #[test]
-fn percent_and_remainder_are_told_apart() {
+fn percentage_and_remainder_are_distinguished() {
     for (text, expected) in [
         ("17 % 5", 2.0),
         ("-7 % 12", 5.0),
@@ -69,7 +69,7 @@ fn names_stand_for_functions_constants_and_variables() {
 }
 
 #[test]
-fn a_refusal_points_at_its_column() {
+fn error_names_its_column() {
     for (text, message) in [
         ("", "expected a number at column 1, found the end"),
         ("2 + * 3", "expected a number at column 5, found `*`"),
@@ -109,7 +109,7 @@ fn a_refusal_points_at_its_column() {
 }
 
 #[test]
-fn depth_is_bounded_and_length_is_not_depth() {
+fn nesting_is_bounded_but_length_is_not() {
     let nested = |levels| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
     assert_eq!(value(&nested(MAX_DEPTH - 1)), Ok(1.0));
     assert_eq!(
@@ -122,7 +122,7 @@ fn depth_is_bounded_and_length_is_not_depth() {
 }
 
 #[test]
-fn odd_variables_are_refused() {
+fn invalid_variable_names_are_refused() {
     let odd = BTreeMap::from([("2x".to_owned(), 1.0)]);
     assert!(parse("1", &odd).unwrap_err().starts_with("`2x` cannot be the name of a variable"));
 }

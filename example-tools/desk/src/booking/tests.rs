@@ -46,7 +46,7 @@ fn references_differ_with_the_details() {
 }
 
 #[test]
-fn all_that_is_missing_is_asked_at_once() {
+fn missing_details_are_asked_for_together() {
     let (question, fields) = asked(Details::default());
     assert_eq!(
         question,
@@ -61,7 +61,7 @@ fn all_that_is_missing_is_asked_at_once() {
 }
 
 #[test]
-fn a_full_house_offers_the_nearest_times() {
+fn fully_booked_time_offers_nearest_free_times() {
     let (question, fields) = asked(details("Ada", 4, "2026-03-06", "19:30"));
     assert_eq!(
         question,
@@ -88,7 +88,7 @@ fn large_parties_are_refused_at_once() {
 }
 
 #[test]
-fn every_problem_is_found() {
+fn every_invalid_detail_is_found() {
     let wrong = details(" ", 2, "2026-02-30", "25:00");
     let found = problems(&wrong);
     assert_eq!(found.len(), 3);

@@ -29,7 +29,7 @@ fn places(found: &Found) -> Vec<(&str, Option<usize>)> {
 }
 
 #[test]
-fn by_text_by_name_and_by_both() {
+fn search_matches_by_text_name_or_both() {
     let root = some();
     let search = |query: Query<'_>| query.search(root.path(), "").expect("found");
     let found = search(Query { text: Some("two"), ..ANY });
@@ -48,7 +48,7 @@ fn by_text_by_name_and_by_both() {
 }
 
 #[test]
-fn below_a_folder_only() {
+fn search_stays_below_the_folder() {
     let root = some();
     let found = Query { name: Some("*"), ..ANY }.search(root.path(), "deep").expect("found");
     assert_eq!(places(&found), [("deep/er/c.md", None)]);
@@ -61,7 +61,7 @@ fn below_a_folder_only() {
 }
 
 #[test]
-fn bounds_are_kept() {
+fn search_bounds_matches_file_size_and_depth() {
     let root =
         folder(&[("a", b"x\nx\nx"), ("b", b"x"), ("large", &vec![b'x'; MAX_FILE as usize + 1])]);
     let found = Query { text: Some("x"), most: 2, ..ANY }.search(root.path(), "").expect("found");

@@ -9,7 +9,7 @@ fn run_all(filter: &str, input: Value) -> Result<Vec<Value>, String> {
 }
 
 #[test]
-fn filters_do_what_jq_does() {
+fn filters_give_the_results_of_jq() {
     let people =
         json!([{"name": "Ann", "age": 31}, {"name": "Bo", "age": 25}, {"name": "Çe", "age": 31}]);
     for (filter, expected) in [
@@ -51,7 +51,7 @@ fn filters_do_what_jq_does() {
 }
 
 #[test]
-fn nothing_outside_is_seen() {
+fn filters_see_no_environment_inputs_or_clock() {
     let outside = run_all(
         "env, $ENV, [inputs], (try input catch \"none\"), (try now catch \"none\")",
         json!(1),
@@ -64,7 +64,7 @@ fn nothing_outside_is_seen() {
 }
 
 #[test]
-fn what_does_not_compile_is_placed() {
+fn compile_error_has_its_position() {
     for (filter, message) in [
         (".a |", "expected term, found the end at column 5"),
         (".[ | 1", "expected closing bracket, found the end at column 7"),
@@ -84,7 +84,7 @@ fn what_does_not_compile_is_placed() {
 }
 
 #[test]
-fn what_a_filter_raises_comes_back() {
+fn raised_error_is_returned_as_message() {
     for (filter, message) in [
         (".a", "cannot index [1] with \"a\""),
         ("1, 2, error(\"enough\")", "enough (after 2 outputs)"),
@@ -102,7 +102,7 @@ fn what_a_filter_raises_comes_back() {
 }
 
 #[test]
-fn variables_and_the_limit() {
+fn variables_are_used_and_outputs_limited() {
     let variables =
         BTreeMap::from([("least".to_owned(), json!(2)), ("tags".to_owned(), json!(["a"]))]);
     let outputs = run(".[] | select(. >= $least) | [., $tags[]]", json!([1, 2, 3]), &variables, 10);

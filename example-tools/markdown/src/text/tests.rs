@@ -7,7 +7,7 @@ fn text(source: &str) -> String {
 }
 
 #[test]
-fn paragraphs_and_marks() {
+fn paragraphs_are_kept_and_emphasis_marks_removed() {
     assert_eq!(
         text("# Title\n\nSome *very* **bold**\n`code`.  \nNext"),
         "Title\n\nSome very bold code.\nNext"
@@ -17,7 +17,7 @@ fn paragraphs_and_marks() {
 }
 
 #[test]
-fn links_and_pictures() {
+fn links_show_urls_and_images_their_alt_text() {
     assert_eq!(
         text("[site](https://a.b) <https://c.d> <me@a.b>"),
         "site (https://a.b) https://c.d me@a.b"
@@ -27,7 +27,7 @@ fn links_and_pictures() {
 }
 
 #[test]
-fn lists_nest_and_count() {
+fn lists_keep_nesting_and_numbers() {
     let source = "3. three\n4. four\n   - a\n   - [x] b\n\nAfter";
     assert_eq!(text(source), "3. three\n4. four\n   - a\n   - [x] b\n\nAfter");
     assert_eq!(text("- one\n\n  more\n\n- two"), "- one\n\n  more\n\n- two");
@@ -35,14 +35,14 @@ fn lists_nest_and_count() {
 }
 
 #[test]
-fn quotes_and_code() {
+fn quotes_keep_marks_and_code_is_indented() {
     assert_eq!(text("> a\n>\n> b\n\nc"), "> a\n>\n> b\n\nc");
     assert_eq!(text("p\n\n> q\n> > r"), "p\n\n> q\n>\n> > r");
     assert_eq!(text("```rust\nfn a() {\n\n    b\n}\n```"), "    fn a() {\n\n        b\n    }");
 }
 
 #[test]
-fn tables_line_up() {
+fn table_columns_are_aligned() {
     let source = "| Name | Q |\n|---|--:|\n| Äpfel | 3 |\n| `b` | |";
     assert_eq!(text(source), "Name  | Q\n------|--\nÄpfel | 3\nb     |");
 }
@@ -53,13 +53,13 @@ fn footnotes_keep_their_names() {
 }
 
 #[test]
-fn html_loses_its_tags() {
+fn html_tags_are_removed() {
     assert_eq!(text("a <b>c</b><br>d"), "a c\nd");
     assert_eq!(text("<div>\nhidden\n</div>\n\nshown"), "shown");
 }
 
 #[test]
-fn deep_sources_stay_small() {
+fn deep_or_wide_sources_give_bounded_output() {
     let deep = format!("{}x\n{}", ">".repeat(2000), "y\n".repeat(200));
     assert!(text(&deep).len() < 201 * 2 * 20);
     let wide = format!("|{}|\n|-|\n{}", "w".repeat(5000), "|a|\n".repeat(500));

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_compiler_the_command_that_installs_one_is_told() {
+    fn missing_compiler_error_has_install_command() {
         let scratch = Scratch::new("test").expect("a folder");
         let Err(error) = Compiler::find_on(
             OsStr::new("/nowhere"),
@@ -190,7 +190,7 @@ mod tests {
     /// Each allocation function that the author's files call is replaced by the SDK's, which calls
     /// the one of the C library and ends the call when memory is exhausted.
     #[test]
-    fn exhausted_memory_ends_a_call_of_c_in_each_function_that_allocates() {
+    fn each_c_allocator_ends_the_call_when_out_of_memory() {
         let names =
             ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup"];
         let in_place: Vec<_> =
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_zig_are_known_or_not() {
+    fn only_supported_zig_versions_are_known() {
         let installed = PACKAGE.strip_prefix("ziglang==").expect("a version");
         for version in ["0.14.0", "0.15.2", "0.17.1", installed] {
             assert!(is_known(version), "{version}");

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_found_by_its_whole_name() {
+    fn function_is_found_by_its_whole_name() {
         let (mut functions, mut names, mut module) =
             (NameMap::new(), NameSection::new(), Module::new());
         functions.append(0, "tc_register");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yaml_that_nests_too_deep_is_not_read() {
+    fn too_deeply_nested_yaml_is_refused() {
         for opening in ["[", "- ", "{a: ", "? ", "a: [", "[{"] {
             let error = check(&opening.repeat(20_000)).expect_err(opening);
             assert!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_whose_aliases_stand_for_too_much_is_not_read() {
+    fn yaml_alias_expansion_is_bounded() {
         let text = |times| format!("a: &a {}\nb: [{}]", "x".repeat(1 << 10), "*a, ".repeat(times));
         assert_eq!(check(&text(1 << 10)), Ok(()));
         let levels =

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_fit_their_schema() {
+    fn generated_values_fit_their_schema() {
         for schema in [
             json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 3, "maximum": 9}}, "required": ["a"]}),
             json!({"type": "array", "items": {"enum": [1, "b", null]}, "minItems": 2, "maxItems": 3}),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_the_same_values_again() {
+    fn same_seed_generates_same_values() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}});
         let values = |seed| {
             let mut generator = Generator::new(&schema, seed);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_ends() {
+    fn generation_ends_for_every_schema() {
         for schema in [
             json!(true),
             json!({"$ref": "#"}),

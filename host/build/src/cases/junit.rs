@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_end_their_attribute() {
+    fn junit_attributes_escape_hostile_text() {
         let cases = vec![case("fine", &[]), case(HOSTILE, &[HOSTILE, "two\nlines"])];
         let report = Report { passed: 1, failed: 1, blessed: 0, cases, coverage: None };
         let line = SourceLine { file: "tool.c".into(), line: 5, function: Some("go".into()) };

@@ -330,7 +330,7 @@ mod tests {
 
     /// Shows the text that replaces `old`, with the ending `{"ok": "é"}` for the second case.
     #[test]
-    fn the_rest_of_the_text_stays() {
+    fn writing_an_ending_keeps_the_rest_of_the_text() {
         let around = |case: &str| {
             format!(
                 "# Äther\ncases:\n  - name: a # first\n\n{case}\n  # the last\n  - {{name: c}}\n"
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn several_endings_are_written_also_into_json() {
+    fn several_endings_are_written_even_into_json() {
         let text = "{\n  \"cases\": [\n    {\"name\": \"a\"},\n    {\"name\": \"b\", \"expect\": null}\n  ]\n}\n";
         let (one, two) = (ending(r#"{"halt": "one"}"#), ending(r#"{"ok": null}"#));
         let written = with_endings(text, &[(0, &one), (1, &two)]).expect("written");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_ending_has_a_line_for_each_value() {
+    fn long_ending_has_one_line_per_value() {
         let long = ending(&serde_json::json!({"ok": {"a": "x".repeat(100), "b": [1]}}).to_string());
         let written = with_endings("cases:\n- name: a\n", &[(0, &long)]).expect("written");
         let expected = format!(
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_stays_keeps_its_text_and_its_comment() {
+    fn unchanged_member_keeps_its_text_and_comment() {
         let text =
             |members: &str| format!("cases:\n  - name: a\n    expect:\n{members}    seed: 1\n");
         let old = text("      ok: 1\n      # a number\n      ok_schema: {type: integer} # any\n");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_is_elsewhere_is_not_written() {
+    fn aliased_or_missing_case_is_not_written() {
         for text in ["cases:\n  - &a {name: a}\n  - *a\n", "cases: []\n", "", "- a\n", "cases: {\n"]
         {
             assert_eq!(with_endings(text, &[(1, &ending(r#"{"ok": 1}"#))]), None, "{text}");

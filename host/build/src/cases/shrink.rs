@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_value_with_a_property_is_found() {
+    fn smallest_value_with_a_property_is_found() {
         let large = json!({"list": [1, 2, {"deep": "some text with a ? in it"}], "number": -300, "other": [true, 1.5]});
         let found = smallest(large.clone(), |value| value.to_string().contains('?'));
         assert_eq!(found, json!({"list": [{"deep": "?"}]}));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_short_becomes_plain() {
+    fn equally_short_values_become_plain() {
         let smallest_text = |text: &str, has: fn(&str) -> bool| {
             smallest(json!(text), |value| has(value.as_str().unwrap()))
         };

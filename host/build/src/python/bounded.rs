@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_has_its_output_and_no_input() {
+    fn program_gets_no_input_and_returns_its_output() {
         let script = r#"cat; echo "$0 $1"; echo problem >&2; exit 3"#;
         let done =
             output(shell(script).args(["a b", "$c"]), LONG).expect("a shell").expect("it ends");
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_fails() {
+    fn missing_program_fails() {
         let done =
             output(&mut command("/no such program"), LONG).expect("a shell").expect("it ends");
         assert!(!done.status.success());
     }
 
     #[test]
-    fn a_program_that_does_not_end_is_killed_with_what_it_started() {
+    fn endless_program_is_killed_with_its_children() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = pipe(folder.path());
         let held = holders(pipe.clone());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_this_process_is_that_of_the_program() {
+    fn program_ends_with_its_parent_process() {
         if let Some(pipe) = std::env::var_os(ENDED) {
             let done = output(shell(HOLDS).env("PIPE", pipe), LONG * 10).expect("a shell");
             panic!("it ended: {done:?}");
@@ -129,10 +129,7 @@ mod tests {
         let pipe = pipe(folder.path());
         let held = holders(pipe.clone());
         let mut this = Command::new(std::env::current_exe().expect("a path"));
-        this.args([
-            "--exact",
-            "python::bounded::tests::the_end_of_this_process_is_that_of_the_program",
-        ]);
+        this.args(["--exact", "python::bounded::tests::program_ends_with_its_parent_process"]);
         let mut this = this.env(ENDED, pipe).stdout(Stdio::null()).spawn().expect("it starts");
         let has_started = held.recv_timeout(LONG).is_ok();
         this.kill().expect("it can be killed");

@@ -80,7 +80,7 @@ mod tests {
 
     /// The options of the parent, as words, parse to the same options in the child.
     #[test]
-    fn what_was_typed_can_be_typed_again() {
+    fn global_options_round_trip_to_worker() {
         let typed = [
             "toolcell",
             "list",

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_read() {
+    fn calls_parse_from_array_or_lines() {
         let both = vec![call("a", "x", r#"{"n": 1}"#), call("call-2", "y", "{}")];
         for (text, expected) in [
             ("", vec![]),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn parse_error_names_location() {
         let good = r#"{"name": "y"}"#;
         let deep = format!("{good}\n{}", "[".repeat(100_000));
         for (text, expected) in [
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_sent_is_read_as_it_came() {
+    fn provider_calls_parse_unchanged() {
         let function = r#"{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}}"#;
         let request = r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
         let (text, compact) = (r#"{"n": 1}"#, r#"{"n":1}"#);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_cannot_be_read_keeps_its_place() {
+    fn unreadable_call_keeps_its_position() {
         let list = r#"[{"type": "tool_use", "id": "a"}, {"type": "tool_use", "id": "b", "name": "x", "input": {}}]"#;
         let read = parse(list).unwrap();
         assert_eq!(
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end() {
+    fn call_count_is_limited() {
         let most = "{\"name\":\"\"}\n".repeat(MAX_CALLS + 1);
         let problem = parse(&most).unwrap_err();
         assert_eq!(problem, "line 1000001: more than 1000000 calls: make several batches");

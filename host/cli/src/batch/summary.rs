@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_the_nearest_rank() {
+    fn percentile_uses_nearest_rank() {
         let times: Vec<_> = (1..=200).map(Duration::from_millis).collect();
         for (of, percent, millis) in
             [(200, 50, 100), (200, 99, 198), (1, 99, 1), (2, 50, 1), (3, 50, 2)]

@@ -6,7 +6,7 @@ use super::*;
 
 /// Below the header of a part, another kind would count as a member of that part.
 #[test]
-fn grants_that_have_headers_of_parts_only_get_their_own() {
+fn grants_with_only_subtables_get_own_header() {
     for (old, expected) in [
         (
             "[components.x.grants.environment]\nA = \"1\"",
@@ -36,7 +36,7 @@ fn grants_that_have_headers_of_parts_only_get_their_own() {
 
 /// In every form of the old grants, the new lines replace and keep them.
 #[test]
-fn old_grants_stay() {
+fn merge_keeps_old_grants() {
     for (old, asked, expected) in [
         ("kv = [\"read a\"]", "kv read b", "kv = [\"read a\", \"read b\"]  # in place of line 2"),
         (

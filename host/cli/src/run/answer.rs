@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_text_or_json_as_the_schema_says() {
+    fn schema_decides_if_answer_is_text_or_json() {
         for (typed, types, expected) in [
             ("two", &[][..], json!("two")),
             ("2", &[], json!(2)),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_plain_values_are_the_answers() {
+    fn only_plain_options_become_choices() {
         for (options, choices) in [
             (json!(["18:00", "20:00"]), 2),
             (json!([1, true, null]), 3),

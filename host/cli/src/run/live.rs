@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_panic_is_held() {
+    fn panic_output_is_held_back() {
         const PANIC: &str = "thread 'main' panicked at a.rs:1:2:";
         for (lines, printed) in [
             (&["a", "", "b"][..], &["a", "", "b"][..]),

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_has_a_hint_of_its_own() {
+    fn each_limit_has_its_own_hint() {
         for (kind, needle) in [
             (LimitKind::HostCalls, "again and again"),
             (LimitKind::HostBytes, "the host keeps too much"),
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_readable() {
+    fn options_are_formatted_as_plain_text() {
         for (value, expected) in [
             (json!("a"), "a"),
             (json!(["a", 1, {"b": 2}]), "a, 1, {\"b\":2}"),

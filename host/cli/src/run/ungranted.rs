@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_not_granted_is_found_in_words() {
+    fn ungranted_path_is_found_in_error_text() {
         for (words, expected) in [
             ("open /data/a.txt: Bad file number (exit status 1)", Some("/data/a.txt")),
             (

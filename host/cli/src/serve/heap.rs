@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_given_back_when_no_request_runs() {
+    fn heap_is_trimmed_only_when_idle_and_grown() {
         for (running, now, is_expected) in
             [(0, 3 * GROWTH, true), (1, 3 * GROWTH, false), (0, 2 * GROWTH - 1, false)]
         {
@@ -73,7 +73,7 @@ mod tests {
     /// others.
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    fn freed_memory_goes_back_to_the_system() {
+    fn trim_returns_freed_memory_to_system() {
         let pieces: Vec<Vec<u8>> = (0..(4 * GROWTH) >> 12).map(|_| vec![1; 4000]).collect();
         let kept: Vec<_> = pieces.into_iter().step_by(64).collect();
         let full = resident();

@@ -24,7 +24,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_wrong_command_line_is_answered_with_what_works() {
+fn wrong_command_line_gets_working_hint() {
     const NUMBER: &str = "write a whole number above zero: ";
     let place = place();
     let rows: &[Row<'_>] = &[
@@ -131,13 +131,13 @@ fn a_wrong_command_line_is_answered_with_what_works() {
 
 /// The answer to a question can be a negative number.
 #[test]
-fn a_negative_number_after_an_option_is_its_value() {
+fn negative_number_is_option_value() {
     let shown = place().typed(&["run", "hello.wasm", "name=Ada", "--answer", "-5"]);
     assert!(!shown.stderr.contains("unexpected argument"), "{shown}");
 }
 
 #[test]
-fn a_tenant_without_a_configuration_is_an_error() {
+fn tenant_option_requires_configuration() {
     let place = place();
     fs::remove_file(place.path().join("toolcell.toml")).expect("a place");
     for words in [
@@ -154,7 +154,7 @@ fn a_tenant_without_a_configuration_is_an_error() {
 
 /// Otherwise the tool would only get the error that the store does not answer.
 #[test]
-fn a_state_directory_that_is_unusable_is_the_hosts_error() {
+fn unusable_state_dir_is_host_error() {
     let place = place();
     for grant in ["kv=write *", "directory=write /data=data"] {
         let words = [
@@ -176,7 +176,7 @@ fn a_state_directory_that_is_unusable_is_the_hosts_error() {
 }
 
 #[test]
-fn a_request_that_no_call_can_make_has_no_lines_to_paste() {
+fn explain_proposes_no_grant_for_impossible_request() {
     let place = place();
     let explained = place.typed(&["explain", "hello.wasm", "kv write a"]);
     assert_eq!(explained.status, 21, "{explained}");
@@ -188,7 +188,7 @@ fn a_request_that_no_call_can_make_has_no_lines_to_paste() {
 }
 
 #[test]
-fn a_file_at_the_top_is_not_proposed_as_a_directory() {
+fn root_level_file_is_not_proposed_as_directory() {
     let place = place();
     let call = r#"toolcell run clerk.wasm '{"steps": [["read", "/in.txt"]]}'"#;
     let shown = pasted(&place, call, &[]);
@@ -199,7 +199,7 @@ fn a_file_at_the_top_is_not_proposed_as_a_directory() {
 }
 
 #[test]
-fn a_directory_around_a_granted_one_leaves_it_its_name() {
+fn parent_directory_grant_keeps_child_name() {
     let place = place();
     for (access, told) in [
         (
@@ -223,7 +223,7 @@ fn a_directory_around_a_granted_one_leaves_it_its_name() {
 
 /// CPython reads all variables when it starts.
 #[test]
-fn variables_that_python_reads_are_no_alarm() {
+fn python_runtime_env_read_is_not_reported() {
     let place = place();
     for (name, is_told) in [("libpython3.14.so", false), ("tool", true)] {
         let text = format!(

@@ -52,7 +52,7 @@ fn lock(place: &Place) -> Option<String> {
 }
 
 #[test]
-fn a_component_of_the_configuration_is_used_when_it_is_approved() {
+fn configured_component_runs_only_when_approved() {
     let place = place(PLAIN);
     let run = ["run", "mine", "greet", ARGUMENTS];
     fs::write(place.path().join("calls"), "[]").unwrap();
@@ -138,7 +138,7 @@ fn a_component_of_the_configuration_is_used_when_it_is_approved() {
 
 /// Definitions and imports change in any direction. A change of code alone is only noted.
 #[test]
-fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
+fn changed_component_is_refused_until_approved() {
     let place = place(PLAIN);
     let plain = Hostile::answering(Answer::Echo);
     let tool = plain.name;
@@ -202,7 +202,7 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
 
 /// The page says that it is cut, shows what follows, and names the command that shows all.
 #[test]
-fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
+fn long_approval_page_is_cut_and_says_so() {
     let place = place(PLAIN).approved();
     let long = "x".repeat(50_000);
     let parameters =
@@ -226,7 +226,7 @@ fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
 
 /// Another user's folder: usable if its configuration is named, or approved in its present form.
 #[test]
-fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
+fn found_config_needs_this_users_approval() {
     let place = place(GRANTING);
     let call = ["run", "mine", "greet", ARGUMENTS];
     let run = || place.typed(&call);
@@ -304,7 +304,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
 
 /// Also not for a command that only learns the component's needs.
 #[test]
-fn a_configuration_that_was_only_found_raises_no_limit() {
+fn unapproved_found_config_raises_no_limit() {
     let place = place(&format!(
         "{PLAIN}limits = {{ result = \"8MiB\" }}\n[defaults.limits]\nresult = \"8MiB\"\n"
     ));
@@ -332,7 +332,7 @@ fn a_configuration_that_was_only_found_raises_no_limit() {
 
 /// The grants were given to the earlier code.
 #[test]
-fn other_code_of_a_component_that_was_given_something_is_refused() {
+fn code_change_of_granted_component_is_refused() {
     for (config, is_refused) in [
         (GRANTING, true),
         ("[components.mine]\npath = \"mine.wasm\"\ngrants = { scratch = true }\n", true),
@@ -380,7 +380,7 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
 
 /// Two configurations in one folder, neither with the default name.
 #[test]
-fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
+fn each_config_has_own_lock_and_pasteable_hint() {
     let place = place("");
     for config in ["k.toml", "k.conf", "k o'k"] {
         fs::write(place.path().join(config), PLAIN).unwrap();
@@ -416,7 +416,7 @@ fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
 }
 
 #[test]
-fn an_approval_that_cannot_be_kept_is_none() {
+fn unstorable_approval_fails_and_writes_no_lock() {
     let place = place(GRANTING);
     let file = place.path().join("token");
     let homeless = |command: &mut std::process::Command| {
@@ -437,7 +437,7 @@ fn an_approval_that_cannot_be_kept_is_none() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_trusted_approves_nothing() {
+fn untrusted_lock_approves_nothing() {
     let place = place(PLAIN).approved();
     let path = place.path().join("toolcell.lock");
     let good = lock(&place).unwrap();
@@ -478,7 +478,7 @@ fn a_lock_that_cannot_be_trusted_approves_nothing() {
 
 /// The two are refused together, and each is usable alone.
 #[test]
-fn a_tool_that_is_taken_for_another_is_not_offered_beside_it() {
+fn lookalike_tool_names_are_not_offered_together() {
     let place = Place::new(
         "[components.one]\npath = \"one.wasm\"\ngrants = { reveal = [] }\n[components.two]\npath = \"two.wasm\"\n",
     );

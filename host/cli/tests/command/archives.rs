@@ -138,7 +138,7 @@ fn below(path: &Path, found: &mut BTreeSet<(PathBuf, Vec<u8>)>) {
 }
 
 #[test]
-fn an_archive_is_no_component() {
+fn archive_is_rejected_and_never_unpacked() {
     let root = tempfile::tempdir().expect("a place");
     let path = |name: &str| root.path().join(name);
     let work = path("1/2/3/4");

@@ -15,7 +15,7 @@ use crate::place::Place;
 
 /// A tool that calls others runs although one component of the configuration cannot be used.
 #[test]
-fn a_component_that_cannot_be_used_keeps_no_other_from_being_called() {
+fn unusable_component_does_not_block_others() {
     const CONFIG: &str = "[components.caller]\npath = \"caller.wasm\"\ngrants.invoke = [\"greet\"]\n\
                           [components.hello]\npath = \"hello.wasm\"\n[components.gone]\npath = \"gone.wasm\"\n";
     const CALLER: &str = r#"import { invoke, tool } from "toolcell";
@@ -35,7 +35,7 @@ export default tool({ name: "caller", description: "Calls.", handler: () => invo
 }
 
 #[test]
-fn three_commands_lead_from_nothing_to_an_answer() {
+fn new_project_builds_tests_and_runs() {
     for language in ["js", "ts"] {
         let place = Place::new("");
         let made = place.typed(&["new", "greeter", "--lang", language, "--json"]).json();
@@ -52,7 +52,7 @@ fn three_commands_lead_from_nothing_to_an_answer() {
 }
 
 #[test]
-fn arguments_at_which_a_tool_fails_are_found_and_told() {
+fn fuzzing_reports_failing_arguments() {
     const FAULTY: &str = r#"import { tool } from "toolcell";
 const parameters = { type: "object", properties: { list: { type: "array", items: { type: "integer" }, maxItems: 4 } } };
 const handler = ({ list = [] }) => { if (list.length > 1) throw new RangeError("too many"); return list; };
@@ -107,7 +107,7 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
 /// Also with `--quiet`, which prints no log of the tool. In a project's folder the hint is for its
 /// author.
 #[test]
-fn what_a_tool_threw_is_in_the_error() {
+fn error_contains_thrown_exception() {
     const TOOL: &str = r#"import { tool } from "toolcell";
 export default tool({ name: "greet", description: "Throws.", handler: () => { throw new RangeError("too many"); } });"#;
     let place = Place::new("");
@@ -140,7 +140,7 @@ export default tool({ name: "greet", description: "Throws.", handler: () => { th
 }
 
 #[test]
-fn progress_in_parts_of_one_is_told_in_percent() {
+fn fractional_progress_is_shown_in_percent() {
     const TOOL: &str = r#"import { progress, tool } from "toolcell";
 const handler = () => { progress(0.5, 1, "half"); progress(3, 8); progress(1.5); return 1; };
 tool({ name: "reports", description: "Reports.", handler });"#;
@@ -153,7 +153,7 @@ tool({ name: "reports", description: "Reports.", handler });"#;
 }
 
 #[test]
-fn a_project_is_built_and_tested_after_each_change() {
+fn dev_rebuilds_and_tests_after_each_change() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
     let source = place.path().join("greeter/src/tool.js");
@@ -203,7 +203,7 @@ fn a_project_is_built_and_tested_after_each_change() {
 
 /// `PATH` has only the test's own programs, whatever this machine has.
 #[test]
-fn a_python_project_says_how_its_toolchain_is_installed() {
+fn python_build_names_toolchain_install_command() {
     let place = Place::new("");
     let made = place.typed(&["new", "greeter", "--lang", "python", "--json"]).json();
     assert!(made["files"].as_array().expect("files").contains(&json!("tool.py")), "{made}");
@@ -238,7 +238,7 @@ fn a_python_project_says_how_its_toolchain_is_installed() {
 
 /// The build waits until the test has read its output.
 #[test]
-fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
+fn slow_build_announces_steps_as_they_begin() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
     let version = include_str!("../../../../tests/languages/requirements.txt");
@@ -282,7 +282,7 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
 /// Printed by the first command that needs the code, and by no later one. Small components have no
 /// message.
 #[test]
-fn a_compilation_that_takes_long_is_told_when_it_begins() {
+fn slow_compilation_is_announced_at_start() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
     assert_eq!(place.typed(&["build", "greeter"]).status, 0);
@@ -319,7 +319,7 @@ fn a_compilation_that_takes_long_is_told_when_it_begins() {
 }
 
 #[test]
-fn faults_are_told_with_their_place_and_a_hint() {
+fn project_errors_have_location_and_hint() {
     let place = Place::new("");
     let told = |words: &[&str], status: i32, part: &str| {
         let typed = place.typed(words);
@@ -378,7 +378,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
 /// Each program is a script that writes its variables to a file. None makes a component, so each
 /// build fails at its end.
 #[test]
-fn the_programs_of_a_build_get_no_secret_variable() {
+fn build_programs_get_no_secret_variables() {
     let version = include_str!("../../../../tests/languages/requirements.txt");
     let version =
         version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");

@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::typed::{check, command, example, fed, typed};
 
 #[test]
-fn what_is_no_usable_component() {
+fn unusable_component_fails_with_hint() {
     let dir = tempfile::tempdir().unwrap();
     let hello = fs::read(example("hello")).unwrap();
     let file = |name: &str, bytes: &[u8]| {
@@ -54,7 +54,7 @@ fn what_is_no_usable_component() {
 
 /// Reading a pipe without a writer would not end, nor would a device: neither is opened.
 #[test]
-fn what_is_no_file() {
+fn non_file_path_is_rejected_unopened() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (pipe, socket, folder) = (path("pipe"), path("socket"), path("folder"));
@@ -104,7 +104,7 @@ fn what_is_no_file() {
 /// A few megabytes that would keep the compiler busy for minutes: its process is ended, and this
 /// one reports the reason.
 #[test]
-fn a_component_made_to_stall_the_compiler() {
+fn compile_bomb_hits_cpu_limit() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), toolcell_test_guests::compile_bomb(8)).unwrap();
     let path = file.path().to_str().unwrap();
@@ -119,7 +119,7 @@ fn a_component_made_to_stall_the_compiler() {
 /// The parent may die before the child's lifetime is bound to it. Otherwise the child would reject
 /// this component, with another status.
 #[test]
-fn a_compiler_without_a_reader_does_not_begin() {
+fn compiler_without_reader_does_not_start() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut worker = command();
@@ -134,7 +134,7 @@ fn a_compiler_without_a_reader_does_not_begin() {
 /// A component that stalls only the optimiser still answers. Only a command that prepares waits for
 /// it, and only once.
 #[test]
-fn a_component_made_to_stall_the_optimiser() {
+fn optimiser_bomb_runs_unoptimised() {
     let dir = tempfile::tempdir().unwrap();
     let (path, cache) = (dir.path().join("bomb.wasm.bin"), dir.path().join("cache"));
     fs::write(&path, toolcell_test_guests::compile_bomb(1)).unwrap();
@@ -151,7 +151,7 @@ fn a_component_made_to_stall_the_optimiser() {
 
 /// `check` prepares a component for later commands; `inspect` does not wait for the optimiser.
 #[test]
-fn a_component_is_optimised_by_check_and_not_by_inspect() {
+fn check_optimises_component_inspect_does_not() {
     let (dir, place) =
         (tempfile::tempdir().unwrap(), Place::new("[components.hello]\npath = \"hello.wasm\"\n"));
     let cache = dir.path().to_str().unwrap();
@@ -167,7 +167,7 @@ fn a_component_is_optimised_by_check_and_not_by_inspect() {
 
 /// A component that does not fit into the cache works, and is compiled each time.
 #[test]
-fn a_cache_has_the_size_that_was_typed() {
+fn cache_size_option_is_respected() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().to_str().unwrap();
     for (size, cached) in [("1KiB", false), ("1KiB", false), ("1GiB", false), ("1GiB", true)] {
@@ -180,7 +180,7 @@ fn a_cache_has_the_size_that_was_typed() {
 
 /// Read from the kernel while the compiler still waits for a component.
 #[test]
-fn a_compiler_is_bounded_before_it_reads() {
+fn compiler_is_limited_before_it_reads() {
     let mut compiler = command();
     compiler
         .args(["compile-worker", "quick/7"])
@@ -208,7 +208,7 @@ fn a_compiler_is_bounded_before_it_reads() {
 }
 
 #[test]
-fn what_is_not_granted_is_shown_all_the_same() {
+fn inspect_shows_ungranted_component() {
     // A component that imports one empty instance: a type section, an import section.
     let name = "wasi:blobstore/container@0.2.0";
     let mut bytes = b"\0asm\x0d\0\x01\0\x07\x03\x01\x42\0\x0a".to_vec();
@@ -236,7 +236,7 @@ fn what_is_not_granted_is_shown_all_the_same() {
 }
 
 #[test]
-fn what_is_typed_wrongly() {
+fn usage_error_exits_2_with_hint() {
     let deep = format!(r#"{{"metadata": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
     let call = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
     let cases: [(&str, &[&str]); 20] = [
@@ -280,14 +280,14 @@ fn what_is_typed_wrongly() {
 }
 
 #[test]
-fn what_is_asked_of_the_wrong_tool() {
+fn run_of_unknown_tool_fails() {
     check("unknown_tool", &typed(&["run", "calculator.wasm", "calculater"]));
     let json = typed(&["run", "calculator.wasm", "calculater", "--json"]);
     assert_eq!((json.status, &json.json()["error"]["kind"]), (1, &"unknown_tool".into()), "{json}");
 }
 
 #[test]
-fn what_cannot_be_arguments() {
+fn invalid_arguments_are_refused() {
     let deep = "[".repeat(100_000);
     for (arguments, input, message) in [
         ("nonsense", "", "not valid JSON"),

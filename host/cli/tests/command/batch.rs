@@ -31,7 +31,7 @@ fn lines(shown: &Shown) -> Vec<Value> {
 }
 
 #[test]
-fn a_list_has_two_forms_and_messages_have_its_order() {
+fn array_and_lines_give_messages_in_call_order() {
     let array = format!("[{SUM}, {GREET},\n {UNNAMED}]");
     let openai =
         GREET.replacen('{', r#"{"id": "call-2", "type": "function", "function": {"#, 1) + "}";
@@ -61,7 +61,7 @@ fn a_list_has_two_forms_and_messages_have_its_order() {
 }
 
 #[test]
-fn a_halted_run_says_why_and_ends_every_call() {
+fn halted_batch_names_reason_and_ends_every_call() {
     type Row<'a> = (&'a [&'a str], &'a str, i32, &'a str, &'a str);
     let table: [Row<'_>; 7] = [
         (&[SUM, UNNAMED], "continue", 0, "", ""),
@@ -117,7 +117,7 @@ fn a_halted_run_says_why_and_ends_every_call() {
 }
 
 #[test]
-fn events_come_in_the_order_of_each_call() {
+fn stream_orders_the_events_of_each_call() {
     let shown = batch(&[SUM, UNNAMED], &["--stream", "--max-concurrency", "1"]);
     let told: Vec<_> = lines(&shown)
         .iter()
@@ -152,7 +152,7 @@ fn events_come_in_the_order_of_each_call() {
 }
 
 #[test]
-fn messages_in_a_providers_form() {
+fn batch_prints_messages_in_provider_form() {
     for (format, pointer, expected) in [
         ("messages", "/messages/0/tool_call_id", "sum"),
         ("openai", "/messages/0/tool_call_id", "sum"),
@@ -178,7 +178,7 @@ fn messages_in_a_providers_form() {
 }
 
 #[test]
-fn nothing_runs_when_one_call_cannot() {
+fn batch_runs_nothing_if_call_list_is_invalid() {
     let long = format!("[{SUM}, {{\"{}\": 1}}]", "x".repeat(100_000));
     let table: [(&[&str], i32, &str, &str); 8] = [
         (&[SUM, SUM], 1, "two calls have the id `sum`", "its own id"),
@@ -252,7 +252,7 @@ fn nothing_runs_when_one_call_cannot() {
 }
 
 #[test]
-fn what_is_typed_wrongly() {
+fn usage_error_exits_2_with_hint() {
     for (words, message) in [
         (&["batch", "hello.wasm"][..], "--calls <FILE>"),
         (&["batch", "--calls", "-"], "there is no `toolcell.toml` in this directory or above it"),
@@ -286,7 +286,7 @@ fn what_is_typed_wrongly() {
 }
 
 #[test]
-fn a_tool_stands_in_one_component() {
+fn same_tool_in_two_components_is_an_error() {
     let copy = tempfile::NamedTempFile::new().unwrap();
     fs::copy(example("hello"), copy.path()).unwrap();
     let copy = copy.path().to_str().unwrap();
@@ -330,7 +330,7 @@ fn each_call_has_its_own_limits() {
 }
 
 #[test]
-fn hundreds_of_calls() {
+fn batch_answers_500_calls_in_order() {
     let calls: Vec<_> = (0..500)
         .map(|n| format!(r#"{{"name": "calculator", "arguments": {{"expression": "{n} + 1"}}}}"#))
         .collect();
@@ -349,7 +349,7 @@ fn hundreds_of_calls() {
 }
 
 #[test]
-fn a_reader_who_goes_away_ends_the_run() {
+fn closed_output_pipe_ends_batch() {
     let mut child = command()
         .args(["batch", "--stream", "--max-concurrency", "1", "--calls", "-"])
         .arg(example("calculator"))
@@ -372,7 +372,7 @@ fn a_reader_who_goes_away_ends_the_run() {
 }
 
 #[test]
-fn questions_without_a_place_for_the_key_cannot_be_answered_later() {
+fn question_without_state_dir_cannot_be_resumed() {
     let run = |call: &str| {
         let mut command = command();
         command.env_remove("XDG_STATE_HOME").args(["batch", "--calls", "-"]).arg(example("desk"));
@@ -401,7 +401,7 @@ fn questions_without_a_place_for_the_key_cannot_be_answered_later() {
 }
 
 #[test]
-fn definitions_in_every_form() {
+fn tools_prints_definitions_in_every_format() {
     for (format, pointer) in [
         ("json", "/1/name"),
         ("openai", "/1/function/name"),
@@ -432,7 +432,7 @@ fn definitions_in_every_form() {
 
 /// Kept and lost bytes add up to all bytes, also without `--stream`.
 #[test]
-fn lost_log_lines_are_told() {
+fn lost_log_bytes_are_counted_and_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), Hostile::new(Place::Execute, Misdeed::Chatter).component()).unwrap();
     let path = file.path().to_str().unwrap();

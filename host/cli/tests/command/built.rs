@@ -36,7 +36,7 @@ fn write(path: &Path, bytes: &[u8], age: u64) {
 const MANIFEST: &str = "[package]\nname = \"my-tool\"\n\n[lib]\ncrate-type = [\"cdylib\"]\n";
 
 #[test]
-fn the_newest_component_of_a_crate_is_run() {
+fn newest_build_of_crate_is_run() {
     let dir = tempfile::tempdir().unwrap();
     let hello = fs::read(example("hello")).unwrap();
     fs::write(dir.path().join("Cargo.toml"), MANIFEST).unwrap();
@@ -53,7 +53,7 @@ fn the_newest_component_of_a_crate_is_run() {
 }
 
 #[test]
-fn the_component_of_a_workspace_is_in_the_folder_of_the_workspace() {
+fn workspace_member_uses_workspace_target_folder() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("Cargo.toml"), "[workspace]\nmembers = [\"tool\"]\n").unwrap();
     write(
@@ -71,7 +71,7 @@ fn the_component_of_a_workspace_is_in_the_folder_of_the_workspace() {
 }
 
 #[test]
-fn a_crate_that_is_not_built_says_how() {
+fn unbuilt_crate_names_build_command() {
     let dir = tempfile::tempdir().unwrap();
     for (folder, manifest, named, error, hint) in [
         (
@@ -113,7 +113,7 @@ fn a_crate_that_is_not_built_says_how() {
 
 /// Named from outside or found from inside. Before the build, the hint has the build command.
 #[test]
-fn the_folder_of_a_project_stands_for_its_component() {
+fn project_folder_resolves_to_its_component() {
     for (folder, outside, inside) in [
         ("g2", "`toolcell build g2`", "`toolcell build`"),
         ("a b", "`toolcell build 'a b'`", "`toolcell build`"),
@@ -155,7 +155,7 @@ fn the_folder_of_a_project_stands_for_its_component() {
 
 /// The copy that `toolcell build` made is used if cargo's own folder is not known.
 #[test]
-fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
+fn crate_with_unknown_target_dir_uses_built_copy() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("tool/Cargo.toml"), MANIFEST.as_bytes(), 0);
     write(&dir.path().join("tool/tool.wasm"), &fs::read(example("hello")).unwrap(), 0);
@@ -166,7 +166,7 @@ fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
 /// Commands about one component use the one that was built here, or else the only one that is
 /// configured.
 #[test]
-fn without_a_component_the_one_of_this_folder_is_taken() {
+fn omitted_component_defaults_to_this_folder() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     let commands: [(&[&str], i32); 4] = [
         (&["inspect"], 0),
@@ -202,7 +202,7 @@ fn without_a_component_the_one_of_this_folder_is_taken() {
 }
 
 #[test]
-fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
+fn omitted_component_without_default_gets_hint() {
     let two = "[components.one]\npath = \"hello.wasm\"\n[components.two]\npath = \"asks.wasm\"\n";
     for (config, status, error, hint) in [
         (
@@ -226,7 +226,7 @@ fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
 
 /// One file, named or found.
 #[test]
-fn grants_can_be_typed_for_the_component_of_this_folder() {
+fn grant_option_works_for_folder_component() {
     let place = Place::new("");
     fs::write(place.path().join("Cargo.toml"), MANIFEST).unwrap();
     write(
@@ -257,7 +257,7 @@ fn grants_can_be_typed_for_the_component_of_this_folder() {
 
 /// The project can choose its toolchain: rustc is run in its folder.
 #[test]
-fn what_a_rust_project_needs_is_named_with_what_installs_it() {
+fn rust_build_names_missing_tool_and_install_command() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--lang", "rust"]).status, 0);
     let bin = place.path().join("bin");

@@ -11,7 +11,7 @@ use crate::serve::Served;
 
 /// Denials are logged by default, calls with `-v`.
 #[test]
-fn calls_and_denials_are_in_the_log() {
+fn calls_and_denials_are_logged() {
     let place = Place::new("[components.clerk]\npath = \"clerk.wasm\"\n");
     fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a file");
     place.approve();

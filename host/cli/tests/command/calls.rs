@@ -49,7 +49,7 @@ const ENDINGS: [(&str, i32, &[&str]); 12] = [
 ];
 
 #[test]
-fn every_ending_for_a_person() {
+fn run_shows_every_outcome_as_text() {
     for (name, status, words) in ENDINGS {
         let shown = typed(&[&["run"], words].concat());
         assert_eq!(shown.status, status, "{name}: {shown}");
@@ -60,7 +60,7 @@ fn every_ending_for_a_person() {
 }
 
 #[test]
-fn every_ending_for_a_program() {
+fn run_shows_every_outcome_as_json() {
     for (name, status, words) in ENDINGS {
         let shown = typed(&[&["run", "--json", "--id", "c7"], words].concat());
         assert_eq!(shown.status, status, "{name}: {shown}");
@@ -90,7 +90,7 @@ fn every_ending_for_a_program() {
 }
 
 #[test]
-fn a_question_is_answered_with_the_command_that_is_shown() {
+fn printed_command_answers_the_question() {
     // Quotes and shell syntax in the repeated words: none of it may be executed.
     let name = "$(exit 3)'; exit 4; '\u{202e}";
     let arguments = json!({ "name": name, "date": "2026-03-03" }).to_string();
@@ -118,7 +118,7 @@ fn a_question_is_answered_with_the_command_that_is_shown() {
 }
 
 #[test]
-fn arguments_come_from_anywhere() {
+fn arguments_come_from_word_file_or_stdin() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("with a space.json");
     std::fs::write(&file, "\u{feff}{\"name\": \"File\"}\n").unwrap();
@@ -143,7 +143,7 @@ fn is_bad(text: &str) -> bool {
 }
 
 #[test]
-fn a_text_result_is_exact_for_a_program_and_nothing_else_is() {
+fn only_piped_text_result_is_printed_unescaped() {
     let name = json!({ "name": format!("A{BAD}B") }).to_string();
     let calls: [&[&str]; 5] = [
         &["hello.wasm", "greet", &name],
@@ -180,7 +180,7 @@ fn a_text_result_is_exact_for_a_program_and_nothing_else_is() {
 
 /// At the terminal of `script`, which every Debian has (package `bsdutils`).
 #[test]
-fn nothing_that_a_terminal_acts_on_gets_there() {
+fn control_characters_never_reach_the_terminal() {
     // Compiled before: otherwise a spinner is drawn during the compilation.
     assert_eq!(typed(&["inspect", "hello.wasm"]).status, 0);
     let arguments = json!({ "name": format!("A{BAD}B") }).to_string();
@@ -199,7 +199,7 @@ fn nothing_that_a_terminal_acts_on_gets_there() {
 }
 
 #[test]
-fn what_a_tool_writes_on_its_way_is_shown() {
+fn run_shows_tool_logs_and_failure_reasons() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("guest.wasm");
     for (misdeed, status, on_stderr) in [
@@ -236,7 +236,7 @@ fn what_a_tool_writes_on_its_way_is_shown() {
 }
 
 #[test]
-fn what_a_language_runtime_writes_is_shown() {
+fn run_shows_language_runtime_output() {
     for (tool, arguments, status, on_stderr) in [
         (
             "services",
@@ -285,7 +285,7 @@ fn what_a_language_runtime_writes_is_shown() {
 }
 
 #[test]
-fn a_reader_may_go_away() {
+fn closed_output_pipe_is_no_error() {
     for words in [&["run", "--json"][..], &["run"]] {
         let mut child = command()
             .args(words)
@@ -306,7 +306,7 @@ fn a_reader_may_go_away() {
 }
 
 #[test]
-fn huge_arguments_are_refused_at_once_with_their_size() {
+fn huge_arguments_are_refused_at_once_with_size() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(100_000_000).unwrap();
     let started = Instant::now();
@@ -323,7 +323,7 @@ fn huge_arguments_are_refused_at_once_with_their_size() {
 /// If address space is scarce there is no pool, and each cell is created from scratch: slower, but
 /// complete.
 #[test]
-fn a_machine_without_room_for_a_pool() {
+fn scarce_address_space_disables_pool() {
     let script = "ulimit -v 9000000; exec \"$0\" inspect \"$1\" --json --no-cache";
     let output = std::process::Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_toolcell")])
@@ -338,7 +338,7 @@ fn a_machine_without_room_for_a_pool() {
 
 /// The pool is half of what fits, and the message names the setting.
 #[test]
-fn a_machine_with_room_for_a_smaller_pool() {
+fn limited_address_space_shrinks_pool_with_hint() {
     let place = tempfile::tempdir().unwrap();
     let config = place.path().join("toolcell.toml");
     std::fs::write(&config, "").unwrap();

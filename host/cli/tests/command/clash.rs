@@ -7,7 +7,7 @@ use toolcell_test_guests::{Answer, Hostile};
 use crate::place::Place;
 
 #[test]
-fn check_warns_of_tools_that_cannot_be_told_apart() {
+fn check_warns_of_clashing_tool_names() {
     let place = Place::new(
         "[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n",
     );

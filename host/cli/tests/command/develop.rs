@@ -14,7 +14,7 @@ const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
 /// For a file that no configuration names: each use prints a warning, and the errors are those of a
 /// configuration.
 #[test]
-fn grants_are_typed_for_a_file() {
+fn grant_option_applies_to_unconfigured_file() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
     let call = ["run", "asks.wasm", "asks", "{\"a\": 1}"];
     let grants = [
@@ -86,7 +86,7 @@ fn grants_are_typed_for_a_file() {
 
 /// Each component of the batch has all grants, and none may be a component of the configuration.
 #[test]
-fn grants_are_typed_for_a_batch() {
+fn grant_option_applies_to_all_batch_components() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
     fs::copy(example("text_stats"), place.path().join("stats.wasm")).expect("a place");
@@ -122,7 +122,7 @@ fn grants_are_typed_for_a_batch() {
 
 /// A component of the configuration with an equal name has other keys.
 #[test]
-fn keys_of_a_typed_grant_are_kept_apart() {
+fn grant_option_keys_are_stored_separately() {
     let place = Place::new(
         "[components.notes]\npath = \"notes.wasm\"\ngrants = { kv = [\"write notes/*\"] }\n",
     );
@@ -155,7 +155,7 @@ fn built(config: &str) -> Place {
 
 /// Each use prints a warning. Components elsewhere still need approval.
 #[test]
-fn a_folder_of_builds_needs_no_approval() {
+fn dev_folder_component_needs_no_approval() {
     let place = built(DEV);
     let named = |words: &[&str]| place.typed(&[&["--config", "toolcell.toml"], words].concat());
     let warning = "warning: development mode: HERE/target/hello.wasm is used without approval, because it lies in \
@@ -215,7 +215,7 @@ fn a_folder_of_builds_needs_no_approval() {
 
 /// Approved or not: `check` names the components that are used without approval.
 #[test]
-fn a_check_says_what_is_used_in_development() {
+fn check_lists_components_in_development() {
     const VALID: &str = "note: `toolcell.toml` is valid";
     let one = "[dev]\nfolders = [\"target\"]\n[components.dev]\npath = \"target/hello.wasm\"\n";
     let two = format!("{one}[components.two]\npath = \"target/two.wasm\"\n");
@@ -258,7 +258,7 @@ fn a_check_says_what_is_used_in_development() {
 /// A folder of another user with a configuration in it: its components are used only in their
 /// approved form, even if the configuration is approved.
 #[test]
-fn a_configuration_that_was_found_waives_no_approval() {
+fn found_config_waives_no_approval() {
     let place = built(DEV);
     assert_eq!(place.typed(&GREET).status, 21, "not approved at all");
     place.approve();

@@ -65,7 +65,7 @@ impl Waiting {
 }
 
 #[test]
-fn a_running_call_is_answered_and_no_connection_is_accepted() {
+fn drain_answers_running_call_refuses_connections() {
     let waiting = Waiting::new();
     let server = Served::start(&waiting.place, &["--drain", "10m"]);
     let (client, mut request) = waiting.called(&server);
@@ -84,7 +84,7 @@ fn a_running_call_is_answered_and_no_connection_is_accepted() {
 }
 
 #[test]
-fn a_second_signal_ends_the_server_now() {
+fn second_signal_ends_server_at_once() {
     let waiting = Waiting::new();
     let server = Served::start(&waiting.place, &["--drain", "10m"]);
     let (client, _request) = waiting.called(&server);
@@ -97,7 +97,7 @@ fn a_second_signal_ends_the_server_now() {
 }
 
 #[test]
-fn a_call_that_takes_longer_than_the_drain_is_cancelled_and_answered() {
+fn call_outlasting_drain_is_cancelled_and_answered() {
     let waiting = Waiting::new();
     let server = Served::start(&waiting.place, &["--drain", "10ms"]);
     let (client, _request) = waiting.called(&server);
@@ -112,7 +112,7 @@ fn a_call_that_takes_longer_than_the_drain_is_cancelled_and_answered() {
 }
 
 #[test]
-fn over_lines_a_running_call_is_answered_too() {
+fn stdio_drain_answers_running_call() {
     let waiting = Waiting::new();
     for (drain, expected) in [("10m", "late"), ("10ms", "cancelled")] {
         // The server's standard input stays open.

@@ -51,7 +51,7 @@ fn is_harmless(words: &[&str], shown: &Shown) {
 }
 
 #[test]
-fn no_text_of_a_component_reaches_a_terminal_raw() {
+fn component_text_never_reaches_terminal_raw() {
     let place = Place::new(CONFIG);
     let calls = "{\"id\": \"i\\u001b[2J\\u202e\", \"name\": \"herald\", \"arguments\": {}}\n";
     fs::write(place.path().join("calls.jsonl"), calls).expect("a place");
@@ -116,7 +116,7 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
 }
 
 #[test]
-fn what_cannot_be_loaded_or_read_is_quoted_without_harm() {
+fn unusable_input_is_quoted_with_escapes() {
     let place = Place::new("");
     let misnamed =
         Hostile { name: "n\u{1b}[2J\u{202e}", ..Hostile::answering(Answer::Echo) }.component();

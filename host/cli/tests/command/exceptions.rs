@@ -36,7 +36,7 @@ fn expected(lines: &[&str]) -> String {
 }
 
 #[test]
-fn an_exception_is_told_by_its_message_and_the_line_of_its_author() {
+fn exception_shows_message_and_author_lines() {
     let place = Place::new("");
     fs::write(place.path().join("throws.js"), TOOL).expect("a file");
     assert_eq!(place.typed(&["build", "throws.js"]).status, 0);

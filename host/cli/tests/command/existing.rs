@@ -40,7 +40,7 @@ fn place(config: &str) -> Place {
 }
 
 #[test]
-fn inspect_says_what_a_component_can_be_used_as() {
+fn inspect_proposes_component_kind() {
     let place = place("");
     for (file, kind) in [("math.wasm", "functions"), ("program.wasm", "command")] {
         let shown = place.typed(&["inspect", file]);
@@ -62,7 +62,7 @@ fn inspect_says_what_a_component_can_be_used_as() {
 }
 
 #[test]
-fn a_file_is_run_as_what_is_typed() {
+fn as_option_selects_component_kind() {
     let place = place("");
     for (words, status, stdout) in [
         (&["--as", "functions", "math.wasm", r#"{"pair": {"a": 40, "b": 2}}"#][..], 0, "42"),
@@ -103,7 +103,7 @@ fn a_file_is_run_as_what_is_typed() {
 }
 
 #[test]
-fn a_type_that_a_world_defines_is_not_an_import() {
+fn world_defined_type_is_not_an_import() {
     const WIT: &str = "package docs:math@0.1.0;
 world plain { record pair { a: u32, b: u32 } export add: func(pair: pair) -> u32; }";
     const ADD: &str = r#"(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))"#;
@@ -115,7 +115,7 @@ world plain { record pair { a: u32, b: u32 } export add: func(pair: pair) -> u32
 }
 
 #[test]
-fn cases_of_a_program_and_of_functions_are_run() {
+fn test_runs_cases_of_commands_and_functions() {
     const CASES: &str = r#"{"cases": [
         {"name": "writes", "arguments": {"args": ["write", "hello"]}, "expect": {"ok": "hello"}},
         {"name": "fails", "arguments": {"args": ["fail"]}, "expect": {"error_contains": "it went wrong"}}]}"#;
@@ -158,7 +158,7 @@ fn cases_of_a_program_and_of_functions_are_run() {
 }
 
 #[test]
-fn an_exception_of_python_is_shown_without_the_functions_of_cpython() {
+fn python_exception_hides_cpython_functions() {
     let place = Place::new("");
     for (module, has_functions) in [("libpython3.14.so", false), ("tool", true)] {
         let text = format!(
@@ -178,7 +178,7 @@ fn an_exception_of_python_is_shown_without_the_functions_of_cpython() {
 }
 
 #[test]
-fn what_a_component_is_used_as_is_approved() {
+fn component_kind_is_part_of_approval() {
     let named = |words: &[&'static str]| [&["--config", "toolcell.toml"], words].concat();
     let place = place(CONFIG);
     let approved = place.typed(&named(&["approve", "--yes"]));
@@ -216,7 +216,7 @@ fn what_a_component_is_used_as_is_approved() {
 }
 
 #[test]
-fn settings_that_cannot_be_meant() {
+fn invalid_as_and_command_settings_are_errors() {
     let place = Place::new("");
     for (config, needle) in [
         ("as = \"function\"", "`components.x.as`: `function` is not one of its values"),

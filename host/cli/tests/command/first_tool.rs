@@ -103,12 +103,12 @@ fn walk(language: &str) {
 }
 
 #[test]
-fn the_commands_that_are_told_lead_to_a_call_of_an_mcp_client() {
+fn printed_commands_lead_to_mcp_client_call() {
     ["js", "ts"].into_iter().for_each(walk);
 }
 
 #[test]
 #[ignore = "needs the registry of Python: `cargo xtask languages` runs it"]
-fn a_build_without_its_compiler_tells_the_command_that_leads_on() {
+fn missing_compiler_error_names_next_command() {
     ["python", "c"].into_iter().for_each(walk);
 }

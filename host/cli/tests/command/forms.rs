@@ -12,7 +12,7 @@ fn batch(document: &Value, words: &[&str]) -> Shown {
 
 /// Whole responses and bare lists, each answered in its own provider's form.
 #[test]
-fn what_a_provider_sent_is_found_out_and_answered() {
+fn provider_form_is_detected_and_answered() {
     let arguments = r#"{"expression": "6 * 7"}"#;
     let input = json!({"expression": "6 * 7"});
     let function = json!({"id": "c1", "type": "function", "function": {"name": "calculator", "arguments": arguments}});
@@ -79,7 +79,7 @@ fn what_a_provider_sent_is_found_out_and_answered() {
 /// Arguments that no JSON tree can hold are refused with the call's id, and the other calls of the
 /// document run.
 #[test]
-fn bad_arguments_leave_the_other_calls_to_run() {
+fn bad_arguments_do_not_stop_other_calls() {
     let good = r#"{"type": "tool_use", "id": "b", "name": "calculator", "input": {"expression": "6 * 7"}}"#;
     for bad in [r#"{"expression": 1e400}"#, r#"{"expression": "\ud83d"}"#] {
         let call =
@@ -106,7 +106,7 @@ fn bad_arguments_leave_the_other_calls_to_run() {
 }
 
 #[test]
-fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
+fn unrecognised_form_error_lists_the_forms() {
     let unknown = json!({"answer": "hi"});
     let shown = fed(&HEAD, format!("[{unknown}]").as_bytes());
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
@@ -155,7 +155,7 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
 
 /// A model's message without a call is an empty list, with a typed form or without.
 #[test]
-fn a_response_without_calls_is_no_error() {
+fn response_without_calls_is_no_error() {
     for (document, form) in [
         (json!({"role": "assistant", "content": "hi"}), "openai"),
         (json!({"role": "assistant", "content": null}), "openai"),
@@ -185,7 +185,7 @@ fn a_response_without_calls_is_no_error() {
 /// A call in another form than the rest is never left out: both are read, or an error names its
 /// place.
 #[test]
-fn no_call_of_a_mixed_list_is_left_out() {
+fn mixed_list_never_drops_a_call() {
     let own = json!({"id": "b", "name": "greet", "arguments": {"name": "Bob"}});
     let bare = json!({"name": "greet", "arguments": {"name": "Bob"}});
     let input = json!({"name": "Ada"});
@@ -237,7 +237,7 @@ fn no_call_of_a_mixed_list_is_left_out() {
 
 /// It keeps its place, and the other calls are made.
 #[test]
-fn a_call_that_cannot_be_read_fails_alone() {
+fn unreadable_call_fails_alone() {
     let list = json!([
         {"type": "tool_use", "id": "a"},
         {"type": "tool_use", "id": "b", "name": "greet", "input": {"name": "Ada"}},
@@ -270,7 +270,7 @@ fn a_call_that_cannot_be_read_fails_alone() {
 /// Like any failed call: the first call of the list that halts the run is named, and all calls are
 /// made.
 #[test]
-fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
+fn unreadable_call_halts_run_under_halt_policy() {
     let unreadable = json!({"type": "tool_use", "id": "a"});
     let nameless = json!({"type": "tool_use"});
     let fails = json!({"type": "tool_use", "id": "b", "name": "greet", "input": {}});
@@ -304,7 +304,7 @@ fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
 }
 
 #[test]
-fn an_unknown_tool_is_an_error_or_an_answer() {
+fn unknown_tool_is_error_or_answer_by_option() {
     let calls = json!([{"id": "a", "name": "gret"}, {"id": "b", "name": "greet", "arguments": {"name": "Ada"}}]);
     let refused = batch(&calls, &[]);
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
@@ -332,7 +332,7 @@ fn an_unknown_tool_is_an_error_or_an_answer() {
 
 /// Text without JSON around it for a person, an object as JSON for a model.
 #[test]
-fn results_are_what_the_providers_form_has_for_them() {
+fn results_use_native_types_of_provider_form() {
     let calls = json!([
         {"id": "a", "name": "calculator", "arguments": {"expression": "1/0"}},
         {"id": "b", "name": "jq", "arguments": {"filter": ".", "input": {"deep": [1, {"n": 9007199254740993_u64}]}}},

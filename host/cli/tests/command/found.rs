@@ -7,7 +7,7 @@ use crate::place::Place;
 
 /// The page has the text itself, whatever a line means, and later the changed lines.
 #[test]
-fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
+fn approve_shows_every_config_line_new_to_user() {
     let config = |more: &str| {
         format!(
             "[host]\nisolation = \"strict\"\n\n[components.mine]\npath = \"hello.wasm\"\n{more}"
@@ -37,7 +37,7 @@ fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
 /// readable or not. Only root can change the owner of a file; for other users the rule is tested
 /// beside its code.
 #[test]
-fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
+fn foreign_config_stops_only_commands_that_need_it() {
     let place = Place::new("");
     fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
     let shared = place.path().join("shared");

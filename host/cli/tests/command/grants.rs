@@ -40,7 +40,7 @@ timeout = "1s"
 "#;
 
 #[test]
-fn what_it_comes_to() {
+fn check_shows_resulting_rights() {
     let place = Place::new(GOOD).approved();
     let shown = place.typed(&["check"]);
     assert_eq!(shown.status, 0, "{shown}");
@@ -59,7 +59,7 @@ fn what_it_comes_to() {
 
 /// All errors are printed at once, each with its place, and no call runs.
 #[test]
-fn what_is_wrong_with_it() {
+fn all_config_errors_are_listed_with_location() {
     let place = Place::new("");
     for (name, config) in [
         ("syntax", "[components.x\npath = \"x.wasm\"\ny = = 2\n"),
@@ -137,7 +137,7 @@ fn what_is_wrong_with_it() {
 }
 
 #[test]
-fn which_file_it_is() {
+fn config_is_found_upwards_or_by_name() {
     let place = Place::new("[components.named]\npath = \"hello.wasm\"\n").approved();
     let call = ["run", "named", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&call).stdout, "Hello, Ada!\n");
@@ -181,7 +181,7 @@ fn which_file_it_is() {
 }
 
 #[test]
-fn a_pinned_component_is_that_one() {
+fn pinned_digest_must_match_component() {
     let pin = |digest: &str| {
         format!("[components.hello]\npath = \"hello.wasm\"\ndigest = \"{digest}\"\n")
     };
@@ -212,7 +212,7 @@ fn a_pinned_component_is_that_one() {
 
 /// A refusal, `learn`, the printed grant, a call, and no further access.
 #[test]
-fn from_a_refusal_to_a_grant() {
+fn learned_grants_allow_the_refused_call() {
     let place = Place::new("");
     check("refused_undeclared", &place.typed(&["run", "asks.wasm", "asks"]));
     check("refused_declared", &place.typed(&["run", "declares.wasm", "asks"]));
@@ -247,7 +247,7 @@ fn from_a_refusal_to_a_grant() {
 }
 
 #[test]
-fn explained() {
+fn explain_reports_decision_and_remedy() {
     let place = Place::new(GOOD);
     for (name, status, words) in [
         ("allowed", 0, &["hello", "greet", "GET http://localhost:8080/v1/users?page=1"][..]),
@@ -308,7 +308,7 @@ fn explained() {
 }
 
 #[test]
-fn a_tenant_is_narrowed() {
+fn tenant_section_narrows_the_call() {
     let place = Place::new(GOOD).approved();
     let told = |words: &[&str]| place.typed(&[&["run", "asks", "asks"], words].concat());
     assert_eq!(told(&[]).stderr, WITHOUT_TENANT);
@@ -330,7 +330,7 @@ fn a_tenant_is_narrowed() {
 }
 
 #[test]
-fn limits_of_the_file() {
+fn config_limits_apply_to_calls() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n")
         .approved();
     let call = |more: &[&str]| {
@@ -345,7 +345,7 @@ fn limits_of_the_file() {
 
 /// `UPDATE=1` writes the file anew.
 #[test]
-fn the_schema_is_current() {
+fn config_schema_file_is_current() {
     let shown = command().args(["check", "--schema"]).output().unwrap();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/toolcell.schema.json");
     if std::env::var_os("UPDATE").is_some() {
@@ -359,7 +359,7 @@ fn the_schema_is_current() {
 }
 
 #[test]
-fn a_call_without_a_tenant_where_tenants_are_defined_is_warned_of() {
+fn call_without_tenant_warns_if_tenants_exist() {
     let hello = "[components.hello]\npath = \"hello.wasm\"\n";
     let place = Place::new(hello);
     fs::write(place.path().join("calls"), r#"{"name": "greet", "arguments": {"name": "Ada"}}"#)

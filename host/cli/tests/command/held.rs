@@ -37,7 +37,7 @@ fn descriptors(pid: u32) -> usize {
 }
 
 #[test]
-fn a_line_of_a_gibibyte_is_answered_and_kept_nowhere() {
+fn gibibyte_line_is_answered_without_buffering() {
     let place = Place::new(CONFIG).approved();
     let mut command = place.command();
     command
@@ -73,7 +73,7 @@ fn a_line_of_a_gibibyte_is_answered_and_kept_nowhere() {
 }
 
 #[test]
-fn a_body_of_a_gibibyte_is_refused_and_kept_nowhere() {
+fn gibibyte_body_is_refused_without_buffering() {
     let place = Place::new(CONFIG).approved();
     let server = Served::start(&place, &[]);
     assert_eq!(server.greets(None).0, 200);
@@ -121,7 +121,7 @@ fn a_body_of_a_gibibyte_is_refused_and_kept_nowhere() {
 }
 
 #[test]
-fn the_descriptors_of_slow_clients_are_given_back() {
+fn slow_client_descriptors_are_released() {
     let place = Place::new(CONFIG).approved();
     let server = Served::start(&place, &[]);
     for _ in 0..2 {

@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::typed::{check, command, example, typed};
 
 #[test]
-fn help() {
+fn help_pages_match_snapshots() {
     for (name, words) in [
         ("help", &["--help"][..]),
         ("help_short", &["-h"]),
@@ -28,7 +28,7 @@ fn help() {
 }
 
 #[test]
-fn nothing_typed() {
+fn no_command_prints_usage_and_exits_2() {
     let output = Command::new(command().get_program()).output().expect("the binary runs");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
@@ -39,7 +39,7 @@ fn nothing_typed() {
 }
 
 #[test]
-fn completions() {
+fn completions_cover_each_supported_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let shown = typed(&["completions", shell]);
         assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shell}");
@@ -90,7 +90,7 @@ fn names_are_completed() {
 
 /// `-h` fits on a screen: no examples, no lists, and each option in one line.
 #[test]
-fn short_help_is_short() {
+fn short_help_fits_one_screen() {
     for words in [&["-h"][..], &["run", "-h"], &["batch", "-h"], &["tools", "-h"], &["list", "-h"]]
     {
         let (short, whole) =

@@ -23,7 +23,7 @@ fn place(config: &str, components: &[&str]) -> Place {
 
 /// Like a denied host or key: a file that a tool does not find, without a granted directory.
 #[test]
-fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
+fn ungranted_file_denial_prints_allowing_lines() {
     let denied = "denied: `read /docs/in.txt` is denied: it was not granted\n";
     let note = "note: the path is taken for a file: the grant is for its directory `/docs`, with all that it holds\n";
     for process in ["", "[host]\nisolation = \"process\"\n"] {
@@ -82,7 +82,7 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
 
 /// Functions and programs too: the printed configuration has their kind.
 #[test]
-fn what_a_program_needs_is_learned() {
+fn learn_finds_needs_of_programs() {
     let place = place("", &[]);
     fs::remove_file(place.path().join("toolcell.toml")).expect("a place");
     let call = ["program.wasm", "args:=[\"note\"]"];
@@ -108,7 +108,7 @@ fn what_a_program_needs_is_learned() {
 
 /// By `run` and `explain`, in one sentence and with one exit status.
 #[test]
-fn an_import_that_is_not_granted_is_told_in_one_sentence() {
+fn run_and_explain_agree_on_ungranted_import() {
     let config = "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
                   secrets = { fetch_token = { for = \"https://a.example\", from = { file = \"token\" } } }\n";
     let place = place(config, &["fetch"]).approved();
@@ -129,7 +129,7 @@ fn an_import_that_is_not_granted_is_told_in_one_sentence() {
 
 /// White space is not arguments: the message says that they are empty, beside the missing member.
 #[test]
-fn arguments_without_text_are_told_as_that() {
+fn blank_arguments_are_reported_as_empty() {
     let place = Place::new("");
     fs::write(place.path().join("blank"), " ".repeat(1 << 20)).expect("a file");
     for (typed, named) in [
@@ -160,7 +160,7 @@ fn arguments_without_text_are_told_as_that() {
 /// The narrowing section has to be changed. The hint to approve the change is printed once, with
 /// the command.
 #[test]
-fn what_is_to_be_changed_is_to_be_approved() {
+fn change_hint_mentions_approval_once() {
     const AFTER: &str =
         "hint: after the change of the configuration, approve it with `toolcell approve`\n";
     let config = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\

@@ -37,7 +37,7 @@ fn uncommented(text: &str, is_chosen: impl Fn(usize) -> bool) -> String {
 }
 
 #[test]
-fn components_of_the_folder_are_named_and_can_be_approved() {
+fn init_lists_folder_components_for_approval() {
     let hello = fs::read(example("hello")).expect("an example");
     let files: [(&str, &[u8]); 5] = [
         ("hello.wasm", &hello),
@@ -70,7 +70,7 @@ fn components_of_the_folder_are_named_and_can_be_approved() {
 }
 
 #[test]
-fn components_and_programs_that_describe_no_tools_are_used_as_what_they_are() {
+fn init_sets_kind_of_components_without_tools() {
     let (hello, program) =
         (fs::read(example("hello")).expect("an example"), command_component(true));
     let place = place(&[
@@ -104,7 +104,7 @@ fn components_and_programs_that_describe_no_tools_are_used_as_what_they_are() {
 }
 
 #[test]
-fn a_file_that_exists_is_not_changed() {
+fn init_keeps_existing_file() {
     let place = Place::new("# mine\n");
     let shown = place.typed(&["init"]);
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
@@ -116,7 +116,7 @@ fn a_file_that_exists_is_not_changed() {
 }
 
 #[test]
-fn another_file_is_for_the_components_of_its_folder() {
+fn init_config_option_uses_folder_of_that_file() {
     let place = Place::new("");
     fs::copy(example("hello"), place.path().join("other/hello.wasm")).expect("a place");
     let shown = place.typed(&["init", "--config", "other/mine.toml"]);
@@ -127,7 +127,7 @@ fn another_file_is_for_the_components_of_its_folder() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_an_error() {
+fn init_in_missing_folder_is_an_error() {
     let shown = place(&[]).typed(&["init", "--config", "nowhere/toolcell.toml"]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stderr.contains("cannot read the folder `nowhere`"), "{shown}");
@@ -135,7 +135,7 @@ fn a_folder_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn each_example_is_valid_alone_and_with_all_others() {
+fn init_examples_are_valid_alone_and_together() {
     let hello = fs::read(example("hello")).expect("an example");
     for files in [&[("hello.wasm", hello.as_slice())] as &[_], &[]] {
         let place = place(files);

@@ -84,7 +84,7 @@ fn ended(place: &Place, child: Child) -> Output {
 }
 
 #[test]
-fn a_call_that_is_interrupted_ends_as_the_signal_says_and_leaves_nothing() {
+fn interrupted_call_ends_by_signal_leaves_no_files() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = place(&config);
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -100,7 +100,7 @@ fn a_call_that_is_interrupted_ends_as_the_signal_says_and_leaves_nothing() {
 }
 
 #[test]
-fn a_tool_that_listens_has_time_to_answer() {
+fn cooperative_tool_answers_after_interrupt() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = place(&config);
         let child = run(&place, LISTENS);
@@ -117,7 +117,7 @@ fn a_tool_that_listens_has_time_to_answer() {
 }
 
 #[test]
-fn a_tool_of_javascript_logs_reports_and_ends_when_it_is_asked_to() {
+fn javascript_tool_logs_reports_and_ends_on_abort() {
     const TOOL: &str = r#"import { abort, progress, tool } from "toolcell";
 const handler = () => {
   console.warn("waiting", { for: "it" });
@@ -144,7 +144,7 @@ export default tool({ name: "waits", description: "Waits.", handler });"#;
 }
 
 #[test]
-fn a_build_that_is_interrupted_leaves_nothing() {
+fn interrupted_build_leaves_nothing() {
     let place = place(CONFIG);
     assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
     let programs = place.path().join("greeter/.venv/bin");
@@ -167,7 +167,7 @@ fn a_build_that_is_interrupted_leaves_nothing() {
 }
 
 #[test]
-fn of_a_batch_every_call_has_its_message() {
+fn interrupted_batch_has_message_for_every_call() {
     let place = place(CONFIG);
     let call =
         |id| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {LISTENS}}}\n");
@@ -208,7 +208,7 @@ fn messages(output: &Output) -> Vec<(String, String, bool)> {
 }
 
 #[test]
-fn a_call_that_does_not_listen_costs_no_other_its_message() {
+fn uncooperative_call_leaves_other_messages_intact() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = place(&config);
         for signals in [1, 2] {
@@ -232,7 +232,7 @@ fn a_call_that_does_not_listen_costs_no_other_its_message() {
 }
 
 #[test]
-fn a_stream_ends_every_call_that_it_began() {
+fn interrupted_stream_ends_every_started_call() {
     let place = place(CONFIG);
     for words in [&["--stream"][..], &["--stream", "--max-concurrency", "3"]] {
         let child = batch(&place, words);
@@ -259,17 +259,17 @@ fn a_stream_ends_every_call_that_it_began() {
 
 /// For instance in a shell that starts these tests in the background.
 #[test]
-fn these_tests_pass_where_signals_are_ignored() {
+fn tests_pass_with_inherited_ignored_signals() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' INT HUP TERM; exec \"$@\"", "sh", "timeout", "--signal=KILL", "60"]);
     shell.arg(std::env::current_exe().expect("this program"));
-    shell.args(["--exact", "interrupt::a_tool_that_listens_has_time_to_answer"]);
+    shell.args(["--exact", "interrupt::cooperative_tool_answers_after_interrupt"]);
     let output = shell.stdin(Stdio::null()).output().expect("a shell");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
-fn a_signal_that_is_ignored_stays_ignored() {
+fn ignored_signal_stays_ignored() {
     let place = place(CONFIG);
     let program = env!("CARGO_BIN_EXE_toolcell");
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

@@ -22,7 +22,7 @@ isolation = "strict"
 const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
 
 #[test]
-fn every_layer_may_say_more_and_none_less() {
+fn layers_can_only_raise_isolation() {
     let place = Place::new(CONFIG).approved();
     check("check_isolation", &place.typed(&["check"]));
     let told = place.typed(&["check", "--json"]).json();
@@ -50,7 +50,7 @@ fn every_layer_may_say_more_and_none_less() {
 
 /// The strictest layer decides about a call's cells, and the answer is the same.
 #[test]
-fn a_call_is_isolated_as_its_tenant_and_its_component_say() {
+fn strictest_layer_decides_call_isolation() {
     let place = Place::new(CONFIG).approved();
     for (words, pooled) in [
         (vec!["--tenant", "free"], "pooled=true"),
@@ -64,7 +64,7 @@ fn a_call_is_isolated_as_its_tenant_and_its_component_say() {
 }
 
 #[test]
-fn what_is_no_isolation_is_told_with_the_nearest() {
+fn invalid_isolation_error_suggests_nearest() {
     let place = Place::new(
         "[host]\nisolation = \"strickt\"\n[tenants.a]\nisolation = \"none\"\n\
          [components.x]\npath = \"hello.wasm\"\nisolation = true\n",

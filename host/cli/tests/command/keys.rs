@@ -24,7 +24,7 @@ const LIST: [&str; 4] = ["run", "notes", "notes", r#"{"action": "list"}"#];
 
 /// No command waits until another one has ended.
 #[test]
-fn commands_share_a_store() {
+fn concurrent_commands_share_a_store() {
     let place = place();
     thread::scope(|threads| {
         for number in 0..8 {
@@ -43,7 +43,7 @@ fn commands_share_a_store() {
 ///
 /// Fails without: a store for each configuration.
 #[test]
-fn a_project_has_a_store_of_its_own() {
+fn each_project_has_its_own_store() {
     let (one, two) = (place(), place());
     let typed = |place: &Place, words: &[&str]| -> Shown {
         place.approve();
@@ -67,7 +67,7 @@ fn a_project_has_a_store_of_its_own() {
 /// A store in the layout of an earlier version, shared by all configurations, is neither lost nor
 /// silently ignored.
 #[test]
-fn a_store_of_an_earlier_version_is_refused() {
+fn store_of_earlier_version_is_refused() {
     let place = place();
     assert_eq!(place.typed(&LIST).status, 0);
     let mut projects = fs::read_dir(place.state().join("toolcell/projects")).expect("it is there");

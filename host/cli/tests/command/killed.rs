@@ -59,7 +59,7 @@ fn keys(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
+fn acknowledged_data_survives_kill_and_restart() {
     let kills = std::env::var(CAMPAIGN).map_or(KILLS, |kills| kills.parse().expect("a number"));
     let place = Place::new(CONFIG);
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");

@@ -16,7 +16,7 @@ const CALLS: &str = "{\"id\": \"large\", \"name\": \"clerk\", \"arguments\": {\"
 
 /// `ulimit -f`, in this process and in a worker process.
 #[test]
-fn a_file_size_limit_ends_no_command() {
+fn file_size_limit_does_not_kill_command() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = Place::new(&config);
         fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");

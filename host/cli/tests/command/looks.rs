@@ -7,7 +7,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, asker};
 use crate::typed::{check, command, example, typed};
 
 #[test]
-fn inspect() {
+fn inspect_shows_tools_and_imports() {
     check("inspect", &typed(&["inspect", "desk.wasm"]));
     let json = typed(&["inspect", "desk.wasm", "--json"]).json();
     assert_eq!(
@@ -28,7 +28,7 @@ fn inspect() {
 }
 
 #[test]
-fn inspect_tells_what_a_component_is_made_of() {
+fn inspect_lists_sections_and_producers() {
     let json = typed(&["inspect", "desk.wasm", "--json"]).json();
     let sections = json["sections"].as_array().unwrap();
     let sizes = sections.iter().map(|section| section["size"].as_u64().unwrap());
@@ -46,7 +46,7 @@ fn inspect_tells_what_a_component_is_made_of() {
 }
 
 #[test]
-fn inspect_and_list_tell_an_author_what_to_improve() {
+fn inspect_and_list_show_lint_findings() {
     let file = |bytes: &[u8]| {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, bytes).unwrap();
@@ -151,7 +151,7 @@ export default tool({ name: "count", description: "Counts.", handler: () => 1,
 }
 
 #[test]
-fn inspect_says_that_a_refused_component_cannot_be_called() {
+fn inspect_reports_refused_component_uncallable() {
     let silent = Hostile::new(Place::Describe, Misdeed::Abort);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut file, &silent.component()).unwrap();
@@ -169,7 +169,7 @@ fn inspect_says_that_a_refused_component_cannot_be_called() {
 }
 
 #[test]
-fn list() {
+fn list_shows_tools_and_errors() {
     let empty = format!("{}/empty", env!("CARGO_TARGET_TMPDIR"));
     fs::write(&empty, "").unwrap();
     check("list", &typed(&["list", "hello.wasm", "markdown.wasm", &empty, "desk.wasm"]));
@@ -181,7 +181,7 @@ fn list() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_used_is_a_warning() {
+fn unusable_cache_is_a_warning() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for (environment, arguments, expected) in [
         (
@@ -208,7 +208,7 @@ fn a_cache_that_cannot_be_used_is_a_warning() {
 }
 
 #[test]
-fn the_users_cache_is_used() {
+fn user_cache_directory_is_used() {
     let home = tempfile::tempdir().unwrap();
     for (variable, dir) in [("HOME", ".cache/toolcell"), ("XDG_CACHE_HOME", "toolcell")] {
         let mut command = std::process::Command::new(command().get_program());
@@ -219,7 +219,7 @@ fn the_users_cache_is_used() {
 }
 
 #[test]
-fn the_log_is_for_who_asks() {
+fn log_appears_only_with_verbose() {
     let quiet = typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
     assert_eq!(quiet.stderr, "", "{quiet}");
     let loud = typed(&["-vv", "run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);

@@ -56,7 +56,7 @@ fn folder() -> Place {
 }
 
 #[test]
-fn the_settings_of_each_page_start_a_server_that_answers() {
+fn settings_on_each_page_start_working_server() {
     let place = folder();
     let config = place.path().join("toolcell.toml").display().to_string();
     let mut copied: Vec<_> = PAGES

@@ -26,7 +26,7 @@ fn asked(stream: &mut TcpStream) {
 }
 
 #[test]
-fn a_call_that_waits_for_another_host_is_measured() {
+fn call_waiting_for_a_host_shows_in_metrics() {
     let site = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let url = format!("http://{}/", site.local_addr().expect("bound"));
     let place = Place::new(&format!(

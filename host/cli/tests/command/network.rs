@@ -127,7 +127,7 @@ fn fetched(place: &Place, url: &str, tenant: &str, variable: Option<&str>) -> Sh
 }
 
 #[test]
-fn requests_use_the_proxy_and_the_roots_that_are_written() {
+fn requests_use_configured_proxy_and_roots() {
     let (site, certificate) = site();
     let (proxy, heads) = proxy();
     let url = format!("https://{site}/");
@@ -187,7 +187,7 @@ fn requests_use_the_proxy_and_the_roots_that_are_written() {
 }
 
 #[test]
-fn a_server_takes_the_changed_network() {
+fn server_reloads_changed_network() {
     let (proxy, heads) = proxy();
     let (site, certificate) = site();
     let (url, lines) = (format!("https://{site}/"), "[network]\nroots = [\"corp.pem\"]\n");
@@ -218,7 +218,7 @@ fn a_server_takes_the_changed_network() {
 
 /// Each error has its line and a hint, and no password.
 #[test]
-fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
+fn unusable_network_error_names_its_line() {
     let place = place("http://127.0.0.1:9", "");
     for (name, text, mode) in [
         ("empty.pem", "", 0o644),
@@ -286,7 +286,7 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
 
 /// A repository that a user opens must not see the requests of other tools.
 #[test]
-fn a_network_that_is_not_approved_is_not_used() {
+fn unapproved_network_is_not_used() {
     let server = Server::answering("a page");
     let (proxy, heads) = proxy();
     let place = place(
@@ -302,7 +302,7 @@ fn a_network_that_is_not_approved_is_not_used() {
 }
 
 #[test]
-fn a_page_to_approve_shows_no_password() {
+fn approval_page_hides_proxy_password() {
     let place = place(
         "http://127.0.0.1:9",
         &format!("[network]\nproxy = \"http://user:{PASSWORD}@proxy:3128\"\n"),
@@ -326,7 +326,7 @@ fn a_page_to_approve_shows_no_password() {
 
 /// The tool could read the password there.
 #[test]
-fn a_folder_with_the_password_is_not_granted() {
+fn folder_with_proxy_password_is_not_granted() {
     let grant = "[components.x]\npath = \"hello.wasm\"\ngrants.directories = [{ name = \"/d\", path = \".\", access = \"read\" }]\n";
     let place = Place::new("");
     for (proxy, told) in [
@@ -356,7 +356,7 @@ fn a_folder_with_the_password_is_not_granted() {
 
 /// The hint is for the operator only: the tool gets the same error with the variable and without.
 #[test]
-fn a_proxy_of_the_environment_is_mentioned_once() {
+fn environment_proxy_is_mentioned_once() {
     const TOLD: &str = "requests of tools do not use the proxy of `";
     let unused =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port").local_addr().expect("bound");

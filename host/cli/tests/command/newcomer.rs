@@ -16,7 +16,7 @@ fn leads_on(shown: &Shown, status: i32, error: &str, hint: &str) {
 }
 
 #[test]
-fn json_with_a_slip_is_answered_with_what_was_meant() {
+fn malformed_json_error_suggests_correction() {
     for slip in ["{'name': 'Ada'}", r#"{"name": "Ada",}"#, "{name: Ada}"] {
         for command in ["run", "learn"] {
             let shown = typed(&[command, "hello.wasm", slip]);
@@ -31,7 +31,7 @@ fn json_with_a_slip_is_answered_with_what_was_meant() {
 
 /// With and without a configuration.
 #[test]
-fn a_name_that_nothing_has_is_a_wrong_usage() {
+fn unknown_component_name_is_usage_error() {
     let (with, without) =
         (Place::new("[components.hello]\npath = \"hello.wasm\"\n"), Place::new(""));
     std::fs::remove_file(without.path().join("toolcell.toml")).unwrap();
@@ -58,7 +58,7 @@ fn a_name_that_nothing_has_is_a_wrong_usage() {
 }
 
 #[test]
-fn a_request_that_is_missing_or_mistyped_is_shown_as_it_is_written() {
+fn bad_request_error_shows_correct_form() {
     let place = Place::new("");
     for (words, error, hint) in [
         (
@@ -97,7 +97,7 @@ fn a_request_that_is_missing_or_mistyped_is_shown_as_it_is_written() {
 }
 
 #[test]
-fn one_tool_of_a_component_is_shown() {
+fn inspect_shows_only_the_named_tool() {
     let one = typed(&["inspect", "desk.wasm", "submit_plan"]);
     assert!(
         one.stdout.contains("\ntool submit_plan\n") && !one.stdout.contains("tool book_table"),
@@ -116,7 +116,7 @@ fn one_tool_of_a_component_is_shown() {
 }
 
 #[test]
-fn a_refused_dry_run_is_json_too() {
+fn refused_dry_run_prints_json() {
     let shown = typed(&["learn", "hello.wasm", "nme=Ada", "--json"]);
     assert_eq!((shown.status, shown.stderr.as_str()), (21, ""), "{shown}");
     let json = shown.json();
@@ -132,7 +132,7 @@ fn a_refused_dry_run_is_json_too() {
 }
 
 #[test]
-fn counts_and_tenants_are_in_words() {
+fn messages_spell_out_counts_and_tenants() {
     let place =
         Place::new("[components.hello]\npath = \"hello.wasm\"\n[tenants.acme]\n").approved();
     assert_eq!(place.typed(&["serve", "--check"]).stdout, "1 tool, 1 tenant, 0 problems\n");
@@ -154,7 +154,7 @@ fn counts_and_tenants_are_in_words() {
 }
 
 #[test]
-fn what_a_configuration_cannot_mean_is_told_by_what_is_there() {
+fn config_error_describes_invalid_value() {
     for (config, error, hint) in [
         (
             "[components.a]\npath = \"\"\n",
@@ -192,7 +192,7 @@ fn what_a_configuration_cannot_mean_is_told_by_what_is_there() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_named() {
+fn unusable_file_is_named() {
     let place = Place::new("");
     std::os::unix::fs::symlink("/nothing", place.path().join("led.wasm")).unwrap();
     let shown = place.typed(&["run", "led.wasm", "greet"]);
@@ -214,7 +214,7 @@ fn a_file_that_cannot_be_used_is_named() {
 
 /// A grant that the component's imports cannot use.
 #[test]
-fn a_grant_that_nothing_can_use_is_told_as_that() {
+fn grant_without_import_is_reported_unusable() {
     let config =
         "[components.hello]\npath = \"hello.wasm\"\n[components.hello.grants]\nkv = [\"read a\"]\n";
     let place = Place::new(config).approved();
@@ -237,7 +237,7 @@ fn leads_on_with(shown: &Shown, told: &str) {
 
 /// Otherwise the tool would only get the error that the store does not answer.
 #[test]
-fn keys_without_a_place_refuse_the_call_with_what_to_type() {
+fn kv_without_state_dir_fails_with_hint() {
     let place = Place::new("");
     std::fs::copy(example("notes"), place.path().join("notes.wasm")).unwrap();
     let mut command = place.command();
@@ -247,7 +247,7 @@ fn keys_without_a_place_refuse_the_call_with_what_to_type() {
 }
 
 #[test]
-fn the_help_of_the_command_that_was_meant_is_named() {
+fn usage_error_names_help_of_subcommand() {
     leads_on(
         &typed(&["tenant", "revoke"]),
         2,

@@ -47,7 +47,7 @@ fn without_names(answer: &str, tool: &str) -> String {
 }
 
 #[test]
-fn each_key_opens_the_tools_of_its_tenant() {
+fn key_gives_access_to_its_tenants_tools_only() {
     let place = place("tools = [\"greet\"]", "tools = [\"book_*\", \"relay\"]");
     let key = |tenant: &str| {
         let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
@@ -115,7 +115,7 @@ fn each_key_opens_the_tools_of_its_tenant() {
 }
 
 #[test]
-fn a_client_on_standard_input_lists_the_tools_of_its_tenant() {
+fn stdio_client_lists_its_tenants_tools() {
     let place = place("tools = [\"greet\"]", "tools = []");
     for (tenant, expected) in [("acme", json!(["greet"])), ("globex", json!([]))] {
         let mut client =
@@ -134,7 +134,7 @@ fn a_client_on_standard_input_lists_the_tools_of_its_tenant() {
 }
 
 #[test]
-fn run_and_batch_find_no_other_tool() {
+fn run_and_batch_find_only_offered_tools() {
     for isolation in ["pooled", "process"] {
         let with = |tools: &str| format!("isolation = \"{isolation}\"\ntools = {tools}");
         let place = place(&with("[\"relay\"]"), &with("[\"greet\", \"relay\"]"));
@@ -184,7 +184,7 @@ fn run_and_batch_find_no_other_tool() {
 }
 
 #[test]
-fn check_and_explain_say_what_a_tenant_is_offered() {
+fn check_and_explain_show_tools_offered_to_tenant() {
     let place = place("tools = [\"grete\", \"relay\", \"later_*\"]", "tools = []");
     let shown = place.typed(&["check"]);
     assert_eq!(shown.status, 0, "{shown}");

@@ -63,7 +63,7 @@ const EACH: [(&str, &str); 3] = [("acme", ACME), ("globex", GLOBEX), ("initech",
 const REPEATED: &str = "canary-that-all-share canary-of-acme-4711 canary-of-globex-0815";
 
 #[test]
-fn each_request_has_the_value_of_its_tenant() {
+fn request_carries_its_tenants_secret_value() {
     for isolation in ["strict", "process"] {
         let server = Server::answering(REPEATED);
         let place =
@@ -81,7 +81,7 @@ fn each_request_has_the_value_of_its_tenant() {
 }
 
 #[test]
-fn a_server_uses_the_value_of_each_keys_tenant_and_takes_a_changed_one() {
+fn server_uses_and_reloads_tenant_secret_values() {
     let server = Server::answering(REPEATED);
     let place = place(&server, OWN).approved();
     let serving = Served::start_with(&place, &VARIABLES, &[]);
@@ -108,7 +108,7 @@ fn a_server_uses_the_value_of_each_keys_tenant_and_takes_a_changed_one() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_replaced_by_no_other() {
+fn unreadable_secret_value_has_no_fallback() {
     let server = Server::answering("a page");
     let place = place(&server, OWN).approved();
     let refused = |tenant: &str, variables: &[(&str, &str)]| {
@@ -143,7 +143,7 @@ fn a_value_that_cannot_be_read_is_replaced_by_no_other() {
 }
 
 #[test]
-fn it_is_shown_where_each_value_comes_from() {
+fn source_of_each_secret_value_is_shown() {
     let server = Server::answering("a page");
     let place = place(&server, OWN);
     let page = place.typed(&["approve"]);
@@ -203,7 +203,7 @@ fn it_is_shown_where_each_value_comes_from() {
 }
 
 #[test]
-fn values_that_cannot_be_are_errors_with_a_hint() {
+fn invalid_secret_values_are_errors_with_hint() {
     let server = Server::answering("a page");
     for (section, message, hint) in [
         (

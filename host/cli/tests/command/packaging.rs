@@ -98,7 +98,7 @@ fn is_told_tools(words: &[&str], replaced: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_systemd_unit_is_hardened_and_starts_the_server() {
+fn systemd_unit_is_hardened_and_starts_server() {
     let unit = file("packaging/toolcell.service");
     let found = directives(&unit);
     let expected = [
@@ -140,7 +140,7 @@ fn the_systemd_unit_is_hardened_and_starts_the_server() {
 }
 
 #[test]
-fn the_container_runs_the_server_without_rights_or_a_shell() {
+fn container_runs_server_unprivileged_without_shell() {
     let text = file("packaging/Containerfile");
     let last = text.rsplit("\nFROM ").next().expect("a stage");
     assert!(last.starts_with("scratch\n") && !last.contains("\nRUN "), "{last}");
@@ -163,7 +163,7 @@ fn the_container_runs_the_server_without_rights_or_a_shell() {
 }
 
 #[test]
-fn the_settings_of_mcp_clients_start_the_server() {
+fn mcp_client_settings_start_the_server() {
     let text = file("docs/clients.md");
     let blocks: Vec<&str> =
         text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

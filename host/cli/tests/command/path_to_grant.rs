@@ -38,7 +38,7 @@ fn shown_command(text: &str, beginning: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_stranger_is_granted_what_it_needs_in_five_commands() {
+fn new_component_gets_its_grants_in_five_commands() {
     let server = Server::answering("21.5");
     let place = Place::new("");
     fs::remove_file(place.path().join("toolcell.toml")).unwrap();
@@ -111,7 +111,7 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
 
 /// All facts that the host has about it, whatever is granted.
 #[test]
-fn what_is_not_granted_is_shown_all_the_same() {
+fn inspect_shows_ungranted_component() {
     let place = Place::new("");
     fs::copy(toolcell_test_guests::example("forecast"), place.path().join("forecast.wasm"))
         .unwrap();
@@ -130,7 +130,7 @@ fn what_is_not_granted_is_shown_all_the_same() {
 /// The tool's own error text says that a file is missing. The note names the missing grant, and the
 /// hint the command that shows the needs of the call.
 #[test]
-fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
+fn tool_failure_names_ungranted_needs() {
     const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\
                           directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n";
     const NEEDS: &[[&str; 3]] =

@@ -60,7 +60,7 @@ const AFTER: &str =
 /// A host without a grant, a private network that the rule does not name, a key that the tool's
 /// section removes.
 #[test]
-fn a_denial_of_run_comes_with_the_line_that_allows_it() {
+fn run_denial_prints_the_allowing_line() {
     let server = Server::answering("here");
     let url = server.url("/x");
     let fetch = |grants: &str| {
@@ -120,7 +120,7 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
 
 /// For a file that no configuration names, the lines are options of the command.
 #[test]
-fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
+fn denial_with_grant_option_prints_allowing_option() {
     let server = Server::answering("here");
     let place = place("", &["fetch"]);
     let call = format!("toolcell run fetch.wasm url={}", server.url("/x"));
@@ -146,7 +146,7 @@ fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
 /// `inspect`, `run` and `explain` print options to try a component with. These options are
 /// complete, whatever was requested.
 #[test]
-fn what_is_printed_to_try_a_component_works() {
+fn printed_options_to_try_a_component_work() {
     let server = Server::answering("21.5");
     let place = place("", &["notes"]);
     fs::remove_file(place.path().join("toolcell.toml")).expect("a place");
@@ -189,7 +189,7 @@ fn what_is_printed_to_try_a_component_works() {
 
 /// The command that shows the needs of a call has the arguments of the call.
 #[test]
-fn the_call_that_was_typed_is_repeated() {
+fn learn_hint_repeats_typed_arguments() {
     let place = place("", &["clerk"]);
     let call = json!({ "action": "it's" }).to_string();
     let refused = place.typed(&["run", "asks.wasm", "asks", &call]);
@@ -211,7 +211,7 @@ fn the_call_that_was_typed_is_repeated() {
 
 /// The example names an existing component.
 #[test]
-fn an_example_of_explain_can_be_pasted() {
+fn explain_example_can_be_pasted() {
     let several =
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.notes]\npath = \"notes.wasm\"\n";
     for (config, words) in [
@@ -231,7 +231,7 @@ fn an_example_of_explain_can_be_pasted() {
 
 /// The section that narrows a tool is named if the component is granted the tool's needs.
 #[test]
-fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
+fn need_removed_by_tool_section_names_that_section() {
     const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                           [components.notes.tools.notes]\nkv = [\"read notes/a\"]\n\
                           [components.search]\npath = \"file_search.wasm\"\n[components.search.grants]\n\
@@ -264,7 +264,7 @@ fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
 
 /// The reason matches the loaded tools, and the advice leaves a component that can be called.
 #[test]
-fn a_rule_without_effect_is_told_with_its_reason() {
+fn rule_without_effect_is_reported_with_reason() {
     let notes = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\n";
     let tool = "[components.notes.tools.notes]\n";
     let fetch = "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [\"GET https://a.example\"]\n\
@@ -330,7 +330,7 @@ fn a_rule_without_effect_is_told_with_its_reason() {
 
 /// A file that was tried is named beside the proposed directory; in JSON with the variables.
 #[test]
-fn learn_names_what_was_tried() {
+fn learn_names_tried_files_and_variables() {
     let server = Server::answering("21.5");
     let place = place("", &[]);
     fs::write(place.path().join("forecast.wasm"), forecast(&server)).expect("a place");
@@ -361,7 +361,7 @@ fn learn_names_what_was_tried() {
 /// Lines for a section further below have a comment that says so, and the sentence about them
 /// mentions it.
 #[test]
-fn each_place_of_pasted_lines_is_named() {
+fn each_printed_line_names_its_location() {
     let place = place(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [\"https://a.example\"]\n\
          [components.fetch.grants.secrets]\nother = { for = \"https://a.example\" }\n",
@@ -379,7 +379,7 @@ fn each_place_of_pasted_lines_is_named() {
 
 /// In every form of the secret: the call is refused, but the command line is valid.
 #[test]
-fn a_typed_secret_without_a_value_refuses_the_call() {
+fn grant_option_secret_without_value_refuses_call() {
     let place = place("", &["fetch"]);
     let secret = "secret=fetch_token=https://a.example";
     let call = [

@@ -21,7 +21,7 @@ fn answered(arguments: &str, words: &[&str]) -> Shown {
 }
 
 #[test]
-fn a_state_is_good_for_the_call_that_asked() {
+fn resume_state_is_valid_only_for_its_call() {
     let state = asked(&["--context", r#"{"tenant": "acme"}"#]);
     let acme = ["--context", r#"{"tenant": "acme"}"#];
     let cut = &state[..state.len() - 1];
@@ -61,7 +61,7 @@ fn a_state_is_good_for_the_call_that_asked() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_refused_and_the_next_one_is_taken() {
+fn invalid_answer_is_refused_and_can_be_retried() {
     let state = asked(&[]);
     let answered = |answer| {
         typed(&["run", "desk.wasm", "book_table", ARGUMENTS, "--answer", answer, "--state", &state])
@@ -79,7 +79,7 @@ fn an_answer_that_does_not_fit_is_refused_and_the_next_one_is_taken() {
 }
 
 #[test]
-fn a_tool_that_was_built_anew_does_not_take_the_answer() {
+fn rebuilt_tool_refuses_old_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("desk");
     // One more custom section, named `x`.
@@ -103,7 +103,7 @@ fn a_tool_that_was_built_anew_does_not_take_the_answer() {
 }
 
 #[test]
-fn the_key_lies_where_it_was_said_and_is_kept() {
+fn resume_key_is_kept_in_named_state_dir() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("state");
     let words = ["--state-dir", dir.to_str().unwrap()];
@@ -135,7 +135,7 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
 }
 
 #[test]
-fn without_a_state_directory_only_what_needs_one_fails() {
+fn missing_state_dir_fails_only_calls_that_need_it() {
     let run = |component: &str, words: &[&str]| {
         let mut command = command();
         command.env_remove("XDG_STATE_HOME").arg("run").arg(example(component)).args(words);

@@ -24,7 +24,7 @@ fn place(versions: &[&'static str]) -> Place {
 }
 
 #[test]
-fn the_version_before_is_used_again() {
+fn rollback_restores_previous_version() {
     let place = place(&["Greets.", "Greets twice."]);
     let listed = || place.typed(&["tools", "mine"]).json()[0]["description"].clone();
     assert_eq!(listed(), "Greets twice.");
@@ -53,7 +53,7 @@ fn the_version_before_is_used_again() {
 }
 
 #[test]
-fn what_cannot_be_rolled_back_is_an_error_with_a_hint() {
+fn impossible_rollback_is_an_error_with_hint() {
     let place = place(&["Greets."]);
     for (words, status, message) in [
         (

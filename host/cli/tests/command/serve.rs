@@ -229,7 +229,7 @@ fn approved_tools_are_served_until_a_signal() {
 /// Like `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client the
 /// source of the value.
 #[test]
-fn a_tool_whose_secret_has_no_value_is_refused() {
+fn tool_with_unset_secret_is_refused() {
     const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\
                         token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n\
                         [components.asks.grants]\nreveal = [\"token\"]\n";
@@ -260,7 +260,7 @@ fn a_tool_whose_secret_has_no_value_is_refused() {
 }
 
 #[test]
-fn what_changes_is_served_when_it_is_approved() {
+fn change_is_served_once_approved() {
     let version = |description| {
         Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component()
     };
@@ -310,7 +310,7 @@ fn what_changes_is_served_when_it_is_approved() {
 }
 
 #[test]
-fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
+fn key_gives_access_until_revoked() {
     let place = Place::new(CONFIG);
     let key = |words: &[&str]| {
         let shown = place.typed(words);
@@ -335,7 +335,7 @@ fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
 }
 
 #[test]
-fn a_key_opens_the_server_of_its_configuration_alone() {
+fn key_is_valid_only_for_its_configuration() {
     let (mine, other) =
         (Place::new(CONFIG), Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved());
     let made = mine.shown(
@@ -350,7 +350,7 @@ fn a_key_opens_the_server_of_its_configuration_alone() {
 }
 
 #[test]
-fn an_open_server_asks_for_keys_once_there_is_one() {
+fn open_server_requires_keys_once_a_tenant_exists() {
     let place = Place::new(CONFIG).approved();
     let server = Served::start(&place, &[]);
     assert_eq!(server.greets(None).0, 200);
@@ -365,7 +365,7 @@ fn an_open_server_asks_for_keys_once_there_is_one() {
 }
 
 #[test]
-fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
+fn unapproved_config_names_approve_command() {
     let place = Place::new(&format!("{CONFIG}[components.asks]\npath = \"asks.wasm\"\n"));
     let server = Served::start(&place, &[]);
     server.told("nothing of `./toolcell.toml` is served: you have not approved this configuration in its present form");
@@ -391,7 +391,7 @@ fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
 }
 
 #[test]
-fn what_would_be_served_is_checked_without_a_server() {
+fn serve_check_reports_without_starting_a_server() {
     let place =
         Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
     check("serve_check_unapproved", &place.typed(&["serve", "--check"]));
@@ -403,7 +403,7 @@ fn what_would_be_served_is_checked_without_a_server() {
 }
 
 #[test]
-fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
+fn invalid_servers_and_keys_are_errors_with_hint() {
     let place = Place::new(CONFIG).approved();
     let empty = Place::new(CONFIG);
     fs::remove_file(empty.path().join("toolcell.toml")).expect("no error");
@@ -443,7 +443,7 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
 }
 
 #[test]
-fn a_client_on_standard_input_speaks_mcp() {
+fn serve_stdio_speaks_mcp() {
     let place = Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved();
     let refused = place.typed(&["serve", "--stdio"]);
     assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");

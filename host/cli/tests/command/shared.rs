@@ -33,7 +33,7 @@ fn started(command: &mut Command) -> Child {
 ///
 /// Fails without: a count that processes share.
 #[test]
-fn commands_share_the_room_of_a_directory() {
+fn concurrent_commands_share_directory_quota() {
     let place = clerk(CLERK).approved();
     let run = |at: usize| {
         let steps: Vec<_> =
@@ -61,7 +61,7 @@ fn commands_share_the_room_of_a_directory() {
 
 /// Fails without: a lock on the compilation of a component.
 #[test]
-fn commands_at_once_compile_a_component_once() {
+fn concurrent_commands_compile_component_once() {
     let place = Place::new("").approved();
     let cache = place.path().join("cache");
     let run = || {
@@ -97,7 +97,7 @@ fn is_at_work(below: &Path) -> bool {
 
 /// Fails without: the removal of directories that killed commands left.
 #[test]
-fn the_next_command_collects_what_killed_ones_have_left() {
+fn next_command_removes_files_of_killed_ones() {
     let place = clerk(CLERK).approved();
     let temp = place.path().join("temp");
     fs::create_dir(&temp).expect("a place");
@@ -132,7 +132,7 @@ fn the_next_command_collects_what_killed_ones_have_left() {
 /// Killed at points spread over its run: the lock is one of two complete texts, the record matches
 /// it or does not exist, and the next `approve` completes the work.
 #[test]
-fn an_approval_that_is_killed_is_whole_or_not_there() {
+fn approve_is_atomic_when_killed() {
     let component = |path: &str| format!("[components.hello]\npath = \"{path}\"\n");
     let configs = [component("hello.wasm"), component("asks.wasm")];
     let place = Place::new(&configs[0]);

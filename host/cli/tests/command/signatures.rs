@@ -91,7 +91,7 @@ fn refused(shown: &Shown, line: &str, needle: &str) {
 }
 
 #[test]
-fn a_forged_signature_is_refused() {
+fn forged_signature_is_refused() {
     let place = place(&config("", "publisher = \"acme\""), ACME).approved();
     assert_eq!(place.typed(&RUN).stdout, "Hello, Ada!\n");
     let component = bytes("hello");
@@ -169,7 +169,7 @@ fn a_forged_signature_is_refused() {
 
 /// Reading it never blocks, and is bounded.
 #[test]
-fn a_signature_is_a_small_file() {
+fn signature_must_be_a_small_regular_file() {
     let place = place(&config("", "publisher = \"acme\""), ACME).approved();
     let path = place.path().join("mine.wasm.sig");
     let good = fs::read(&path).unwrap();
@@ -209,7 +209,7 @@ fn a_signature_is_a_small_file() {
 
 /// By no command, also not by one that only shows the component: unsigned bytes are not parsed.
 #[test]
-fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
+fn no_command_uses_wrongly_signed_component() {
     let place = place(&config("", "publisher = \"acme\"\nsignature = \"signatures/mine\""), ACME);
     refused(&place.typed(&["approve", "--yes"]), "7:13", "`HERE/signatures/mine` is not there");
     fs::create_dir(place.path().join("signatures")).unwrap();
@@ -243,7 +243,7 @@ fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
 /// Components that the configuration names, and those that are named by their path. Without the
 /// setting no signature is required.
 #[test]
-fn everything_has_to_be_signed_where_the_configuration_says_so() {
+fn require_signed_applies_to_every_component() {
     let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
     let by_path = ["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
@@ -285,7 +285,7 @@ fn everything_has_to_be_signed_where_the_configuration_says_so() {
 }
 
 #[test]
-fn it_is_shown_who_signed() {
+fn check_and_inspect_show_the_signer() {
     let place = place(&config("", "publisher = \"acme\""), ACME).approved();
     check("signed_check", &place.typed(&["check"]));
     check("signed_inspect", &place.typed(&["inspect", "mine"]));
@@ -298,7 +298,7 @@ fn it_is_shown_who_signed() {
 /// The lock has the approved publisher: another publisher that is also allowed is a change, and so
 /// is none.
 #[test]
-fn another_publisher_is_approved_anew() {
+fn changed_publisher_needs_new_approval() {
     let lines = ["publisher = \"acme\"", "publisher = \"other\"", "", "publisher = \"acme\""];
     let place = place(&config("", lines[0]), ACME).approved();
     let lock = || fs::read_to_string(place.path().join("toolcell.lock")).unwrap();
@@ -330,7 +330,7 @@ fn another_publisher_is_approved_anew() {
 
 /// An older version has a valid signature too: only the lock tells it from the newer one.
 #[test]
-fn an_older_version_is_for_the_lock_to_tell() {
+fn lock_detects_older_signed_version() {
     let place = place(&config("", "publisher = \"acme\""), ACME);
     let version = |description: &'static str| {
         Hostile { description, ..Hostile::answering(Answer::Echo) }.component()
@@ -346,7 +346,7 @@ fn an_older_version_is_for_the_lock_to_tell() {
 }
 
 #[test]
-fn what_is_wrong_with_publishers_is_told_with_its_place() {
+fn publisher_errors_name_their_location() {
     let place = Place::new("");
     let key = public(ACME);
     let component = "[components.mine]\npath = \"hello.wasm\"\n";

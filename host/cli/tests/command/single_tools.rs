@@ -28,7 +28,7 @@ kv = ["read notes/a"]
 "#;
 
 #[test]
-fn a_tool_is_left_less_than_its_component() {
+fn tool_section_narrows_component_grants() {
     let place = Place::new(CONFIG).approved();
     check("check_tools", &place.typed(&["check"]));
     let json = place.typed(&["check", "--json"]).json();
@@ -57,7 +57,7 @@ fn a_tool_is_left_less_than_its_component() {
 /// In addition to typed limits, in `run` and in `batch`. The hint names the place to raise the
 /// limit.
 #[test]
-fn a_tool_has_its_own_limits_wherever_it_is_called() {
+fn tool_limits_apply_in_run_and_batch() {
     let place = Place::new(CONFIG).approved();
     for typed in [&[][..], &["--fuel", "1G"]] {
         let shown =
@@ -83,7 +83,7 @@ fn a_tool_has_its_own_limits_wherever_it_is_called() {
 
 /// With a misspelt section, a tool would keep more rights than intended.
 #[test]
-fn a_section_of_no_tool_is_an_error() {
+fn section_of_unknown_tool_is_an_error() {
     let place = Place::new(
         "[components.hello]\npath = \"hello.wasm\"\n[components.hello.tools.great]\nhttp = []\n",
     );

@@ -85,7 +85,7 @@ fn trapped(sections: Sections, words: &[&str]) -> Shown {
 }
 
 #[test]
-fn a_trap_shows_the_authors_line() {
+fn trap_shows_source_line() {
     let shown = trapped(lines(), &[]);
     assert_eq!(shown.status, 20, "{shown}");
     assert!(shown.stderr.lines().any(|line| line.trim() == "at: src/tool.c:7"), "{shown}");
@@ -99,7 +99,7 @@ fn a_trap_shows_the_authors_line() {
 }
 
 #[test]
-fn a_trap_that_generated_arguments_find_shows_the_authors_line() {
+fn trap_found_by_fuzzing_shows_source_line() {
     const CASES: &str = "cases: [{ name: traps, expect: { tool_error: handler_raised } }]\n";
     let dir = tempfile::tempdir().expect("a folder");
     let path = |name: &str| dir.path().join(name).display().to_string();
@@ -122,7 +122,7 @@ fn a_trap_that_generated_arguments_find_shows_the_authors_line() {
 
 /// The child that reads it is ended by its limits, and the rest of the error is shown.
 #[test]
-fn debug_information_that_takes_for_ever_to_read_is_given_up() {
+fn endless_debug_info_read_is_abandoned() {
     let shown = trapped(bomb(), &[]);
     assert_eq!(shown.status, 20, "{shown}");
     assert!(
@@ -133,7 +133,7 @@ fn debug_information_that_takes_for_ever_to_read_is_given_up() {
 
 /// Read from the kernel while the child still waits for a component.
 #[test]
-fn the_child_that_reads_debug_information_is_bounded_before_it_reads() {
+fn debug_info_reader_is_limited_before_it_reads() {
     let mut child = command();
     child
         .args(["lines-worker", "1:1"])

@@ -75,7 +75,7 @@ impl Client {
 
 /// Bytes that look like messages, and bytes that would split one.
 #[test]
-fn what_a_tool_prints_is_no_line_of_the_channel() {
+fn tool_output_cannot_forge_stdio_messages() {
     let place = Place::new("[components.mischief]\npath = \"mischief.wasm\"\n");
     std::fs::copy(example("mischief"), place.path().join("mischief.wasm")).expect("a place");
     place.approve();

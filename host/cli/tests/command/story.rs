@@ -57,7 +57,7 @@ fn approve(place: &Place, line: &str) {
 }
 
 #[test]
-fn a_new_user_serves_tools_and_changes_one() {
+fn new_user_serves_tools_and_updates_one() {
     let place = folder();
     write_version(&place, "Greets.");
     let begun = place.typed(&["init", "--json"]).json();

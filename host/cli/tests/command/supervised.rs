@@ -22,7 +22,7 @@ fn heard(socket: &UnixDatagram) -> String {
 }
 
 #[test]
-fn a_supervisor_is_told_that_the_server_listens_and_that_it_ends() {
+fn server_notifies_supervisor_of_ready_and_stopping() {
     let place = Place::new(CONFIG).approved();
     let path = place.path().join("notify");
     let name = format!("toolcell-test-{}", std::process::id());
@@ -52,7 +52,7 @@ fn a_supervisor_is_told_that_the_server_listens_and_that_it_ends() {
 }
 
 #[test]
-fn a_socket_that_cannot_be_used_is_a_warning() {
+fn unusable_notify_socket_is_a_warning() {
     let place = Place::new(CONFIG).approved();
     let absent = place.path().join("absent").display().to_string();
     for variable in [absent.as_str(), "@toolcell-test-absent", "notify"] {

@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::typed::{example, typed};
 
 #[test]
-fn a_component_with_one_tool_needs_no_tools_name() {
+fn single_tool_component_needs_no_tool_name() {
     for words in [
         &["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#][..],
         &["run", "hello.wasm", r#"{"name": "Ada"}"#],
@@ -46,7 +46,7 @@ fn a_component_with_one_tool_needs_no_tools_name() {
 
 /// The order of words is equal, and so is the error of an unknown tool.
 #[test]
-fn run_learn_and_explain_take_one_order() {
+fn run_learn_and_explain_share_word_order() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     for words in [
         &["run", "hello", "greet", "name=Ada"][..],
@@ -79,7 +79,7 @@ fn run_learn_and_explain_take_one_order() {
 }
 
 #[test]
-fn without_a_component_all_of_the_configuration_are_taken() {
+fn omitted_component_means_all_configured_ones() {
     let config =
         "[components.desk]\npath = \"desk.wasm\"\n[components.hello]\npath = \"hello.wasm\"\n";
     let place = Place::new(config);
@@ -115,7 +115,7 @@ fn without_a_component_all_of_the_configuration_are_taken() {
 
 /// At every size: a byte over the limit, and megabytes over it.
 #[test]
-fn an_answer_beyond_its_limit_says_so_at_any_size() {
+fn oversized_result_names_its_limit_at_any_size() {
     let answer = |size: usize, limit: &[&str]| {
         let filter = format!("filter=\"x\" * {size}");
         typed(

@@ -25,7 +25,7 @@ const TOKEN: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xv
 const OTHER: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL290aGVyLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.C9hTubnJyfFJXV7BJnRKt0JmrRCXsRob98hTILpuocWv4a9bZe3_Tv2ik0mCUjbiTHSCamnT5z0xgvFNZQ-RCg";
 
 #[test]
-fn a_quota_of_the_file_refuses_and_changes_with_it() {
+fn config_quota_is_enforced_and_reloaded() {
     let quotas = |acme: u32| {
         format!(
             "{CONFIG}[defaults.quota]\ncalls_per_minute = 1\n[tenants.globex]\n[tenants.acme.quota]\ncalls_per_minute = {acme}\n"
@@ -50,7 +50,7 @@ fn a_quota_of_the_file_refuses_and_changes_with_it() {
 }
 
 #[test]
-fn tokens_of_the_issuer_of_the_file_are_accepted() {
+fn tokens_of_configured_issuer_are_accepted() {
     let place = Place::new(CONFIG);
     fs::write(place.path().join("jwks.json"), KEYS).expect("no error");
     place.write(&format!("{CONFIG}{ISSUER}"));
@@ -96,7 +96,7 @@ fn publish(page: Arc<Mutex<(u16, String)>>) -> String {
 }
 
 #[test]
-fn keys_that_the_issuer_publishes_are_fetched() {
+fn published_issuer_keys_are_fetched() {
     let page = Arc::new(Mutex::new((503, String::new())));
     let issuer = ISSUER.replace("jwks.json", &publish(Arc::clone(&page)));
     let place = Place::new(&format!("{CONFIG}{issuer}")).approved();
@@ -125,7 +125,7 @@ fn keys_that_the_issuer_publishes_are_fetched() {
 }
 
 #[test]
-fn quotas_and_issuers_that_cannot_be_are_errors_with_a_hint() {
+fn invalid_quotas_and_issuers_are_errors_with_hint() {
     for (name, keys, added) in [
         ("quota_zero", KEYS, "[tenants.acme.quota]\ncalls_per_minute = 0\n"),
         ("quota_unit", KEYS, "[defaults.quota]\nartifact_bytes = \"64MB\"\n"),

@@ -44,7 +44,7 @@ fn at_a_terminal(
 }
 
 #[test]
-fn errors_are_coloured_at_a_terminal_alone() {
+fn errors_are_coloured_only_at_a_terminal() {
     let hello = example("hello").display().to_string();
     assert_eq!(
         typed(&["inspect", &hello]).status,
@@ -87,7 +87,7 @@ fn errors_are_coloured_at_a_terminal_alone() {
 }
 
 #[test]
-fn a_person_is_asked_again_until_the_answer_fits() {
+fn prompt_repeats_until_answer_is_valid() {
     let desk = example("desk").display().to_string();
     assert_eq!(
         typed(&["inspect", &desk]).status,
@@ -118,7 +118,7 @@ fn a_person_is_asked_again_until_the_answer_fits() {
 }
 
 #[test]
-fn an_answer_is_one_of_the_options() {
+fn answer_must_be_one_of_the_options() {
     const TOOL: &str = r#"import { askUser, tool } from "toolcell";
 export default tool({ name: "when", description: "Asks.", handler: (_, context) =>
     context.answer ?? askUser("When?", { options: ["18:00", "20:00"] }) });"#;
@@ -136,7 +136,7 @@ export default tool({ name: "when", description: "Asks.", handler: (_, context) 
 
 /// After a no, the hint does not repeat the way to approve.
 #[test]
-fn an_answer_that_is_no_yes_approves_nothing() {
+fn answer_other_than_yes_approves_nothing() {
     const QUESTION: &str = "approve this? [y/N] ";
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
     let (file, lock) = (place.path().join("toolcell.toml"), place.path().join("toolcell.lock"));
@@ -161,7 +161,7 @@ fn an_answer_that_is_no_yes_approves_nothing() {
 }
 
 #[test]
-fn a_closed_standard_output_is_an_error() {
+fn closed_stdout_is_an_error() {
     let hello = example("hello").display().to_string();
     for (redirection, fault) in [
         (">&-", "standard output is closed"),
@@ -199,7 +199,7 @@ fn a_closed_standard_output_is_an_error() {
 }
 
 #[test]
-fn quiet_leaves_results_and_errors() {
+fn quiet_prints_only_results_and_errors() {
     for (words, status, stdout, loud) in [
         (&["run", "mischief.wasm", "services"][..], 0, true, ""),
         (&["run", "hello.wasm", "gret"], 1, false, "error: there is no tool `gret`\n"),

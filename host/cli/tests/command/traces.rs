@@ -106,7 +106,7 @@ fn says(span: &Span, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
+fn mcp_call_with_one_request_has_three_nested_spans() {
     let site = Server::answering("canary-body");
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
@@ -170,7 +170,7 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
 /// A host call that is not a request is named by its interface and function, and no span has its
 /// keys.
 #[test]
-fn a_look_at_a_store_is_a_span_of_its_call() {
+fn store_access_is_a_child_span_of_its_call() {
     let place = Place::new(
         "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n",
     );
@@ -197,7 +197,7 @@ fn a_look_at_a_store_is_a_span_of_its_call() {
 /// Each call has a trace of its own. An error status of a page is a result for the tool, and a
 /// failed request for its span.
 #[test]
-fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
+fn failed_request_span_has_error_type() {
     let (good, bad) =
         (Server::answering("canary-body"), Server::answering_with("503 Busy", "canary-body"));
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -252,7 +252,7 @@ fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
 }
 
 #[test]
-fn a_collector_without_tls_is_on_this_machine() {
+fn collector_without_tls_must_be_local() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     for url in ["http://collector.example", "collector", "http://user@127.0.0.1:1"] {
         let shown = place.typed(&["serve", "--check", "--otlp", url]);

@@ -56,7 +56,7 @@ fn unprivileged(command: &mut Command) -> &mut Command {
 }
 
 #[test]
-fn what_stores_nothing_works_without_a_home() {
+fn call_without_storage_works_without_home() {
     let place = place();
     let shown = typed(&place, &[], &GREET);
     assert!(shown.status == 0 && shown.stdout.contains("Ada"), "{shown}");
@@ -70,7 +70,7 @@ fn what_stores_nothing_works_without_a_home() {
 
 /// Each error names the missing place and the option to set it.
 #[test]
-fn what_needs_a_place_says_so() {
+fn missing_storage_error_names_place_and_option() {
     let place = place();
     place.write(
         "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
@@ -108,7 +108,7 @@ fn what_needs_a_place_says_so() {
 
 /// The output goes to a full disk.
 #[test]
-fn an_output_that_has_no_room_is_an_error() {
+fn full_output_device_is_an_error() {
     let place = place();
     let full = || File::options().write(true).open("/dev/full").expect("a device");
     let status = place

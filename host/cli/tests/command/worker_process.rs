@@ -67,7 +67,7 @@ fn told(mut shown: Shown) -> (i32, String, String) {
 }
 
 #[test]
-fn what_is_shown_is_the_same_with_a_process() {
+fn process_isolation_prints_identical_output() {
     let here = place(CONFIG);
     // At the end of the file, because hints name lines.
     let there = place(&format!("{CONFIG}\n[host]\nisolation = \"process\"\n"));
@@ -114,7 +114,7 @@ fn what_is_shown_is_the_same_with_a_process() {
 }
 
 #[test]
-fn a_question_is_asked_in_one_process_and_answered_in_another() {
+fn question_can_be_answered_in_another_process() {
     let place = place(&format!("{CONFIG}isolation = \"process\"\n")).approved();
     let asked = place.typed(&["run", "desk", "book_table", BOOK, "--tenant", "acme", "--json"]);
     let state =
@@ -126,14 +126,14 @@ fn a_question_is_asked_in_one_process_and_answered_in_another() {
 }
 
 #[test]
-fn a_process_is_a_tenants_and_not_a_components() {
+fn component_cannot_choose_process_isolation() {
     let place = Place::new("[components.x]\npath = \"hello.wasm\"\nisolation = \"process\"\n");
     check("config_isolation_process", &place.typed(&["check"]));
 }
 
 /// Guest code that runs in the command's own process for inspection finds no secret there.
 #[test]
-fn who_looks_at_tools_looks_at_no_secret() {
+fn inspection_reads_no_secret() {
     let place = Place::new(
         &CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"),
     );
@@ -194,7 +194,7 @@ fn lives(pid: u32) -> bool {
 
 /// Source: docs/threat-model.md, row 52.
 #[test]
-fn a_tenants_process_knows_the_tenants_secrets_alone_and_dies_with_the_command() {
+fn worker_has_only_tenant_secrets_and_dies_with_cli() {
     let config = r#"
 [components.mischief]
 path = "mischief.wasm"
@@ -242,7 +242,7 @@ secrets = ["own"]
 
 /// A child that is ended does not remove its files; its parent does.
 #[test]
-fn nothing_of_a_process_is_left_behind() {
+fn ended_worker_leaves_no_files() {
     let config = "[host]\nisolation = \"process\"\n[components.mischief]\npath = \"mischief.wasm\"\n\
                   [components.mischief.grants]\nscratch = true\n";
     let place = place(config).approved();

@@ -110,7 +110,7 @@ fn each_change_has_its_place() {
 }
 
 #[test]
-fn how_it_stands() {
+fn comparison_yields_state_sentence_and_page() {
     let old = component(&definition());
     let standing = |change: fn(&mut Approved)| {
         let mut new = old.clone();
@@ -152,7 +152,7 @@ fn how_it_stands() {
 
 /// Long texts that are expensive to compare.
 #[test]
-fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
+fn comparison_time_and_lines_are_bounded() {
     let text = |seed: usize| {
         (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>()
     };
@@ -174,7 +174,7 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
 /// A huge first change hides no other: each tool, each place, and the start of each change is
 /// shown.
 #[test]
-fn a_huge_change_hides_no_other() {
+fn huge_change_hides_no_other_change() {
     let huge = [
         ("lines", json!("\n".repeat(100_000))),
         ("characters", json!("x".repeat(1 << 20))),
@@ -221,7 +221,7 @@ fn a_huge_change_hides_no_other() {
 
 /// The old and the new text, whatever their number of lines.
 #[test]
-fn the_largest_description_is_shown_whole() {
+fn largest_description_is_shown_whole() {
     let [old, new] = ["o", "n"].map(|letter| {
         let mut definition = definition();
         definition["description"] =
@@ -235,7 +235,7 @@ fn the_largest_description_is_shown_whole() {
 
 /// Each text of the author that a description leaves out is shown with its place.
 #[test]
-fn of_a_definition_what_was_not_shown_is_left() {
+fn definition_texts_not_yet_shown_are_listed() {
     let shown = "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
     for (place, value, expected) in [
         ("/description", json!("Greets. Twice."), &[][..]),
@@ -283,7 +283,7 @@ fn of_a_definition_what_was_not_shown_is_left() {
 
 /// Lines are shown as in the file, without escaped quotes, below the section and the line number.
 #[test]
-fn a_changed_configuration_is_shown_by_section_and_line() {
+fn changed_configuration_is_shown_by_section_and_line() {
     let old = "# c\n[components.a]\npath = \"a.wasm\"\n\n[components.a.grants]\nhttp = [\"GET https://a.example\"]\nkv = []\n";
     let new = old.replace("https://a", "https://b").replace("kv = []\n", "");
     let Page { lines, is_cut } = Page::of_texts(Some(old), &new);
@@ -309,7 +309,7 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
 /// Comments are not part of what is approved. A line that only looks like a comment is shown with
 /// all others.
 #[test]
-fn a_line_that_means_nothing_is_left_out() {
+fn comments_and_empty_lines_are_left_out() {
     let note =
         |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
     let text = "# c\n\n[components.a] # why\n  # c\nkv = [\n  # c\n  \"x\"\n]\n";
@@ -336,7 +336,7 @@ fn a_line_that_means_nothing_is_left_out() {
 }
 
 #[test]
-fn an_empty_list_of_needs_is_told_once() {
+fn empty_needs_list_is_shown_once() {
     let mut given = definition();
     given["needs"] = json!([]);
     given["extensions"] = json!({ "needs": [] });

@@ -4,7 +4,7 @@ use super::*;
 
 /// Simulates a pipe that replaced a file after the check. An `open` that waits would never return.
 #[test]
-fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+fn pipe_in_place_of_a_file_does_not_block() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("component.wasm");
     rustix::fs::mknodat(
@@ -23,7 +23,7 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_file_is_its_users_or_the_machines_or_another_users() {
+fn files_of_other_users_are_foreign_except_roots() {
     for (owner, me, expected) in
         [(1000, 1000, false), (0, 1000, false), (0, 0, false), (1001, 1000, true), (1000, 0, true)]
     {

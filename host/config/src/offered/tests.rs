@@ -12,7 +12,7 @@ fn read(text: &str) -> Result<Configuration, Vec<Problem>> {
 }
 
 #[test]
-fn a_tenant_is_offered_the_tools_that_its_patterns_name() {
+fn tenant_is_offered_tools_matching_its_patterns() {
     const TOOLS: [&str; 4] = ["greet", "greeting", "notes_add", "notes_list"];
     for (section, expected) in [
         ("", &TOOLS[..]),
@@ -32,7 +32,7 @@ fn a_tenant_is_offered_the_tools_that_its_patterns_name() {
 }
 
 #[test]
-fn lists_that_cannot_be_are_errors_with_their_place() {
+fn invalid_tool_lists_are_errors_with_their_place() {
     for (text, place, message) in [
         ("[tenants.acme]\ntools = \"greet\"\n", (4, 9), "must be a list"),
         ("[tenants.acme]\ntools = [1]\n", (4, 10), "must be text"),
@@ -58,7 +58,7 @@ fn lists_that_cannot_be_are_errors_with_their_place() {
 }
 
 #[test]
-fn names_that_no_tool_has_are_found_and_patterns_are_for_tools_to_come() {
+fn unknown_tool_names_are_reported_patterns_are_not() {
     let config =
         read("[tenants.acme]\ntools = [\"grete\", \"greet\", \"later_*\", \"unlike\"]\n[tenants.other]\n").unwrap();
     let unknown = config

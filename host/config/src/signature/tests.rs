@@ -38,7 +38,7 @@ fn public(seed: u8) -> String {
 }
 
 #[test]
-fn a_signature_of_ssh_keygen_is_one() {
+fn ssh_keygen_signature_is_accepted() {
     let publishers =
         publishers(&[("acme", KEY, Trust::Good), ("other", &public(1), Trust::Good)]).unwrap();
     let signer = Signer { publisher: "acme".to_owned(), key: FINGERPRINT.to_owned() };
@@ -62,7 +62,7 @@ fn a_signature_of_ssh_keygen_is_one() {
 }
 
 #[test]
-fn no_character_of_a_signature_can_be_changed_or_left_out() {
+fn changed_or_shortened_signature_is_refused() {
     let publishers = publishers(&[("acme", KEY, Trust::Good)]).unwrap();
     let judge = |text: &[u8], bytes: &[u8]| publishers.judge(Some(text), bytes, None);
     for at in 0..SIGNATURE.len() {
@@ -83,7 +83,7 @@ fn no_character_of_a_signature_can_be_changed_or_left_out() {
 }
 
 #[test]
-fn a_key_is_one_publishers_and_revoked_for_good() {
+fn key_has_one_publisher_and_stays_revoked() {
     use Trust::{Good, Revoked};
     let (own, other) = (public(1), public(2));
     let ecdsa = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBJhY";

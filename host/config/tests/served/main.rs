@@ -18,7 +18,7 @@ use toolcell_test_guests::asker;
 use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
 
 #[tokio::test]
-async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
+async fn unservable_component_does_not_stop_the_others() {
     let granted = "[components.one.grants]\nenvironment = { A = \"B\" }\n";
     let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { for = \
                   \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
@@ -125,7 +125,7 @@ async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
 }
 
 #[tokio::test]
-async fn tools_of_one_name_are_not_served() {
+async fn tools_with_the_same_name_are_not_served() {
     let place = Place::new(TWO);
     for (name, other) in [("one", "both offer a tool"), ("0ne", "looks like")] {
         place.write("two.wasm", tool(name, "The second."));
@@ -139,7 +139,7 @@ async fn tools_of_one_name_are_not_served() {
 }
 
 #[tokio::test]
-async fn limits_and_tenants_are_those_of_the_configuration() {
+async fn limits_and_tenants_come_from_the_configuration() {
     let place = Place::new(&format!(
         "{TWO}[components.two.limits]\ntimeout = \"2m\"\n[components.two.tools.two]\nlimits = {{ fuel = 1000000 }}\n\
          [tenants.acme]\nlimits = {{ arguments = 1 }}\n[tenants.other]\n[tenants.apart]\nisolation = \"process\"\n"
@@ -174,7 +174,7 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
 }
 
 #[tokio::test]
-async fn a_tenant_calls_the_tools_that_it_is_offered() {
+async fn tenant_calls_only_offered_tools() {
     let place =
         Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
     place.approve(&["one", "two"]).await;
@@ -196,7 +196,7 @@ async fn a_tenant_calls_the_tools_that_it_is_offered() {
 }
 
 #[tokio::test]
-async fn what_has_not_changed_is_not_loaded_again() {
+async fn unchanged_components_are_not_reloaded() {
     let place = Place::new(TWO);
     place.approve(&["one", "two"]).await;
     let reloader = place.reloader().await;
@@ -240,7 +240,7 @@ async fn what_has_not_changed_is_not_loaded_again() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_changes_nothing_and_says_why() {
+async fn invalid_file_changes_nothing_and_says_why() {
     let place = Place::new(TWO);
     place.approve(&["one", "two"]).await;
     let lock = place.file("toolcell.lock");
@@ -266,7 +266,7 @@ async fn a_file_that_cannot_be_used_changes_nothing_and_says_why() {
 
 /// Waits for the event itself.
 #[tokio::test]
-async fn a_change_of_a_file_is_noticed() {
+async fn file_change_is_noticed() {
     let place = Place::new(&format!(
         "{TWO}[components.one.grants]\nsecrets = {{ token = {{ for = \"https://a.example\", from = {{ file = \"token\" }} }} }}\n\
          http = [\"https://a.example\"]\n"
@@ -288,7 +288,7 @@ async fn a_change_of_a_file_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
+async fn found_configuration_is_used_only_as_approved() {
     let place = Place::new(TWO);
     let find = || {
         Configuration::find(place.options().with_current_dir(place.path().join("project")))

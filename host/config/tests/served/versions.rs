@@ -11,7 +11,7 @@ use toolcell_config::{Error, Lock, Reason, Reloaded, Serving};
 use crate::place::{Place, TWO, called, description, names, problems, rebuilt, tool};
 
 #[tokio::test]
-async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
+async fn approved_version_serves_until_change_is_approved() {
     let place = Place::new(TWO);
     place.approve(&["one", "two"]).await;
     let reloader = place.reloader().await;
@@ -53,7 +53,7 @@ async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
 }
 
 #[tokio::test]
-async fn the_version_before_becomes_current_again() {
+async fn rollback_makes_the_previous_version_current() {
     let place = Place::new(TWO);
     let versions =
         ["The first.", "The next.", "The last."].map(|description| tool("one", description));
@@ -105,7 +105,7 @@ async fn the_version_before_becomes_current_again() {
 
 /// A revoked key is valid for no version, whenever that was approved.
 #[tokio::test]
-async fn a_kept_version_is_signed_as_the_configuration_demands_now() {
+async fn kept_version_obeys_current_signature_rules() {
     let key = PrivateKey::from(Ed25519Keypair::from_seed(&[7; 32]));
     let public = key.public_key().to_openssh().expect("no error");
     let signed = |bytes: &[u8]| {

@@ -40,7 +40,7 @@ fn said(error: &AssembleError) -> String {
 }
 
 #[test]
-fn streams_become_calls() {
+fn streamed_fragments_become_calls() {
     let whole = r#"a {"x":1}"#;
     let cases: [(&str, &[&str], &[&str]); 13] = [
         ("nothing", &[], &[]),
@@ -71,7 +71,7 @@ fn streams_become_calls() {
 }
 
 #[test]
-fn a_stream_cannot_fill_memory() {
+fn stream_memory_is_bounded() {
     let room = 3 * (OPEN_CALL as u64 + 2);
     let long = format!("a \"{}\"", "x".repeat(OPEN_CALL));
     let cases: [(&str, &[&str], &[&str]); 3] = [
@@ -98,7 +98,7 @@ fn a_stream_cannot_fill_memory() {
 }
 
 #[test]
-fn strange_ids_are_fit_to_be_shown() {
+fn ids_are_escaped_and_cut_in_errors() {
     let error = Assembler::new().end(&format!("\u{1b}[31m{}", "x".repeat(1000))).unwrap_err();
     let text = error.to_string();
     assert!(text.len() < 200 && !text.contains('\u{1b}'), "{text}");
@@ -141,7 +141,7 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
 
 /// Fragments as OpenAI streams them, and as servers with less exact forms of it do.
 #[test]
-fn pieces_by_their_place_become_calls() {
+fn indexed_fragments_become_calls() {
     let room = 2 * (OPEN_CALL as u64 + 4);
     let cases: [(&str, u64, &[&str], &[&str]); 13] = [
         (
@@ -226,7 +226,7 @@ fn pieces_by_their_place_become_calls() {
 }
 
 #[test]
-fn what_is_open_can_be_asked() {
+fn open_calls_are_listed() {
     let mut assembler = Assembler::new();
     assembler.indexed(1, None, Some("u"), Some("[1,")).unwrap();
     assembler.start("a", "t").unwrap();
@@ -248,7 +248,7 @@ fn what_is_open_can_be_asked() {
 
 /// In a cut answer, the call of the last fragment is incomplete, whatever its arguments are.
 #[test]
-fn a_cut_answer_never_gives_its_last_call() {
+fn cut_answer_never_yields_its_last_call() {
     let place = |index, id: &str, text: &str| Fragment::Indexed {
         index,
         id: Some(id.into()),

@@ -71,7 +71,7 @@ fn breaker(clock: &ManualClock, failures: u32) -> Breaker {
 }
 
 #[tokio::test]
-async fn what_counts_as_a_failure() {
+async fn only_busy_timeout_and_crash_open_the_breaker() {
     for (say, expected) in [
         (Ok, BreakerState::Closed),
         (Error, BreakerState::Closed),
@@ -91,7 +91,7 @@ async fn what_counts_as_a_failure() {
 }
 
 #[tokio::test]
-async fn opens_rests_and_tries_again() {
+async fn breaker_opens_rests_and_probes() {
     use BreakerState::{Closed, HalfOpen, Open};
     let bench = Bench::new(2);
     for (line, (seconds, found, say, made, left)) in [
@@ -126,7 +126,7 @@ async fn opens_rests_and_tries_again() {
 }
 
 #[tokio::test]
-async fn one_probe_at_a_time() {
+async fn half_open_breaker_admits_one_probe() {
     let bench = Bench::new(1);
     assert_eq!(bench.call(Trap).await, Result::Ok(()));
     bench.clock.advance(REST);
@@ -147,7 +147,7 @@ async fn one_probe_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_counts_only_past_its_deadline() {
+async fn dropped_call_counts_only_past_its_deadline() {
     let bench = Bench::new(1);
     drop(bench.hang());
     assert_eq!(bench.state(), BreakerState::Closed);
@@ -163,7 +163,7 @@ async fn a_dropped_call_counts_only_past_its_deadline() {
 /// Calls that were admitted before the circuit opened end while it is open, half-open and closed
 /// again.
 #[tokio::test]
-async fn what_began_before_the_opening_has_nothing_to_say() {
+async fn calls_started_before_opening_do_not_count() {
     for sign in [Sign::Works, Sign::Fails, Sign::Silent] {
         let bench = Bench::new(2);
         let circuit = bench.tool.circuit().unwrap();
@@ -192,7 +192,7 @@ async fn what_began_before_the_opening_has_nothing_to_say() {
 }
 
 #[tokio::test]
-async fn a_panic_counts_and_stays_a_panic() {
+async fn panic_counts_as_failure_and_propagates() {
     let bench = Bench::new(1);
     for _ in 0..2 {
         let panic = AssertUnwindSafe(bench.start(Panic)).catch_unwind().await.unwrap_err();
@@ -202,7 +202,7 @@ async fn a_panic_counts_and_stays_a_panic() {
 }
 
 #[tokio::test]
-async fn clones_share_their_state_and_other_tools_do_not() {
+async fn breaker_state_is_shared_by_clones_only() {
     let bench = Bench::new(1);
     let clone = bench.tool.clone().with_visibility(|_, _| true);
     let other = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1));
@@ -215,7 +215,7 @@ async fn clones_share_their_state_and_other_tools_do_not() {
 
 /// The middleware that was added last is the outer one.
 #[tokio::test]
-async fn beside_a_retry() {
+async fn outer_breaker_counts_calls_inner_counts_attempts() {
     let bench = Bench::new(2);
     let retry = Retry::fixed(SECOND).with_clock(Arc::new(bench.clock.clone()));
     let count = |tool: Tool, calls: usize| {
@@ -255,7 +255,7 @@ impl Clock for Broken {
 
 /// Fails without: the panic guard around the clock.
 #[tokio::test]
-async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
+async fn breaker_works_despite_panicking_clock() {
     let mut bench = Bench::new(2);
     bench.tool = bench
         .scripted
@@ -274,7 +274,7 @@ async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
 }
 
 #[tokio::test]
-async fn closes_after_enough_successes_in_a_row() {
+async fn breaker_closes_after_consecutive_successes() {
     use BreakerState::{Closed, HalfOpen, Open};
     let mut bench = Bench::new(1);
     bench.tool =
@@ -311,7 +311,7 @@ async fn closes_after_enough_successes_in_a_row() {
 /// Resets the breaker when it is open, half-open and closed. Calls that are running do not count
 /// afterwards.
 #[tokio::test]
-async fn a_reset_begins_anew() {
+async fn reset_closes_and_clears_the_breaker() {
     let bench = Bench::new(2);
     assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [Result::Ok(()); 2]);
     bench.tool.reset_breaker();
@@ -332,7 +332,7 @@ async fn a_reset_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_rule_says_what_counts() {
+async fn failure_rule_decides_which_failures_count() {
     use BreakerState::{Closed, Open};
     let is_word = |failure: &Failure| matches!(failure, Failure::Error(_));
     let is_late = |failure: &Failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));

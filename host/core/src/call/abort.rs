@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_cancelled_with_its_run_and_alone() {
+    fn call_can_be_cancelled_alone_or_with_its_run() {
         let (run, canceller) = (AbortSignal::new(), CallCanceller::new());
         canceller.cancel("early");
         let [early, one, other] = ["early", "one", "other"].map(|id| canceller.signal(&run, id));

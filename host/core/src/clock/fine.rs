@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_near_deadline_ends_before_a_far_one() {
+    async fn near_deadline_fires_before_far_one() {
         assert!(is_running());
         let (start, near) = (Instant::now(), Duration::from_millis(10));
         tokio::select! {

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn moves_by_itself_from_sleeper_to_sleeper() {
+    async fn automatic_clock_advances_to_each_sleeper() {
         let (clock, woken) = (ManualClock::automatic(), Mutex::default());
         tokio::join!(
             sleeps(&clock, 'a', &[10, 0, 10], &woken),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn stands_still_until_it_is_moved() {
+    fn manual_clock_moves_only_when_advanced() {
         let (clock, woken) = (ManualClock::new(), Mutex::default());
         let mut context = Context::from_waker(Waker::noop());
         let mut sleeper = Box::pin(sleeps(&clock, 'a', &[2, 3], &woken));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn wakes_in_the_order_of_times() {
+    fn sleepers_wake_in_order_of_deadline() {
         struct Named(u32, ManualClock, Arc<Mutex<Vec<(u32, Instant)>>>);
         impl std::task::Wake for Named {
             fn wake(self: Arc<Self>) {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn names() {
+fn definition_names_are_validated() {
     for good in ["a", "book_table", "Get-Weather2", &"x".repeat(64)] {
         assert!(Definition::new(good, "").is_ok(), "{good}");
     }
@@ -14,7 +14,7 @@ fn names() {
 
 /// Changes every field, and every place within a schema.
 #[test]
-fn any_change_is_another_hash() {
+fn any_change_alters_the_hash() {
     let full = serde_json::json!({
         "name": "t", "description": "d", "parameters": {
             "type": "object", "required": ["a"],
@@ -103,7 +103,7 @@ fn changes(value: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn survives_json() {
+fn definition_round_trips_as_json() {
     let full = Definition::new("t", "d")
         .unwrap()
         .with_parameters(serde_json::json!({"type": "object"}))
@@ -115,7 +115,7 @@ fn survives_json() {
 }
 
 #[test]
-fn a_definition_with_which_no_call_could_succeed_is_refused() {
+fn uncallable_definition_is_refused() {
     let definition = || Definition::new("t", "d").unwrap();
     let of_type = |types: Value| definition().with_parameters(serde_json::json!({ "type": types }));
     for (definition, problem) in [

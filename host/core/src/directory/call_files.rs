@@ -124,7 +124,7 @@ mod tests {
     use crate::call::CallFiles;
 
     #[test]
-    fn a_file_lies_in_the_directory_and_goes_with_it() {
+    fn call_file_cannot_escape_and_is_deleted_on_drop() {
         let files = CallFiles::new().unwrap();
         let escape = format!("../toolcell-escape-{}", std::process::id());
         let refused = files.add(&escape, &b"out"[..]);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_tool_may_have() {
+    fn system_and_key_directories_are_forbidden() {
         let homes = HOMES.map(|homes| format!("{homes}/someone"));
         let forbidden =
             SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));

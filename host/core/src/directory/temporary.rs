@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_living_process_owns_is_collected() {
+    fn directories_of_dead_processes_are_collected() {
         let parent = tempfile::tempdir().unwrap();
         let make = || TemporaryDirectory::new_in(parent.path()).unwrap();
         let (living, dead) = (make(), make());
@@ -167,7 +167,7 @@ mod tests {
 
     /// Processes that create and collect at the same time: a directory stays until its lock ends.
     #[test]
-    fn nothing_of_a_living_process_is_collected() {
+    fn directories_of_live_processes_are_kept() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {

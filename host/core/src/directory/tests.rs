@@ -19,7 +19,7 @@ fn all(grants: &Grants) -> Rights {
 
 /// Fails without: links left unfollowed, and a file with several names counted once.
 #[test]
-fn what_is_there_is_counted_without_following_links() {
+fn usage_count_does_not_follow_links() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(elsewhere.path().join("big"), [0; 5000]).unwrap();
     fs::create_dir(dir.path().join("sub")).unwrap();
@@ -36,7 +36,7 @@ fn what_is_there_is_counted_without_following_links() {
 
 /// Small and large directories with links to a canary. Fails without: the directory's removal.
 #[test]
-fn a_calls_own_directory_is_removed_without_following_links() {
+fn scratch_is_removed_without_following_links() {
     let canary = tempfile::tempdir().unwrap();
     fs::write(canary.path().join("canary"), "alive").unwrap();
     let mut grants = Grants::default();
@@ -71,7 +71,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
 
 /// Fails without: the distinction between exhausted descriptors and a missing directory.
 #[test]
-fn too_many_files_is_not_a_directory_that_is_gone() {
+fn descriptor_exhaustion_is_not_a_missing_directory() {
     let of = |errno: Errno| there(Err(errno.into()), "/data");
     for gone in [Errno::NOENT, Errno::LOOP, Errno::NOTDIR] {
         assert!(of(gone).unwrap().is_none());

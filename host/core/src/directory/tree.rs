@@ -179,7 +179,7 @@ mod tests {
     /// A tree deeper than the longest path, broad as well, with links to a canary, and with names
     /// that are numbers.
     #[test]
-    fn a_tree_is_counted_and_removed_however_deep_it_is() {
+    fn deep_trees_are_counted_and_removed() {
         let (tree, canary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(canary.path().join("canary"), "alive").unwrap();
         let root = place(rustix::fs::CWD, tree.path()).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_response_waits_for_its_request() {
+    async fn response_waits_for_its_request() {
         let answers: Answers = Arc::new(|_, _| {
             Some(Answer { status: 200, headers: Vec::new(), body: b"done".to_vec() })
         });

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_of_a_service_is_named() {
+    fn service_tokens_are_recognised_by_pattern() {
         // Written in two pieces, so that secret scanners do not flag this file.
         let token = |beginning: &str, rest: &str| format!("a={beginning}{rest}&b");
         for (text, expected) in [

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_a_quarter_and_a_call_its_share() {
+    fn tenant_and_call_shares_of_slots_are_bounded() {
         let (slots, ample) = (Slots::new(8), Arc::new(Semaphore::new(100)));
         let held: Vec<_> = (0..10).map_while(|_| now(&slots, &ample, Some("a"))).collect();
         assert_eq!(held.len(), 2);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_that_hold_nothing_are_forgotten() {
+    fn tenants_without_slots_are_forgotten() {
         let (slots, ample) = (Slots::new(8), Arc::new(Semaphore::new(100)));
         let kept = now(&slots, &ample, Some("kept"));
         for name in 0..10 * NAMES {

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lines_of_a_stack_are_told_once() {
+    fn repeated_stack_lines_are_collapsed() {
         for (words, shown) in [
             (
                 "E: x\n    at f (a:1)\n    at f (a:1)\n    at f (a:1)\n    at g (a:2)",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_panic_is_found() {
+    fn panic_text_is_extracted() {
         for (words, text) in [
             (
                 "thread '<unnamed>' (1) panicked at src/lib.rs:8:15:\nno\nnote: run with `RUST_BACKTRACE=1` environment",
@@ -226,7 +226,7 @@ mod tests {
     /// Lists the end of every trap that wasmtime has. Those in the last list are of proposals that
     /// are off.
     #[test]
-    fn every_trap_has_an_end() {
+    fn every_trap_is_classified() {
         let mut ends = std::collections::BTreeMap::<String, Vec<String>>::new();
         for trap in (0..=u8::MAX).filter_map(Trap::from_u8) {
             let end = match kind_of(trap) {

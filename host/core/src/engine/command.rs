@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_that_is_not_utf_8_ends_within_the_limit() {
+    fn non_utf8_output_fits_the_limit() {
         assert_eq!(readable("é\0".as_bytes(), 1), ("é\0".into(), None));
         for (bytes, limit, expected, is_cut) in [
             (&b"ok\xff"[..], 1000, "ok\u{fffd}", false),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_programs_text_tells_what_it_lacks() {
+    fn captured_text_reports_omitted_bytes() {
         let mut captured = Captured::up_to(300);
         assert_eq!(captured.text(), None);
         OutputStream::write(&mut captured, Bytes::from_static(b"a\n")).unwrap();

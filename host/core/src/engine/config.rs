@@ -167,7 +167,7 @@ mod tests {
 
     /// Tail calls cost nothing in a component that has none.
     #[test]
-    fn code_without_tail_calls_is_the_same_whether_they_are_on() {
+    fn tail_calls_do_not_change_code_without_them() {
         let component = toolcell_test_guests::bytes("hello");
         let code = |is_on| {
             let engine = Engine::new(base().wasm_tail_call(is_on)).unwrap();

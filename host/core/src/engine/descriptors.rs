@@ -103,7 +103,7 @@ mod tests {
 
     /// Fails without: the bound; a tenant's half of it.
     #[test]
-    fn open_files_have_a_bound_and_each_tenant_half_of_it() {
+    fn open_files_are_bounded_in_total_and_per_tenant() {
         let descriptors = Descriptors::new(5);
         let take = |tenant| descriptors.take(tenant).map_err(|Stop(hit)| (hit.kind, hit.limit));
         let mut hog: Vec<_> = (0..3).map(|_| take(Some("hog")).unwrap()).collect();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_process_is_left_to_others() {
+    fn cells_use_at_most_half_of_the_descriptors() {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED).min(UNLIMITED);
         assert_eq!(Descriptors::of_process().most as u64, limit / 2);
     }

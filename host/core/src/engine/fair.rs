@@ -161,7 +161,7 @@ mod tests {
 
     /// Fails without: turns (first come, first served).
     #[test]
-    fn each_owner_has_a_turn_after_the_others() {
+    fn flows_are_served_in_turn() {
         for (steps, expected) in [
             ("aaa", "aaa"),
             ("aaab", "abaa"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_turn_costs_its_owner_none() {
+    fn skipped_items_cost_their_flow_no_turn() {
         for (steps, dead, expected) in [
             ("aaab", 'a', "b"),
             ("AAAabb", 'A', "abb"),

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_for_each_name() {
+    fn one_holder_at_a_time_for_each_key() {
         let (flights, inside) = (Flights::default(), AtomicUsize::new(0));
         let _other = flights.alone("another name");
         std::thread::scope(|scope| {

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guests_names_are_names() {
+    fn guest_names_are_printable_and_bounded() {
         assert_eq!(readable("<Vec<T>>::from\u{1b}[2J\n\u{202e}x"), "<Vec<T>>::from?[2J??x");
         assert_eq!(readable(&"x".repeat(1000)).len(), NAME_CHARS);
         assert_eq!(readable(&"x".repeat(100_000)).len(), NAME_CHARS);
@@ -139,14 +139,14 @@ mod tests {
 
     /// Each level of these names doubles the length of the demangled name.
     #[test]
-    fn a_name_that_stands_for_a_very_long_one_is_cut() {
+    fn exponential_demangled_name_is_cut() {
         let mangled =
             format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
         assert!(readable(&mangled).len() <= NAME_CHARS);
     }
 
     #[test]
-    fn the_authors_functions_are_kept() {
+    fn only_author_functions_are_kept() {
         for (all, kept) in [
             (
                 &["abort", "std::process::abort", "core::panicking::panic_fmt", "author::pick"][..],

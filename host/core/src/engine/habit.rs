@@ -113,7 +113,7 @@ mod tests {
     /// Cases: calls in order (`s`: interrupted), and true if the next one begins in the fast lane.
     /// Fails without: latency classes.
     #[test]
-    fn who_is_mostly_stopped_is_not_quick() {
+    fn mostly_interrupted_calls_leave_the_fast_lane() {
         for (calls, is_quick) in [
             (String::new(), true),
             ("s".repeat(6), true),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_habit_is_a_tenants_and_a_turn_is_for_all_its_components() {
+    fn class_is_per_component_and_tenant_flow_per_tenant() {
         let (parties, [one, other]) = (Parties::default(), [Habits::default(), Habits::default()]);
         (0..100).for_each(|_| one.of(Some("a"), &parties).note(true));
         for (habits, tenant, is_quick) in [
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_without_a_running_call_are_forgotten() {
+    fn idle_tenants_are_forgotten() {
         let (parties, habits) = (Parties::default(), Habits::default());
         let kept = habits.of(Some("running"), &parties);
         for number in 0..10 * TENANTS {

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standings() {
+    fn import_status_depends_on_name_and_version() {
         for (name, expected) in [
             ("wasi:cli/exit@0.2.6", Standing::Inert),
             ("wasi:random/insecure-seed@0.2.0", Standing::Inert),

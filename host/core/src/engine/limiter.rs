@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_an_end() {
+    fn table_size_is_bounded() {
         let mut limiter = Limiter::new(u64::MAX);
         assert!(limiter.table_growing(0, TABLE_ELEMENTS, None).unwrap());
         assert!(!limiter.table_growing(0, TABLE_ELEMENTS + 1, None).unwrap());

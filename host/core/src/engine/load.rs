@@ -435,7 +435,7 @@ mod tests {
     /// An entry whose MAC fits but that cannot be used now may be usable later, for example if
     /// there was no memory for it.
     #[test]
-    fn what_was_made_here_is_replaced_and_not_removed() {
+    fn valid_unusable_entry_is_replaced_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let builder =
             super::super::Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);

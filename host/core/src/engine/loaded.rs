@@ -228,7 +228,7 @@ mod tests {
     /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
     /// component still begins in the fast lane.
     #[test]
-    fn a_tenants_loops_are_its_own_habit() {
+    fn tenants_loops_set_only_its_own_latency_class() {
         use toolcell_test_guests::{Hostile, Misdeed, Place};
 
         let engine = Engine::builder().cells(1).build().unwrap();
@@ -255,7 +255,7 @@ mod tests {
     /// Opening may hang, and other loads must go on. Fails without: the permit taken after the
     /// directories are opened.
     #[test]
-    fn directories_are_opened_before_a_core_is_taken() {
+    fn directories_open_before_a_load_permit_is_taken() {
         let engine = Engine::builder().cells(1).build().unwrap();
         let cores = u32::try_from(engine.0.loads.available_permits()).unwrap();
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();

@@ -233,7 +233,7 @@ mod tests {
 
     /// It never returns to the host by itself, and runs no code that a tick could interrupt.
     #[test]
-    fn a_guest_that_waits_is_left_at_its_deadline() {
+    fn waiting_guest_times_out_at_its_deadline() {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
@@ -262,7 +262,7 @@ mod tests {
     /// A panic of the host in a cell has the same result in both placements, counts for its
     /// component, and frees the slot.
     #[test]
-    fn a_panic_in_a_cell_is_its_end() {
+    fn host_panic_in_a_cell_counts_and_frees_the_slot() {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();

@@ -86,7 +86,7 @@ mod tests {
 
     /// Fails without: the check of the budget.
     #[test]
-    fn proposals_are_named_within_a_budget() {
+    fn missing_proposals_are_named_within_a_budget() {
         // A type with an `exnref`, and a memory with 64-bit addresses.
         let module =
             [b"\0asm\x01\0\0\0".as_slice(), b"\x01\x05\x01\x60\x01\x69\0", b"\x05\x03\x01\x04\x01"]

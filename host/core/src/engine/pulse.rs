@@ -231,7 +231,7 @@ mod tests {
     /// Cases: steps of a guest before its deadline, steps after it, and true if it waited at the
     /// deadline.
     #[test]
-    fn what_it_did_at_its_deadline_is_settled() {
+    fn later_steps_do_not_change_state_at_deadline() {
         #[derive(Debug, Clone, Copy)]
         enum Does {
             /// A tick or the fuel interval interrupts it.
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn runnable_waiting_and_done_are_told_apart() {
+    fn runnable_waiting_and_done_are_distinct() {
         let pulse = Arc::new(Pulse::default());
         let context = Context::from_waker(Waker::noop());
         assert!(!pulse.is_waiting(), "not started");

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_of_the_host_count_and_nothing_else() {
+    fn only_host_panics_count_for_quarantine() {
         let invocation = invocation();
         let after = |most| Quarantine::after(most, Arc::new(ManualClock::new()));
         let quarantine = after(NonZero::new(2));

@@ -273,7 +273,7 @@ mod tests {
 
     /// Fails without: the check that an awake thread has a processor.
     #[test]
-    fn a_slice_runs_if_the_awake_thread_has_no_core() {
+    fn slice_runs_when_the_awake_thread_has_no_core() {
         let (quick, (done, seen)) = (Quick::start(1, || ()).unwrap(), mpsc::channel());
         for number in 0..100 {
             until_asleep(&quick, 1);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_awake_until_its_pause_is_long() {
+    fn thread_counts_as_awake_until_a_long_pause() {
         let quick = Quick::start(1, || ()).unwrap();
         until_asleep(&quick, 1);
         let lane = &quick.0;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slice_runs_and_a_panic_costs_only_its_own() {
+    fn every_slice_runs_despite_panics_of_others() {
         let quick = Quick::start(2, || ()).unwrap();
         let (whose, (done, seen)) = (Arc::default(), mpsc::channel());
         for number in 0..1000 {
@@ -338,7 +338,7 @@ mod tests {
 
     /// Fails without: turns (first come, first served).
     #[test]
-    fn each_owner_has_a_turn_after_the_others() {
+    fn flows_are_served_in_turn() {
         let quick = Quick::start(1, || ()).unwrap();
         let ((begun, begins), (opens, gate), (tells, served)) =
             (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_and_stands_once() {
+    fn records_are_bounded_and_deduplicated() {
         let recorder = Recorder::new();
         let asked = |text: &str| recorder.request(&Request::parse(text).unwrap());
         for index in 0..2 * MOST {
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_not_kept() {
+    fn url_queries_are_not_recorded() {
         let recorder = Recorder::new();
         assert!(recorder.request(&Request::parse("GET https://a.example/x?q=private").unwrap()));
         assert_eq!(recorder.recorded().requests[0].to_string(), "GET https://a.example/x");
     }
 
     #[test]
-    fn paths_are_joined() {
+    fn paths_are_joined_and_normalised() {
         for (directory, path, expected) in [
             ("/", "a", "/a"),
             ("/data", "a/../b/", "/data/b"),

@@ -129,7 +129,7 @@ mod tests {
 
     /// Fails without: the sum over all charges; the release of a charge.
     #[test]
-    fn objects_share_one_budget_and_give_it_back() {
+    fn objects_share_and_release_one_budget() {
         let retained = Arc::<Retained>::default();
         let mut first = retained.charge(HOST_BYTES / 2).unwrap();
         let second = retained.charge(HOST_BYTES / 2).unwrap();
@@ -144,7 +144,7 @@ mod tests {
 
     /// Fails without: each kind of object in `weight`.
     #[test]
-    fn the_engines_own_objects_have_a_weight() {
+    fn engine_objects_have_a_weight() {
         let mut table = ResourceTable::new();
         let mut headers = FieldMap::new_mutable(FIELDS);
         table.push(headers.clone()).unwrap();

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_apart() {
+    fn file_formats_are_recognised() {
         for (bytes, found) in [
             (&b""[..], "an empty file"),
             (b"\0asm\x01\0\0\0", "a core WebAssembly module"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_module_is_told_by_its_host() {
+    fn core_module_error_names_its_host_and_remedy() {
         let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
         let mut described = module("");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn truncation_is_malformed() {
+    fn truncated_component_is_malformed() {
         assert!(outline(b"\0asm\x0d\0\x01\0\x01\xff").unwrap_err().is_component());
     }
 }

@@ -286,7 +286,7 @@ mod tests {
 
     /// Fails without: a share for each tenant; permits that are held until the work returns.
     #[test]
-    fn a_tenants_stuck_share_is_its_own() {
+    fn stuck_work_blocks_only_its_own_tenant() {
         let (shares, (opens, gate), (began, begun)) =
             (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
@@ -311,7 +311,7 @@ mod tests {
 
     /// One tenant has many cells and more work than its share. Fails without: the share.
     #[test]
-    fn a_busy_tenant_waits_for_itself() {
+    fn busy_tenant_delays_only_itself() {
         let (shares, (opens, gate), (began, begun)) =
             (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
@@ -333,7 +333,7 @@ mod tests {
 
     /// Fails without: one semaphore for all work of a cell.
     #[test]
-    fn a_cell_does_two_things_at_once() {
+    fn cell_runs_two_blocking_tasks_at_once() {
         let (shares, (opens, gate), (began, begun)) =
             (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
@@ -351,7 +351,7 @@ mod tests {
 
     /// A panic of the work reaches its caller, and its permit is given back.
     #[test]
-    fn a_panic_gives_its_turn_back() {
+    fn panic_reaches_the_caller_and_frees_its_permit() {
         let shares = Shares::new("test");
         clock::sleeps().unwrap().block_on(async {
             let cell = shares.way(Some("a"));

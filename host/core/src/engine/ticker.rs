@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_when_idle_and_wakes_for_a_guest() {
+    fn ticker_sleeps_when_idle_and_wakes_for_a_guest() {
         let ticker = Ticker::start(Vec::new()).unwrap();
         for _ in 0..3 {
             wait_until("never fell asleep", || ticker.is_asleep());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn is_replaced_when_it_dies() {
+    fn dead_ticker_thread_is_replaced() {
         let ticker = Ticker::start(Vec::new()).unwrap();
         let _running = ticker.run();
         for _ in 0..3 {
@@ -198,7 +198,7 @@ mod tests {
     /// still free for the next call. (A guest that spends fuel yields now and then in any case, and
     /// is dropped there; `BurnTime` spends next to none.)
     #[test]
-    fn a_guest_is_ended_though_it_dies() {
+    fn guest_is_ended_though_the_ticker_dies() {
         use toolcell_test_guests::{Hostile, Misdeed, Place};
 
         use crate::call::{CallContext, CallResult, ToolCall};

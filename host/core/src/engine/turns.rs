@@ -177,7 +177,7 @@ mod tests {
     /// Cases: seconds since the last compilation, and the seconds after which to try again (0: it
     /// was allowed), with six a minute.
     #[test]
-    fn compilations_are_counted_a_minute() {
+    fn compilations_per_minute_are_limited() {
         let (turns, clock) = turns(6);
         let ask = |tenant: &str, later: u32| {
             clock.advance(SECOND * later);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_there_again() {
+    fn returned_compilation_can_be_used_again() {
         let (turns, clock) = turns(2);
         let turn = turn(&turns, "a").unwrap();
         for _ in 0..3 {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_one_turn_at_a_time() {
+    fn tenant_loads_one_component_at_a_time() {
         let (turns, _) = turns(1);
         let first = turn(&turns, "a").unwrap();
         let mut second = Box::pin(turns.turn("a"));
@@ -241,7 +241,7 @@ mod tests {
 
     /// A load that leaves the line frees a place in it.
     #[test]
-    fn a_line_has_an_end() {
+    fn tenants_load_queue_is_bounded() {
         let (turns, _) = turns(1);
         let _first = turn(&turns, "a").unwrap();
         let mut line = Vec::new();
@@ -259,7 +259,7 @@ mod tests {
     /// A tenant is forgotten when its quota is full again. One that compiled within the minute, or
     /// is being served, is remembered.
     #[test]
-    fn tenants_are_forgotten_when_they_have_all_their_turns() {
+    fn tenants_with_full_quota_are_forgotten() {
         let (turns, clock) = turns(1);
         let busy = turn(&turns, "busy").unwrap();
         for tenant in 1..MAX_TENANTS {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_about_calls() {
+    fn invoke_rule_covers_only_named_tools() {
         for (rule, tool, expected) in [
             ("lookup", "lookup", [true, false]),
             ("lookup", "lookup2", [false, false]),

@@ -85,7 +85,7 @@ const RULES: [(&str, &str); 13] = [
 ];
 
 #[test]
-fn a_rule_covers_what_it_says() {
+fn http_rule_covers_only_its_requests() {
     let matrix = RULES.into_iter().flat_map(|(rule, covers)| {
         assert_eq!(covers.len(), REQUESTS.len(), "{rule}");
         let each = REQUESTS.into_iter().zip(covers.chars());
@@ -104,7 +104,7 @@ fn a_rule_covers_what_it_says() {
 }
 
 #[test]
-fn every_port_but_the_rules_is_another() {
+fn http_rule_covers_only_its_port() {
     let rules =
         [("https://a.example", 443), ("https://a.example:22", 22), ("https://.example.com:0", 0)];
     let rules = rules.map(|(rule, port)| (rule.parse::<HttpRule>().unwrap(), port));
@@ -124,7 +124,7 @@ fn every_port_but_the_rules_is_another() {
 }
 
 #[test]
-fn a_rule_that_says_too_much_is_none() {
+fn overbroad_or_malformed_http_rule_is_refused() {
     for rule in [
         "https://*",
         "https://*.example.com",
@@ -149,7 +149,7 @@ fn a_rule_that_says_too_much_is_none() {
 }
 
 #[test]
-fn a_target_is_read_once_and_means_one_place() {
+fn url_parses_to_one_unambiguous_target() {
     for (text, expected) in [
         ("https://a.example", Ok("https://a.example/")),
         ("HTTPS://A.Example:443/x#y", Ok("https://a.example/x")),
@@ -186,7 +186,7 @@ fn a_target_is_read_once_and_means_one_place() {
 }
 
 #[test]
-fn paths_and_keys() {
+fn path_and_key_rules_cover_only_their_own_prefix() {
     for (rule, access, path, expected) in [
         ("read /data", Access::Read, "/data", true),
         ("read /data", Access::Read, "/data/x", true),

@@ -98,7 +98,7 @@ mod tests {
 
     /// Fails without: the use of the kept tree.
     #[test]
-    fn a_tree_is_read_taken_or_parsed_again() {
+    fn kept_argument_tree_is_reused_or_reparsed() {
         let kept = Arguments::kept(json!({"kept": 1}), None);
         assert_eq!(*kept.read("{}"), json!({"kept": 1}));
         assert_eq!(kept.take("{}"), json!({"kept": 1}), "a copy of what was read");
@@ -111,7 +111,7 @@ mod tests {
 
     /// Fails without: the tree that attempts share.
     #[test]
-    fn attempts_share_one_tree() {
+    fn attempts_share_one_argument_tree() {
         let kept = Arguments::kept(json!({"kept": 1}), None);
         let [first, second] = [kept.of_an_attempt(), kept.of_an_attempt()];
         assert_eq!(first.take("{}"), json!({"kept": 1}));

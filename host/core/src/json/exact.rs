@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_whole_number_keeps_its_digits() {
+    fn long_integer_keeps_its_digits() {
         for (text, expected) in [
             ("123456789012345678901234567890", "\"123456789012345678901234567890\""),
             (

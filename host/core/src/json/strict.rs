@@ -273,7 +273,7 @@ mod tests {
 
     /// Fails without: the bound on values, or members in the estimate.
     #[test]
-    fn values_are_counted_and_bounded() {
+    fn json_node_count_is_bounded() {
         let array = |items: usize| format!("[{}]", vec!["[0, {}, \"a,[b\"]"; items].join(", "));
         // Each item is an array of three values.
         let most = (MAX_NODES - 1) / 4;
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_no_less_than_the_tree() {
+    fn size_estimate_covers_the_parsed_tree() {
         // The measured size of a tree of 64-bit numbers and small maps: objects of one member take
         // 680 bytes each.
         let text = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
@@ -303,7 +303,7 @@ mod tests {
 
     /// Fails without: the check of values that are not kept.
     #[test]
-    fn a_check_accepts_what_the_parser_accepts() {
+    fn check_agrees_with_the_strict_parser() {
         let others = [
             "null",
             " {\"a\": [1, -2.5e3, \"\\u00fc\"]} ",

@@ -60,7 +60,7 @@ mod tests {
 
     /// Names that resemble each other or the encoding itself.
     #[test]
-    fn no_two_namespaces_have_one_name() {
+    fn distinct_namespaces_have_distinct_names() {
         let words = [
             "",
             "a",

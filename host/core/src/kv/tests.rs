@@ -171,7 +171,7 @@ fn script(quota: Quota, script: &str) {
 }
 
 #[test]
-fn values_and_versions() {
+fn writes_get_new_versions_and_swaps_check_them() {
     script(
         Quota::default(),
         "get a              = none
@@ -219,7 +219,7 @@ fn keys_have_one_to_1024_bytes() {
 }
 
 #[test]
-fn times_to_live_end_and_nothing_comes_back() {
+fn expired_keys_never_come_back() {
     script(
         Quota::default(),
         "at 1000
@@ -293,7 +293,7 @@ fn quotas_are_exact() {
 }
 
 #[test]
-fn lists_have_pages() {
+fn key_lists_are_sorted_and_paged() {
     script(
         Quota::default(),
         "list 3             = nothing
@@ -315,7 +315,7 @@ fn lists_have_pages() {
 }
 
 #[test]
-fn namespaces_share_nothing() {
+fn namespaces_are_isolated() {
     script(
         Quota::default(),
         "as a notes
@@ -347,7 +347,7 @@ fn namespaces_share_nothing() {
 }
 
 #[test]
-fn a_cursor_is_what_a_page_gave() {
+fn only_cursors_from_a_page_of_the_list_are_valid() {
     for subject in subjects(Quota::default()) {
         let (store, space) = (&subject.store, namespace());
         for key in ["a", "b", "c"] {
@@ -375,7 +375,7 @@ fn a_cursor_is_what_a_page_gave() {
 
 /// The clock panics in the middle of a write: the store is unchanged, and the next write works.
 #[test]
-fn a_clock_that_panics_leaves_a_store_as_it_was() {
+fn panicking_clock_leaves_the_store_unchanged() {
     const BROKEN: u64 = 7;
     fn clock(hand: &Hand) -> impl Fn() -> SystemTime + Send + Sync + use<> {
         let at = hand.0.clone();

@@ -180,7 +180,7 @@ mod tests {
     use crate::outcome::{Media, Part};
 
     #[test]
-    fn a_runs_end_is_an_interrupt_an_error_or_a_success() {
+    fn run_end_is_interrupt_error_or_success() {
         let with = |mut event: Value, rest: Value| {
             event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
             event
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_as_events_of_agui() {
+    fn run_events_convert_to_agui_events() {
         let id = || "c".to_owned();
         let settled = |settled: Settled| {
             let message = Message::new(settled.id(), "book", settled.content());

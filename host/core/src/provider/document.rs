@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tree_holds_is_null_outside_of_arguments() {
+    fn unrepresentable_values_outside_arguments_are_null() {
         for (text, expected) in [
             (
                 r#"[{"text":"\ud83d","usage":1e400,"id":"a"}]"#,

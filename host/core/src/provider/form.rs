@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_is_told_from_the_others() {
+    fn each_provider_form_is_detected() {
         let call = json!({"name": "now", "arguments": "{}"});
         for (document, expected) in [
             (json!({"choices": [{"message": {"role": "assistant"}}]}), "openai"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_or_too_much_tells_is_an_error_that_lists_the_forms() {
+    fn unknown_or_ambiguous_form_error_lists_the_forms() {
         for document in [
             json!([]),
             json!({}),

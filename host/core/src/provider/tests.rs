@@ -112,7 +112,7 @@ fn payloads(provider: Provider) -> Payloads {
 }
 
 #[test]
-fn definitions_go_out() {
+fn definitions_convert_for_every_provider() {
     let given = given();
     for provider in Provider::ALL {
         for case in payloads(provider).definitions {
@@ -122,7 +122,7 @@ fn definitions_go_out() {
 }
 
 #[test]
-fn calls_come_in() {
+fn calls_parse_from_every_provider() {
     for provider in Provider::ALL {
         for case in payloads(provider).calls {
             let mut unreadable = Vec::new();
@@ -147,7 +147,7 @@ fn calls_come_in() {
 
 /// Each payload that contains a call identifies its API.
 #[test]
-fn the_form_of_a_payload_is_detected() {
+fn payload_form_is_detected() {
     let mut seen = 0;
     for provider in Provider::ALL {
         for case in payloads(provider).calls {
@@ -172,7 +172,7 @@ fn the_form_of_a_payload_is_detected() {
 
 /// The answers of unreadable calls are at the positions of these calls.
 #[test]
-fn each_call_of_a_list_has_its_answer() {
+fn unreadable_calls_are_answered_in_order() {
     let call =
         |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
     let list = json!([
@@ -198,7 +198,7 @@ fn each_call_of_a_list_has_its_answer() {
 }
 
 #[test]
-fn results_go_back() {
+fn results_convert_for_every_provider() {
     let given = given();
     for provider in Provider::ALL {
         for case in payloads(provider).results {
@@ -209,7 +209,7 @@ fn results_go_back() {
 }
 
 #[test]
-fn names_are_known_and_slips_are_found() {
+fn provider_names_parse_and_typos_get_a_hint() {
     for provider in Provider::ALL {
         assert_eq!(provider.name().parse(), Ok(provider));
     }
@@ -242,7 +242,7 @@ fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
 }
 
 #[test]
-fn gemini_schemas() {
+fn schemas_convert_to_gemini_with_notes() {
     let string = json!({"type": "STRING"});
     for (member, expected, notes) in [
         (json!({"type": ["string", "null"]}), json!({"type": "STRING", "nullable": true}), vec![]),
@@ -356,7 +356,7 @@ fn gemini_schemas() {
 }
 
 #[test]
-fn what_gemini_cannot_say_is_refused() {
+fn schema_gemini_cannot_express_is_refused() {
     let nested =
         |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
     for (member, problem) in [
@@ -408,7 +408,7 @@ fn hostile_schemas_are_refused() {
 }
 
 #[test]
-fn a_reference_into_a_rewritten_part_is_refused() {
+fn reference_into_a_rewritten_part_is_refused() {
     let schema = json!({"allOf": [{"properties": {"a": {"type": "string"}, "b": {"$ref": "#/allOf/0/properties/a"}}}]});
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();

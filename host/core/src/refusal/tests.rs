@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_refusal_says_what_to_do() {
+fn every_refusal_kind_has_a_hint() {
     let wait = Duration::from_secs(1);
     let others = [
         Refusal::InvalidArguments(Vec::new()),
@@ -35,7 +35,7 @@ fn every_refusal_says_what_to_do() {
 }
 
 #[test]
-fn a_handlers_problems_are_bounded_and_the_rest_counted() {
+fn handler_problems_are_bounded_and_the_rest_counted() {
     let faults = Fault::of_handler(vec!["é".repeat(fault::MAX_PROBLEM + 1); MAX_FAULTS + 2]);
     assert_eq!(faults.len(), MAX_FAULTS + 1);
     assert_eq!(faults[0].expected(), "é".repeat(fault::MAX_PROBLEM) + "…");
@@ -45,7 +45,7 @@ fn a_handlers_problems_are_bounded_and_the_rest_counted() {
 
 /// Reads JSON of an earlier and of a later version.
 #[test]
-fn a_fault_without_a_known_code_has_its_sentence() {
+fn fault_without_a_known_code_keeps_its_sentence() {
     for code in ["", r#""code": "of_tomorrow", "#] {
         let read: Fault =
             serde_json::from_str(&format!(r#"{{"path": "/a", {code}"expected": "a number"}}"#))

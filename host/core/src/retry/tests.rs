@@ -18,7 +18,7 @@ fn delays(retry: &Retry, dice: &mut Rng) -> Vec<u128> {
 }
 
 #[test]
-fn schedules() {
+fn retry_delays_follow_the_schedule() {
     let longest = Duration::from_millis(900);
     for (retry, expected) in [
         (Retry::fixed(SECOND / 10), [100, 100, 100, 100, 100, 100, 100]),
@@ -38,7 +38,7 @@ fn schedules() {
 }
 
 #[test]
-fn jitter_is_the_upper_half_and_repeats_with_its_seed() {
+fn jitter_is_in_the_upper_half_and_reproducible() {
     let jitter = Retry::exponential_with_jitter(SECOND);
     let full = delays(&Retry::exponential(SECOND), &mut Rng::with_seed(0));
     let draw = |seed| delays(&jitter, &mut Rng::with_seed(seed));
@@ -70,7 +70,7 @@ async fn run(
 }
 
 #[tokio::test]
-async fn only_what_may_pass_is_tried_again() {
+async fn only_transient_failures_are_retried() {
     let table: [(&[Say], &[u128]); 13] = [
         (&[Ok], &[0]),
         (&[Busy, Ok], &[0, 1000]),
@@ -122,7 +122,7 @@ async fn no_attempt_starts_after_the_deadline() {
 
 /// An abort ends the sleep with the last failure; dropping the call leaves no sleeper.
 #[test]
-fn a_cancelled_call_is_not_tried_again() {
+fn cancelled_call_is_not_retried() {
     let clock = ManualClock::new();
     let scripted = Scripted::new(&clock, &[Busy]);
     let tool = scripted.tool().with_retry(Retry::fixed(SECOND).with_clock(Arc::new(clock.clone())));
@@ -147,7 +147,7 @@ fn a_cancelled_call_is_not_tried_again() {
 
 /// The real clock ends the sleep too, even if another clock says that time is left.
 #[tokio::test]
-async fn a_sleep_ends_at_the_deadline() {
+async fn retry_sleep_ends_at_the_deadline() {
     let clock = ManualClock::new();
     let scripted = Scripted::new(&clock, &[Busy, Ok]);
     let tool = scripted
@@ -160,7 +160,7 @@ async fn a_sleep_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn everything_else_is_the_handlers_own() {
+async fn retry_delegates_all_but_calls() {
     assert_delegates(
         &Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND)),
     )
@@ -170,7 +170,7 @@ async fn everything_else_is_the_handlers_own() {
 /// In real time: an attempt that hangs is ended after its own time, and the next one answers. The
 /// call's deadline ends all attempts.
 #[tokio::test]
-async fn an_attempt_has_a_time_of_its_own() {
+async fn each_attempt_has_its_own_timeout() {
     let clock = ManualClock::automatic();
     let short = Duration::from_millis(20);
     let retry =

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_called_tool_has_at_most_the_rights_of_its_caller() {
+    fn called_tool_has_at_most_its_callers_rights() {
         let all = || rights("called", "/srv/a", "C", "https://a.example");
         assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
         // Each component has its own keys.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_opened_where_every_tool_of_the_chain_may() {
+    fn paths_open_only_where_the_whole_call_chain_may() {
         let overlay =
             Overlay { files: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
         let caller = rights("caller", "/srv/a", "C", "https://a.example")
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn private_networks_are_those_of_both() {
+    fn private_networks_are_intersected_with_callers() {
         let with = |networks: &[&str]| {
             let rule: crate::grants::HttpRule = "http://localhost".parse().unwrap();
             let networks = networks.iter().map(|network| network.parse::<IpNet>().unwrap());

@@ -31,7 +31,7 @@ fn denied(rights: &Rights, request: &str) -> Option<Layer> {
 }
 
 #[test]
-fn nothing_is_the_default() {
+fn default_rights_allow_nothing() {
     let rights = Rights::default();
     for request in [
         "GET https://a.example/",
@@ -49,7 +49,7 @@ fn nothing_is_the_default() {
 }
 
 #[test]
-fn a_layer_takes_away_and_never_gives() {
+fn layers_only_narrow_rights() {
     let all = rights(&[]);
     assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
     assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Granted));
@@ -104,7 +104,7 @@ fn a_layer_takes_away_and_never_gives() {
 
 /// The suggested grant is a rule and allows the request.
 #[test]
-fn the_smallest_grant_is_enough() {
+fn suggested_grant_allows_the_request() {
     let rights = Rights::default();
     for (request, grant) in [
         ("GET https://a.example/x?q=1", "http = [\"GET https://a.example/x\"]"),
@@ -133,7 +133,7 @@ fn the_smallest_grant_is_enough() {
 }
 
 #[test]
-fn the_scratch_directory_has_two_names() {
+fn scratch_directory_has_two_names() {
     let of =
         |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
     let scratch = || Grants { scratch: Some(crate::grants::Room::default()), ..Grants::default() };
@@ -150,7 +150,7 @@ fn the_scratch_directory_has_two_names() {
 
 /// The suggested grant is a single rule, whatever an untrusted request contains.
 #[test]
-fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
+fn untrusted_text_stays_within_one_grant() {
     let hostile = "k\"]\nhttp = [\"GET https://evil.example";
     let needs = [
         need("kv", &format!("read {hostile}")),
@@ -171,7 +171,7 @@ fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
 
 /// An untrusted request is quoted up to a maximum length.
 #[test]
-fn a_long_request_is_quoted_in_part() {
+fn long_request_is_truncated_in_its_denial() {
     for length in [1 << 11, 1 << 20] {
         let request = Request::Secret { name: "x".repeat(length).into() };
         let Decision::Denied(denial) = Rights::default().allows(&request) else {
@@ -189,7 +189,7 @@ fn a_long_request_is_quoted_in_part() {
 
 /// The forms are those of needs, grants and denials.
 #[test]
-fn a_request_may_name_its_kind() {
+fn request_may_name_its_kind() {
     for (typed, expected) in [
         ("http GET https://a.example/x", "GET https://a.example/x"),
         ("filesystem read /data", "read /data"),
@@ -207,7 +207,7 @@ fn a_request_may_name_its_kind() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn malformed_request_error_has_a_problem_and_hint() {
     for text in [
         "",
         "GET",
@@ -230,7 +230,7 @@ fn what_cannot_be_read_says_why() {
 }
 
 #[test]
-fn openings_are_the_topmost_paths_that_all_layers_leave() {
+fn openings_are_topmost_paths_all_layers_allow() {
     let mut grants = Grants::default();
     for (name, access) in [("/data", Access::Write), ("/data/inner", Access::Read)] {
         grants.directories.push(crate::grants::Directory::new(name, "there", access).unwrap());
@@ -271,7 +271,7 @@ fn openings_are_the_topmost_paths_that_all_layers_leave() {
 
 /// A need or `needs = []` in one tool means that the others get only what they declare.
 #[test]
-fn one_declaration_counts_for_all_tools_of_a_component() {
+fn one_declaration_binds_all_tools_of_a_component() {
     let named = |name: &str| Definition::new(name, "").unwrap();
     let needy = Definition { needs: vec![need("kv", "read notes/*")], ..named("needy") };
     let extensions = [("needs".to_owned(), serde_json::json!([]))].into();

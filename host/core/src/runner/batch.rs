@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tool_is_answered_where_the_options_say_so() {
+    fn unknown_tool_is_answered_if_the_options_say_so() {
         let answer = || RunOptions::default().with_unknown_tools(UnknownTools::Answer);
         let names = ["greet", "gret", "", "secret_wrd", "manual\n"];
         let asked =
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tools_call_has_its_events() {
+    fn unknown_tool_call_emits_its_events() {
         let options = RunOptions::default().with_unknown_tools(UnknownTools::Answer);
         let events = runner()
             .stream(calls(&["gret"]), options)

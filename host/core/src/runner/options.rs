@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_contract() {
+    fn run_option_defaults_match_the_contract() {
         let options = RunOptions::default();
         assert_eq!(
             (options.limits_of_a_call().timeout, options.max_concurrency),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_has_the_context_as_given() {
+    fn every_call_gets_the_context_as_given() {
         let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
         let context = CallContext { session_id, request_id, ..CallContext::default() };
         let runner = runner(Definition::new("t", "").unwrap());
@@ -301,7 +301,7 @@ mod tests {
 
     /// The smallest time that was set counts. An executor without limits sets none.
     #[test]
-    fn a_call_has_the_time_that_the_run_gives_it() {
+    fn call_timeout_is_the_smallest_that_was_set() {
         let executor =
             |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
         let run = |seconds| RunOptions::default().with_tool_timeout(SECOND * seconds);
@@ -327,7 +327,7 @@ mod tests {
 
     /// Fails without: the check of the run's time against the executor's limits.
     #[test]
-    fn a_run_that_asks_for_more_time_than_its_executor_allows_does_not_start() {
+    fn run_timeout_above_executor_limit_is_refused() {
         let executor = Executor::new().with_limits(Limits::default().with_timeout(SECOND));
         let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
         let options = RunOptions::default().with_tool_timeout(SECOND * 2);

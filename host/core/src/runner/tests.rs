@@ -82,7 +82,7 @@ fn all_events(
 }
 
 #[test]
-fn each_end_as_a_message_and_as_events() {
+fn each_outcome_is_a_message_and_matching_events() {
     let (runner, ran) = runner();
     let ends = [
         ("ok", "fine"),
@@ -154,7 +154,7 @@ fn each_end_as_a_message_and_as_events() {
 }
 
 #[test]
-fn nothing_runs_unless_everything_can_start() {
+fn run_starts_all_calls_or_none() {
     let (runner, ran) = runner();
     let good = || calls(&[("ok", "")]);
     let unknown = good().into_iter().chain([ToolCall::new("c9", "tt", "{}")]).collect::<Vec<_>>();
@@ -200,7 +200,7 @@ fn nothing_runs_unless_everything_can_start() {
 }
 
 #[test]
-fn a_policy_decides_once_about_each_failure() {
+fn policy_decides_once_for_each_failure() {
     let (runner, _) = runner();
     let ends = [("error", "late"), ("ok", "fine"), ("panic", "ouch")];
     let mut with_manual = calls(&ends);
@@ -243,7 +243,7 @@ fn a_policy_decides_once_about_each_failure() {
 }
 
 #[test]
-fn a_policy_that_fails_halts_and_is_not_asked_again() {
+fn failing_policy_halts_and_is_not_asked_again() {
     let (runner, _) = runner();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -286,7 +286,7 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
 }
 
 #[test]
-fn an_encoder_that_fails_costs_no_message() {
+fn failing_encoder_loses_no_message() {
     let (base, _) = runner();
     let nothing =
         |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
@@ -355,7 +355,7 @@ fn concurrency_is_reached_and_never_exceeded() {
 }
 
 #[test]
-fn a_long_batch_starts_no_more_than_is_read() {
+fn stream_does_not_run_ahead_of_its_reader() {
     let (runner, ran) = runner();
     let many: Vec<_> = (0..100_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
     let (events, most_ahead) = wait(async {
@@ -377,7 +377,7 @@ fn a_long_batch_starts_no_more_than_is_read() {
 
 /// Registrations during a run do not change that run.
 #[test]
-fn a_run_keeps_what_it_started_with() {
+fn run_keeps_its_initial_registry() {
     let (runner, _) = runner();
     let registry = runner.registry().clone();
     let mut stream = runner.stream(calls(&[("ok", "1"), ("ok", "2")]), RunOptions::default());
@@ -401,7 +401,7 @@ fn a_run_keeps_what_it_started_with() {
 
 /// Another thread replaces the running tool: calls that have not started yet use the old one too.
 #[test]
-fn a_change_from_another_thread_is_for_the_next_run() {
+fn registry_change_applies_to_the_next_run() {
     let (registry, definition) = (Registry::new(), Definition::new("t", "").unwrap());
     let (shared, renewed) = (registry.clone(), definition.clone());
     let old = move |_: Value| {
@@ -427,7 +427,7 @@ fn a_change_from_another_thread_is_for_the_next_run() {
 
 /// Calls that have not started are cancelled, each with its events and its message.
 #[test]
-fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
+fn abort_cancels_calls_that_have_not_started() {
     for (raised_before, expected_ran) in [(true, 0), (false, 1)] {
         let (abort, ran) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
         if raised_before {
@@ -455,7 +455,7 @@ fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
 
 /// A refused or cancelled call does not count.
 #[test]
-fn statistics_count_the_calls_that_were_made() {
+fn call_count_excludes_refused_and_cancelled() {
     let (runner, _) = runner();
     let mut made = calls(&[("ok", ""), ("error", "x")]);
     made.push(ToolCall::new("refused", "t", "[]"));

@@ -381,7 +381,7 @@ mod tests {
 
     /// Cases of ECMA-262 that the engines write differently.
     #[test]
-    fn patterns_are_those_of_ecma_262() {
+    fn patterns_follow_ecma_262() {
         for (pattern, good, bad) in [
             (r"^[^]$", "\n", ""),
             (r"^a{,2}$", "a{,2}", "aa"),

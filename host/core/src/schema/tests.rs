@@ -33,7 +33,7 @@ fn every_fault_is_named() {
 
 /// Typical mistakes of models, each with the correction.
 #[test]
-fn a_fault_says_what_to_send_instead() {
+fn fault_hint_gives_the_correction() {
     let schema = json!({
         "$defs": {"page": {"type": "object", "properties": {"size": {"type": "integer"}, "n~/": {"type": "integer"}}}},
         "properties": {
@@ -77,7 +77,7 @@ fn a_fault_says_what_to_send_instead() {
 
 /// A given member that the schema declares is not reported as a misspelling of another member.
 #[test]
-fn a_declared_member_is_no_misspelt_one() {
+fn declared_member_is_not_a_misspelling() {
     let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
     let apart =
         json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
@@ -114,7 +114,7 @@ fn a_declared_member_is_no_misspelt_one() {
 
 /// The forms of enumerations: variants with descriptions, optional ones, and variants with data.
 #[test]
-fn the_nearest_alternative_is_named() {
+fn fault_names_the_nearest_alternative() {
     let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
     let shape = |tag: &str, size: &str| {
         json!({"type": "object", "properties": {"is": {"const": tag}, size: {"type": "number"}, "sizes": sizes},
@@ -137,7 +137,7 @@ fn the_nearest_alternative_is_named() {
 }
 
 #[test]
-fn an_answer_is_checked_against_the_questions_schema() {
+fn answer_is_checked_against_its_questions_schema() {
     let question = Question::new("How many?");
     let answer = |value: Value| Json::from(value);
     assert_eq!(question.check_answer(&answer(json!("any"))), Ok(()));
@@ -154,7 +154,7 @@ fn an_answer_is_checked_against_the_questions_schema() {
 
 /// Programs use the code and the values, not the sentence.
 #[test]
-fn a_fault_has_a_code_and_values() {
+fn fault_has_a_code_and_values() {
     for (schema, given, expected) in [
         (
             json!({"required": ["a/b"]}),
@@ -232,7 +232,7 @@ fn a_fault_has_a_code_and_values() {
 
 /// The required member is missing because its name is mistyped: one fault, not two.
 #[test]
-fn a_mistyped_name_is_one_fault_whose_members_are_values() {
+fn mistyped_member_name_is_one_fault() {
     let strict = json!({"properties": {"name": {}, "unit": {"enum": ["celsius"]}}, "required": ["name"],
         "additionalProperties": false});
     let told =
@@ -244,13 +244,13 @@ fn a_mistyped_name_is_one_fault_whose_members_are_values() {
 }
 
 #[test]
-fn a_good_value_has_none() {
+fn valid_value_has_no_faults() {
     assert_eq!(faults(json!({"type": "object"}), json!({"anything": [1]})), "");
     assert_eq!(faults(json!(true), json!(null)), "");
 }
 
 #[test]
-fn a_flood_of_faults_is_counted() {
+fn excess_faults_are_counted_not_listed() {
     let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
     assert_eq!(text.lines().count(), crate::refusal::MAX_FAULTS + 1);
     assert!(text.ends_with("968 more"), "{text}");
@@ -303,7 +303,7 @@ fn fan_root(mut defs: Value) -> Value {
 
 /// Escapes in a reference are decoded.
 #[test]
-fn references_have_their_escapes() {
+fn escapes_in_references_are_decoded() {
     for (name, reference) in
         [("a\"b", "#/$defs/a%22b"), ("a/b", "#/$defs/a~1b"), ("é%", "#/$defs/%C3%A9%25")]
     {
@@ -320,7 +320,7 @@ fn references_have_their_escapes() {
 /// Two references to the whole schema cause 2^depth visits. Flat values are checked, deep ones are
 /// refused at once.
 #[test]
-fn an_ambiguous_schema_takes_flat_values_only() {
+fn exponential_schema_checks_only_flat_values() {
     let schema = json!({"anyOf": [
         {"properties": {"a": {"$ref": "#"}, "x": {"type": "string"}}},
         {"properties": {"a": {"$ref": "#"}, "x": {"type": "null"}}},
@@ -332,14 +332,14 @@ fn an_ambiguous_schema_takes_flat_values_only() {
 
 /// A pattern that would take a backtracking engine years.
 #[test]
-fn patterns_are_linear() {
+fn pattern_matching_takes_linear_time() {
     let text = "a".repeat(64 << 10) + "!";
     assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
 }
 
 /// The largest result of a call, from an ordinary tool.
 #[test]
-fn a_large_table_is_checked() {
+fn large_table_is_checked() {
     let row = json!({
         "type": "object",
         "properties": {
@@ -365,7 +365,7 @@ fn a_large_table_is_checked() {
 /// Errors cost memory too. A small schema and a small value that have millions of faults together
 /// get one fault.
 #[test]
-fn faults_are_looked_for_within_a_budget() {
+fn fault_search_has_a_budget() {
     let names: Vec<String> = (0..6000).map(|n| format!("n{n}")).collect();
     let alternatives: Vec<Value> = (0..1900).map(|n| json!({"const": n + 1})).collect();
     for (schema, value) in [
@@ -389,7 +389,7 @@ fn faults_are_looked_for_within_a_budget() {
 
 /// Also for many items, which are not compared one by one.
 #[test]
-fn items_are_unique_as_values() {
+fn unique_items_are_compared_by_value() {
     for many in [0, 100] {
         let among = |items: [Value; 2]| {
             let others = (0..many).map(|n| json!({"n": n}));
@@ -419,7 +419,7 @@ fn items_are_unique_as_values() {
 }
 
 #[test]
-fn patterns_are_counted_against_the_value() {
+fn pattern_count_and_cost_are_bounded() {
     let many: Vec<Value> = (0..60).map(|_| json!({"pattern": "a[ab]{300}x*"})).collect();
     assert!(faults(json!({"allOf": many}), json!("ab".repeat(100_000))).contains("too costly"));
     let too_many: Vec<Value> = (0..300).map(|_| json!({"pattern": "a"})).collect();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_made_once_and_for_this_user_alone() {
+    fn sealing_key_is_created_once_and_private() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = scratch.path().join("a/b");
         let key = kept_in(&dir).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn makers_at_the_same_time_go_on_with_one_key() {
+    fn concurrent_creators_share_one_key() {
         let scratch = tempfile::tempdir().unwrap();
         let keys: Vec<_> = std::thread::scope(|scope| {
             let makers: Vec<_> =
@@ -118,7 +118,7 @@ mod tests {
 
     /// Refused with the problem and a hint, and left unchanged.
     #[test]
-    fn a_doubtful_key_is_refused() {
+    fn insecure_sealing_key_is_refused() {
         type Spoil = fn(&Path);
         let spoilt: [(&str, Spoil); 5] = [
             ("read or written by others", |key| {

@@ -43,7 +43,7 @@ fn json(text: &str) -> Json {
 }
 
 #[test]
-fn a_state_comes_back_as_it_was_left() {
+fn sealed_state_round_trips() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     for state in
@@ -57,7 +57,7 @@ fn a_state_comes_back_as_it_was_left() {
 }
 
 #[test]
-fn it_opens_for_the_same_call_only() {
+fn state_opens_only_for_the_same_call() {
     let sealer = Sealer::new(KEY);
     let arguments = json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] });
     let asked = origin(&arguments);
@@ -116,7 +116,7 @@ fn it_opens_for_the_same_call_only() {
 }
 
 #[test]
-fn it_opens_in_time_only() {
+fn state_opens_only_within_its_lifetime() {
     let now = Arc::new(AtomicU64::new(1_000_000));
     let clock = Arc::clone(&now);
     let sealer = Sealer::new(KEY)
@@ -146,7 +146,7 @@ fn it_opens_in_time_only() {
 }
 
 #[test]
-fn not_one_character_can_be_changed() {
+fn any_change_to_sealed_text_is_detected() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     let sealed = text(&seal(&sealer, &origin, Some(&Json::null())).unwrap());
@@ -172,7 +172,7 @@ fn not_one_character_can_be_changed() {
 }
 
 #[test]
-fn what_was_not_sealed_does_not_open() {
+fn unsealed_or_foreign_state_does_not_open() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     let opened = |state: Option<Json>| open(&sealer, &origin, state.as_ref());
@@ -203,7 +203,7 @@ fn what_was_not_sealed_does_not_open() {
 
 /// The seal contains the schema, so a client cannot answer a different question.
 #[test]
-fn an_answer_is_checked_against_the_schema_that_was_sealed() {
+fn answer_is_checked_against_the_sealed_schema() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     let left = json("left");
@@ -232,7 +232,7 @@ fn an_answer_is_checked_against_the_schema_that_was_sealed() {
 }
 
 #[test]
-fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
+fn largest_state_fits_into_one_command_argument() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
     let sealed = seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE))).unwrap();
@@ -249,7 +249,7 @@ fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
 }
 
 #[test]
-fn nothing_of_a_state_or_a_key_is_seen() {
+fn sealed_text_reveals_no_state_or_key() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let secret = json("the name of the rose");
     let sealed = seal(&sealer, &origin(&arguments), Some(&secret)).unwrap();

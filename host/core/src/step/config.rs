@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_timeouts_variable_has_a_minimum() {
+    fn step_timeout_variable_has_a_minimum() {
         for (text, expected) in [
             (None, Some(300_000)),
             (Some(""), Some(300_000)),

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_a_name_and_an_object() {
+    fn call_needs_a_name_and_object_arguments() {
         let object = json!({"x": 1});
         for (payload, expected) in [
             (json!({"name": "t", "args": {"x": 1}}), Ok(&object)),

@@ -70,7 +70,7 @@ fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
 }
 
 #[test]
-fn the_log_tells_of_every_call() {
+fn step_log_line_depends_on_the_outcome() {
     let registry = Registry::new();
     registry
         .register(
@@ -104,7 +104,7 @@ fn the_log_tells_of_every_call() {
 
 /// The executor's 30 s do not shorten a step; the turn's limits do.
 #[test]
-fn a_step_has_its_own_time() {
+fn step_timeout_yields_only_to_turn_limits() {
     let registry = Registry::new();
     let tool = Tool::native(
         Definition::new("t", "").unwrap(),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_allow_list_every_tool_is_allowed_and_windows_open() {
+    fn unrestricted_mode_allows_all_and_opens_windows() {
         let deliberate = Deliberate::unrestricted().with_trigger("draw", "a picture of");
         let mut turn =
             Turn { deliberate: Some(deliberate.with_context_turns(1)), ..Turn::default() };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_need_deliberate_mode_and_only_grow_by_success() {
+    fn windows_open_only_in_deliberate_mode_and_only_grow() {
         let mut turn = Turn::default();
         turn.keep_open("draw");
         assert!(turn.allows("anything") && turn.allowed_names().is_none());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_turn_starts_afresh() {
+    fn next_turn_resets_counters_and_abort() {
         let mut turn = Turn { iteration: 7, ..Turn::default() };
         turn.count_error();
         turn.stop();

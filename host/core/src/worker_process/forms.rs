@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_narrows_a_call_narrows_it_there() {
+    fn overlay_round_trips_to_the_worker() {
         let mut some = Overlay::nothing();
         some.files = Some(vec!["read /data".parse().unwrap()]);
         some.http = Some(vec!["GET,POST https://.example.com/v1".parse().unwrap()]);

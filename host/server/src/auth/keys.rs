@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_added_and_revoked_also_by_another_process() {
+    fn other_process_can_add_and_revoke_keys() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/keys.json");
         let (server, command) =
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_told_with_what_to_do() {
+    fn unwritable_key_file_error_has_hint() {
         use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, StorageFull};
         let path = PathBuf::from("/var/lib/toolcell/keys.json");
         for (kind, hint) in [
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_changes_nothing() {
+    fn invalid_key_file_leaves_loaded_keys_valid() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys.json");
         let store = ApiKeyStore::open(&path).unwrap();

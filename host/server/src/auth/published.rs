@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_are_where_the_standards_say() {
+    fn metadata_urls_follow_the_standards() {
         for (issuer, openid, oauth) in [
             (
                 "https://a.example",
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_without_tls_is_of_this_machine() {
+    fn issuer_without_tls_must_be_local() {
         assert!(PublishedKeys::of_issuer("http://127.0.0.1:1/x").is_ok());
         for url in ["http://issuer.example", "ftp://issuer.example", "issuer.example"] {
             assert!(

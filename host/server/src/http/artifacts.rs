@@ -329,7 +329,7 @@ mod tests {
     /// An upload that cannot be stored is refused; content of a result that cannot be stored stays
     /// in the result.
     #[tokio::test]
-    async fn a_full_disk_is_told_and_costs_no_call() {
+    async fn full_disk_is_reported_and_fails_no_call() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifacts.md");
         let row = "| an upload for which the disk of the server has no room | 507 | `disk_full` |";
         assert!(std::fs::read_to_string(page).unwrap().lines().any(|line| line == row), "{row}");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_cut_to_what_there_is() {
+    fn range_is_clamped_to_content_length() {
         for (text, expected) in [
             ("bytes=0-3", Ranged::Part(0..4)),
             ("bytes=8-", Ranged::Part(8..10)),

@@ -255,7 +255,7 @@ mod tests {
     use super::without_port;
 
     #[test]
-    fn a_host_is_compared_without_its_port() {
+    fn host_is_compared_without_port() {
         for (host, name) in [
             ("localhost", "localhost"),
             ("localhost:80", "localhost"),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_held_is_given_back_when_the_answer_is_almost_sent() {
+    async fn held_resource_is_freed_when_body_is_almost_sent() {
         let text = Bytes::from(vec![7; 3 * PIECE + 1]);
         let held = Arc::new(());
         let kept: Weak<()> = Arc::downgrade(&held);

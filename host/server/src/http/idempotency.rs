@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_principals_of_a_tenant_share_a_bound() {
+    fn principals_of_tenant_share_idempotency_limits() {
         let clock = ManualClock::new();
         let kept = Idempotency::new(Arc::new(clock.clone()));
         let running: Vec<_> = (0..=OF_TENANT * MOST_RUNNING)

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_idle_connection_gives_way_and_a_busy_one_does_not() {
+    fn longest_idle_connection_is_evicted_busy_is_kept() {
         let connections = Connections::new(2);
         let (first, second) = (connections.enter(), connections.enter());
         let is_closing = |open: &Open| open.closing().now_or_never().is_some();

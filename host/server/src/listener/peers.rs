@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_so_many_connections_and_loopback_any_number() {
+    fn address_connections_are_capped_except_loopback() {
         let peers = Peers::new(2);
         let [one, other, own] =
             ["192.0.2.1", "192.0.2.2", "127.0.0.1"].map(|address| address.parse().unwrap());

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_write_that_no_client_reads_fails_and_others_do_not() {
+    async fn stalled_write_times_out_and_others_succeed() {
         let (server, mut client) = duplex(16);
         let mut server = Stalling::new(server, Duration::from_millis(20));
         server.write_all(&[1; 16]).await.unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_accepts_what_its_header_says() {
+    fn accept_header_selects_json_or_event_stream() {
         for (accept, json, events) in [
             (None, true, false),
             (Some("*/*"), true, false),

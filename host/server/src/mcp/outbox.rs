@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_reader_begins_where_it_says() {
+    async fn new_reader_starts_at_given_position() {
         let outbox = Arc::new(Outbox::default());
         for number in 0..2 * KEPT {
             outbox.send(number.to_string().into());

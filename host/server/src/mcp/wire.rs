@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_has_one_meaning_or_is_refused_with_a_code() {
+    fn invalid_or_ambiguous_message_has_error_code() {
         let ok = [
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}"#,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_refused_has_its_id_if_it_can_be_read() {
+    fn refused_message_keeps_its_id_if_readable() {
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":1e400}}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":"\ud800"}}}"#,

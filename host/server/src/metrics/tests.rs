@@ -47,7 +47,7 @@ fn invented_names_are_counted_as_other() {
 }
 
 #[test]
-fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
+fn denials_and_refusals_are_counted_by_kind_only() {
     let metrics = Metrics::new(InUseSource::default());
     let acme = metrics.of_tenant(Some("acme"), std::iter::empty());
     let denial: Denial = serde_json::from_value(
@@ -73,7 +73,7 @@ fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
 }
 
 #[test]
-fn what_engines_have_in_use_is_shown_as_it_is_when_it_is_read() {
+fn engine_usage_is_read_at_scrape_time() {
     let engine = toolcell::Engine::builder().cells(3).build().expect("an engine");
     let source = InUseSource(std::sync::Arc::new(move || vec![("pooled", engine.in_use())]));
     let metrics = Metrics::new(source);

@@ -111,7 +111,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn each_row_of_the_page_has_its_status_and_code() {
+async fn artifact_errors_match_the_documented_table() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "1234567").await.json();
     let path = format!("/v1/artifacts/{}", info["id"].as_str().unwrap());
@@ -185,7 +185,7 @@ async fn each_row_of_the_page_has_its_status_and_code() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_is_not_sent_again() {
+async fn cached_artifact_is_not_sent_again() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "1234567").await.json();
     let [get, head] = ["GET", "HEAD"]
@@ -218,7 +218,7 @@ async fn what_a_client_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_reference_is_good_for_each_call_of_its_tenant_until_it_expires() {
+async fn artifact_uri_is_valid_for_its_tenant_until_expiry() {
     let place = place().await;
     let info = place.upload(&place.acme, "?name=a.csv", "1,2").await.json();
     let call = || json!({"name": "mirror", "arguments": {"data": info["uri"]}});
@@ -234,7 +234,7 @@ async fn a_reference_is_good_for_each_call_of_its_tenant_until_it_expires() {
 }
 
 #[tokio::test]
-async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
+async fn upload_is_read_whole_and_in_ranges_then_deleted() {
     let place = place().await;
     let stored = place.upload(&place.acme, "?name=input.csv", "1,2,3,4").await;
     assert_eq!(stored.status, 201, "{stored:?}");
@@ -272,7 +272,7 @@ async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_artifact_is_its_own_tenants() {
+async fn artifact_is_visible_to_its_tenant_only() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "secret").await.json();
     let id = info["id"].as_str().unwrap();
@@ -293,7 +293,7 @@ async fn an_artifact_is_its_own_tenants() {
 }
 
 #[tokio::test]
-async fn a_reference_becomes_a_file_and_long_content_a_link() {
+async fn uri_becomes_input_file_long_content_becomes_link() {
     let place = place().await;
     let info = place.upload(&place.acme, "?name=input.csv", "1,2").await.json();
     let given = place
@@ -312,7 +312,7 @@ async fn a_reference_becomes_a_file_and_long_content_a_link() {
 }
 
 #[tokio::test]
-async fn a_tenant_has_a_quota_and_what_expires_gives_room() {
+async fn artifact_quota_is_per_tenant_and_freed_by_expiry() {
     let place = place().await;
     let long = "x".repeat(64);
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
@@ -334,7 +334,7 @@ async fn a_tenant_has_a_quota_and_what_expires_gives_room() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_not_counted() {
+fn leftovers_of_killed_process_are_not_counted() {
     let dir = tempfile::tempdir().unwrap();
     let store = Artifacts::open(dir.path(), options()).unwrap();
     let kept = store.put(Some("acme"), b"kept", Some("a.txt"), "text/plain").unwrap();

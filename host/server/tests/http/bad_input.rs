@@ -293,7 +293,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_row_has_its_status_and_code() {
+async fn http_errors_match_the_documented_table() {
     let mut fixture = Fixture::start().await;
     let mut replies = Vec::new();
     for (case, bytes) in requests(&fixture) {
@@ -350,7 +350,7 @@ async fn each_row_has_its_status_and_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_does_not_fit_is_named_by_its_path() {
+async fn invalid_member_is_named_by_its_path() {
     let fixture = Fixture::start().await;
     let whole = "a whole number from 0 to 2^63 - 1 is expected at line 1 column ";
     for (path, body, told) in [
@@ -416,7 +416,7 @@ async fn a_member_that_does_not_fit_is_named_by_its_path() {
 
 /// The answers differ only in the name that the client sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
+async fn hidden_tool_is_answered_as_unknown() {
     let fixture = Fixture::start().await;
     let told = async |key: &str, line: &str, body: &str, name: &str| {
         let reply = fixture.ask(key, line, "x-request-id: same\r\n", body).await;
@@ -466,7 +466,7 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_head_and_an_idle_connection_are_closed() {
+async fn slow_heads_and_idle_connections_are_closed() {
     let options = ListenOptions::default().with_head_time(std::time::Duration::from_millis(100));
     let fixture = Fixture::with(options).await;
     for bytes in [

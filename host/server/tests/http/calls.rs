@@ -44,7 +44,7 @@ async fn tools_are_listed_page_by_page_in_every_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_answered_with_its_completion_however_it_ended() {
+async fn each_call_ending_is_answered_with_completion() {
     let fixture = Fixture::start().await;
     for (body, pointer, expected) in [
         (
@@ -85,7 +85,7 @@ async fn a_call_is_answered_with_its_completion_however_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_an_outcome_or_events_with_a_last_one() {
+async fn batch_returns_outcome_run_streams_events_to_end() {
     let fixture = Fixture::start().await;
     let calls = |last: &str| {
         format!(
@@ -119,7 +119,7 @@ async fn calls_of_a_batch_need_no_ids() {
 
 /// Without a time of its own a run sets 30 s for each call; here the tool's time applies.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_of_a_run_has_the_time_of_its_tool() {
+async fn call_of_run_has_the_timeout_of_its_tool() {
     let time = async |_: Value, call: Arc<Invocation>| json!(call.limits.timeout.as_secs());
     let registry = Registry::new();
     let named = |name: &str| Tool::native(Definition::new(name, "").unwrap(), time).unwrap();
@@ -138,7 +138,7 @@ async fn a_call_of_a_run_has_the_time_of_its_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_query_is_told_by_its_parameter() {
+async fn query_error_names_its_parameter() {
     let fixture = Fixture::start().await;
     for (query, told) in
         [("page=2", "unknown field `page`"), ("cursor=a&cursor=b", "duplicate field `cursor`")]
@@ -154,7 +154,7 @@ async fn a_bad_query_is_told_by_its_parameter() {
 
 /// Events have no ids: a client that reconnects begins another run.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_not_taken_up_again() {
+async fn run_stream_cannot_be_resumed() {
     let fixture = Fixture::start().await;
     let body = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {"n": 1}}]}"#;
     let run =
@@ -173,7 +173,7 @@ async fn a_run_is_not_taken_up_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_memory_of_a_turn_goes_through_the_client() {
+async fn turn_memory_round_trips_through_the_client() {
     let fixture = Fixture::start().await;
     let step = async |body: &Value| {
         fixture.ask(&fixture.acme, "POST /v1/steps", "", &body.to_string()).await.json()
@@ -194,7 +194,7 @@ async fn the_memory_of_a_turn_goes_through_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_is_sealed_for_the_key_that_was_asked() {
+async fn question_state_is_sealed_for_the_callers_key() {
     let fixture = Fixture::start().await;
     let call = r#"{"name": "ask", "arguments": {"x": 1}}"#;
     let asked = fixture.call(&fixture.acme, "", call).await.json();
@@ -219,7 +219,7 @@ async fn a_question_is_sealed_for_the_key_that_was_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
+async fn invalid_answer_is_refused_and_can_be_corrected() {
     let fixture = Fixture::start().await;
     let asked = fixture.call(&fixture.acme, "", r#"{"name": "ask"}"#).await.json();
     let question = &asked["outcome"]["ask_user"];
@@ -253,7 +253,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_call_stops_and_only_its_principal_can_cancel_it() {
+async fn cancel_stops_only_calls_of_the_same_principal() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "mine").await;
@@ -276,7 +276,7 @@ async fn a_cancelled_call_stops_and_only_its_principal_can_cancel_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_disconnects_cancels_its_request() {
+async fn client_disconnect_cancels_its_request() {
     let mut fixture = Fixture::start().await;
     let headers =
         format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
@@ -299,7 +299,7 @@ async fn a_client_that_disconnects_cancels_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
+async fn repeated_call_is_replayed_and_not_run_again() {
     let mut fixture = Fixture::start().await;
     let (key, call) = ("Idempotency-Key: k\r\n", r#"{"name": "echo", "arguments": {"n": 1}}"#);
     let first = fixture.call(&fixture.acme, key, call).await;
@@ -344,7 +344,7 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
 /// On each path that makes several calls, a repeated key returns the first answer and runs no tool
 /// again. A key is valid for one path and one body only.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
+async fn repeated_run_is_replayed_and_not_run_again() {
     let fixture = Fixture::start().await;
     let calls =
         async || fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"].as_u64();
@@ -388,7 +388,7 @@ async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_describes_itself() {
+async fn openapi_document_matches_docs_and_server() {
     let fixture = Fixture::start().await;
     let get = async |path: &str| {
         crate::client::send(fixture.address, request(&format!("GET {path}"), "", "").as_bytes())

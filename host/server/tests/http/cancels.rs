@@ -18,7 +18,7 @@ const CANCELS: usize = 1_000;
 const WAIT: &str = r#"{"name": "wait"}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
+async fn calls_cancelled_at_any_moment_leak_nothing() {
     let mut fixture = Fixture::start().await;
     let random = Mutex::new(fastrand::Rng::with_seed(SEED));
     let cancel = async |key: &str, id: &str| {

@@ -46,7 +46,7 @@ fn is_for_the_listed_origin(reply: &Reply) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_listed_origin_asks_without_a_key_what_it_can_send() {
+async fn preflight_of_listed_origin_needs_no_key() {
     let (address, ..) = start(HttpOptions::default().with_origin(LISTED)).await;
     for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
         for wanted in [
@@ -83,7 +83,7 @@ async fn a_page_of_a_listed_origin_asks_without_a_key_what_it_can_send() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
+async fn listed_origin_can_read_answers_and_problems() {
     let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
     let json = "Content-Type: application/json\r\n";
     let own = format!("Authorization: Bearer {key}\r\n{json}Origin: {LISTED}\r\n");
@@ -120,7 +120,7 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
 
 /// The operator's spelling on the left, the page's on the right.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_origin_is_compared_without_its_spelling() {
+async fn origins_are_compared_after_normalization() {
     for (listed, asking, status) in [
         ("HTTPS://App.example.com:443/", "https://app.example.com", 204),
         ("https://app.example.com", "https://app.example.com:443", 204),
@@ -154,7 +154,7 @@ async fn an_origin_is_compared_without_its_spelling() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
+async fn other_origin_is_refused_no_origin_gets_no_cors() {
     let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
     let key = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let preflight = "Access-Control-Request-Method: POST\r\n";
@@ -207,7 +207,7 @@ async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_listed_origins_says_nothing_of_pages() {
+async fn server_without_origins_sends_no_cors_headers() {
     let (address, key, _dir) = start(HttpOptions::default()).await;
     let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let reply = ask(address, "POST /v1/calls", &headers, ECHO).await;

@@ -15,7 +15,7 @@ use crate::page::is_as_the_page_says;
 const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
+async fn drain_timeout_cancels_and_answers_running_calls() {
     let mut fixture =
         Fixture::with(ListenOptions::default().with_drain(Duration::from_millis(50))).await;
     let acme = fixture.acme.clone();
@@ -33,7 +33,7 @@ async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
 /// A load balancer that checks `/ready` redirects new requests. Requests that it has sent already
 /// are answered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_not_ready_before_it_refuses_requests() {
+async fn readiness_fails_before_requests_are_refused() {
     let hour = Duration::from_secs(3600);
     let mut fixture = Fixture::with(ListenOptions::default().with_shutdown_delay(hour)).await;
     fixture.shut_down();
@@ -49,7 +49,7 @@ async fn a_server_is_not_ready_before_it_refuses_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones() {
+async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "long").await;

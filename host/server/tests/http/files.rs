@@ -10,7 +10,7 @@ use toolcell_server::{
 use crate::client::{request, send};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_is_read_by_the_component_of_its_tenant_only() {
+async fn component_reads_only_uploads_of_calling_tenant() {
     let engine = Engine::builder().build().expect("an engine");
     let component =
         Component::load(&engine, toolcell_test_guests::bytes("reader")).await.expect("a component");

@@ -60,7 +60,7 @@ async fn usage(address: std::net::SocketAddr) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loop_is_stopped_by_a_cancel_and_by_a_disconnect() {
+async fn cancel_and_disconnect_stop_an_endless_loop() {
     let (address, service, _) = looping(Quota::default()).await;
     let bytes = request("POST /v1/calls", &format!("{JSON}x-request-id: loop\r\n"), LOOP);
     let running = tokio::spawn(async move { send(address, bytes.as_bytes()).await });
@@ -102,7 +102,7 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the
 /// grant, and for a tenant without an overlay.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
+async fn tenant_overlay_denies_rights_granted_to_tool() {
     let engine = Engine::builder()
         .placement(Placement::Cells)
         .keys(SqliteStore::in_memory())
@@ -160,7 +160,7 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
 
 /// The histogram counts a call in each bucket whose bound is at least its fuel.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
+async fn fuel_metric_matches_the_calls_receipt() {
     let (address, service, _) = looping(Quota::default()).await;
     let named =
         |suffix: &str| format!(r#"toolcell_call_fuel_{suffix}{{tenant="",tool="hostile"}}"#);
@@ -195,7 +195,7 @@ async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
 /// A tenant alone has every cell. After a reload its calls arrive before any call of the second
 /// tenant.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_that_comes_first_leaves_cells_to_others() {
+async fn first_tenant_leaves_cells_to_others() {
     const CELLS: usize = 8;
     let engine = Engine::builder().cells(8).build().expect("a fixture");
     let registry = Registry::new();

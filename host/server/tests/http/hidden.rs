@@ -17,7 +17,7 @@ const FILE: &str =
 
 /// Neither the answer nor the usage reveals the tool, whatever else the request contains.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
+async fn self_hidden_tool_is_answered_as_unknown() {
     let guest = Hostile {
         visible: false,
         name: "plans",
@@ -65,7 +65,7 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
 /// Each way to ask the tool leaves the tenant in debt. The usage shown is that of a tenant without
 /// such a tool.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
+async fn hidden_tools_fuel_is_charged_and_not_shown() {
     let engine = Engine::builder().build().expect("an engine");
     let burns = Hostile {
         visible: false,

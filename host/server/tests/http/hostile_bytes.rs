@@ -150,7 +150,7 @@ fn count_panics() -> &'static AtomicUsize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
+async fn mutated_requests_are_answered_or_closed_no_panic() {
     let panics = count_panics();
     let fixture = Fixture::with(
         ListenOptions::default().with_head_time(std::time::Duration::from_millis(200)),
@@ -184,7 +184,7 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
 /// If a proxy and the server could disagree about the end of a request, the second request hidden
 /// in it is not answered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_smuggled_request_is_not_answered() {
+async fn smuggled_request_is_not_answered() {
     let fixture = Fixture::start().await;
     let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
     let hidden = format!("GET /v1/usage HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
@@ -208,7 +208,7 @@ async fn a_smuggled_request_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_one_tenant_leaves_others_served() {
+async fn flood_of_one_tenant_leaves_others_served() {
     let fixture = Fixture::start().await;
     let mut silent = Vec::new();
     for _ in 0..FLOOD {

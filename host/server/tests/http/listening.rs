@@ -11,7 +11,7 @@ use crate::fixture::{served, tools};
 use crate::page::is_as_the_page_says;
 
 #[tokio::test]
-async fn an_address_that_others_reach_needs_keys_and_tls() {
+async fn public_address_needs_keys_and_tls() {
     let service = Service::builder(served(&tools().0)).build().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let keys = || Authenticator::api_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
@@ -46,7 +46,7 @@ async fn an_address_that_others_reach_needs_keys_and_tls() {
 }
 
 #[tokio::test]
-async fn hosts_and_origins_that_no_request_has_are_refused() {
+async fn invalid_hosts_and_origins_are_refused() {
     let with =
         |http: HttpOptions| ListenOptions::default().with_http(http).check(&Authenticator::open());
     for host in ["tools.example.com", "10.0.0.1", "[::1]", "localhost"] {
@@ -90,7 +90,7 @@ async fn hosts_and_origins_that_no_request_has_are_refused() {
 }
 
 #[tokio::test]
-async fn the_bytes_of_all_bodies_are_bounded() {
+async fn total_body_bytes_are_bounded() {
     let service = Service::builder(Served::new(&tools().0)).build().unwrap();
     let options = ListenOptions::default().with_http(HttpOptions::default().with_bodies(1 << 10));
     let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();

@@ -39,7 +39,7 @@ fn is_metric(line: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
+async fn calls_are_counted_by_tool_tenant_and_ending() {
     let fixture = Fixture::start().await;
     let address = metrics(&fixture.service).await;
     let canary = r#"{"name": "echo", "arguments": {"n": 471147114711, "canary": "canary-1"}}"#;
@@ -74,7 +74,7 @@ async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_counted() {
+async fn cancelled_ending_and_early_refusals_are_counted() {
     let http = HttpOptions::default()
         .with_body(BODY)
         .with_requests(2)
@@ -106,7 +106,7 @@ async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_read_on_this_machine_only_and_by_no_tenant() {
+async fn metrics_are_local_only_and_closed_to_tenants() {
     let fixture = Fixture::start().await;
     let address = metrics(&fixture.service).await;
     for path in ["/metrics", "/health"] {
@@ -123,7 +123,7 @@ async fn metrics_are_read_on_this_machine_only_and_by_no_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readiness_says_why_not_and_only_the_operator_sees_names() {
+async fn only_operator_sees_names_in_readiness_reasons() {
     let (registry, mut waits) = tools();
     let dir = tempfile::tempdir().expect("a fixture");
     let root = dir.path().join("artifacts");
@@ -181,7 +181,7 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_cannot_be_read_are_told() {
+async fn unreadable_keys_are_reported_as_degraded() {
     let dir = tempfile::tempdir().expect("a fixture");
     let path = dir.path().join("keys.json");
     let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
@@ -208,7 +208,7 @@ async fn keys_that_cannot_be_read_are_told() {
 
 /// A file that cannot be read may contain keys. It makes no difference which request read it first.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
+async fn open_server_requires_keys_if_file_is_unreadable() {
     let dir = tempfile::tempdir().expect("a fixture");
     let path = dir.path().join("keys.json");
     let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
@@ -226,7 +226,7 @@ async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_has_its_own_quota_of_artifacts_until_it_changes() {
+async fn artifact_quota_is_per_tenant_and_replaceable() {
     let (registry, _waits) = tools();
     let artifacts =
         Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");

@@ -76,7 +76,7 @@ fn headers(number: u8) -> HeaderMap {
 }
 
 #[tokio::test]
-async fn keys_are_found_by_the_metadata_of_their_issuer_alone() {
+async fn keys_are_found_only_by_their_issuers_metadata() {
     let keys = json!({"keys": [key(1).1]}).to_string();
     for (case, openid, oauth, answer, expected) in [
         ("of OpenID Connect", (200, "SELF", "/keys"), (404, "", ""), 200, "keys"),
@@ -124,7 +124,7 @@ async fn keys_are_found_by_the_metadata_of_their_issuer_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_and_an_absent_server_are_errors() {
+async fn oversized_answer_and_absent_server_are_errors() {
     let pages = Pages::default();
     let address = pages.start().await;
     pages.set("/keys", 200, "x".repeat(1 << 20));
@@ -168,7 +168,7 @@ async fn accepted(auth: &Authenticator, number: u8) {
 }
 
 #[tokio::test]
-async fn a_new_key_is_fetched_when_a_token_names_it() {
+async fn new_key_is_fetched_when_a_token_names_it() {
     let unknown = json!({"kty": "AKP", "alg": "ML-DSA-44", "kid": "later", "pub": "AAAA"});
     let pages = Pages::default();
     pages.set("/keys", 503, "");
@@ -183,7 +183,7 @@ async fn a_new_key_is_fetched_when_a_token_names_it() {
 }
 
 #[tokio::test]
-async fn tokens_with_unknown_keys_cause_no_fetch_before_the_pause_is_over() {
+async fn unknown_keys_cause_no_fetch_during_the_pause() {
     let pages = Pages::default();
     pages.set("/keys", 200, json!({"keys": [key(1).1]}));
     let (auth, keys) = kept(&pages, HOUR).await;

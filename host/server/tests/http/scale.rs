@@ -35,7 +35,7 @@ const CONNECTIONS: usize = 400;
 const SOON: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_of_cancelled_calls_leave_nothing() {
+async fn thousands_of_cancelled_calls_leak_nothing() {
     let engine = Engine::builder().cells(8).build().expect("a fixture");
     let spin = Hostile::new(Place::Execute, Misdeed::Spin).component();
     let component = Component::load(&engine, spin).await.expect("a fixture");
@@ -154,7 +154,7 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
 /// A tenant that calls at ten times its quota: as many of its calls are refused as exceed the
 /// quota.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_is_refused_by_the_share_of_its_quota_and_touches_no_other_tenant() {
+async fn only_calls_over_quota_are_refused_others_served() {
     const CALLS: u32 = 1_000;
     let fixture = Fixture::start().await;
     let echo = json!({"name": "echo"}).to_string();

@@ -41,7 +41,7 @@ async fn status(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_takes_room_as_it_arrives_and_a_tenant_leaves_as_much_as_it_holds() {
+async fn body_takes_room_as_it_arrives_within_tenant_share() {
     let http = HttpOptions::default().with_bodies(12 << 10).with_body_idle(PATIENCE);
     let fixture = Fixture::with_http(ListenOptions::default(), http).await;
     // Bodies of which no byte has arrived hold no bytes.
@@ -65,7 +65,7 @@ async fn a_body_takes_room_as_it_arrives_and_a_tenant_leaves_as_much_as_it_holds
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_leaves_as_many_requests_free_as_it_has() {
+async fn tenant_leaves_as_many_requests_free_as_it_has() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let mut running = Vec::new();
@@ -81,7 +81,7 @@ async fn a_tenant_leaves_as_many_requests_free_as_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_has_a_place_for_each_of_its_calls() {
+async fn each_call_of_a_request_takes_a_slot() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let _running = fixture.waiting(&acme, "held").await;
@@ -101,7 +101,7 @@ async fn a_request_has_a_place_for_each_of_its_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_has_a_share_of_open_requests() {
+async fn tenant_is_limited_to_its_share_of_open_requests() {
     let http = HttpOptions::default().with_requests(4).with_body_idle(PATIENCE);
     let fixture = Fixture::with_http(ListenOptions::default(), http).await;
     // The third is refused before its body is read.
@@ -115,7 +115,7 @@ async fn a_tenant_has_a_share_of_open_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_connection_gives_way_to_a_new_one() {
+async fn idle_connection_gives_way_to_new_one() {
     let options = ListenOptions::default().with_connections(2).with_head_time(PATIENCE * 2);
     let mut fixture = Fixture::with(options).await;
     let acme = fixture.acme.clone();
@@ -138,7 +138,7 @@ async fn an_idle_connection_gives_way_to_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_server_without_keys_asks_for_them_once_there_are_some() {
+async fn open_server_requires_keys_once_one_exists() {
     let service = Service::builder(toolcell_server::Served::new(&tools().0)).build().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let open = || ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
@@ -166,7 +166,7 @@ async fn a_server_without_keys_asks_for_them_once_there_are_some() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_principal_has_a_bounded_number_of_requests_that_go_on_without_a_client() {
+async fn detached_requests_per_principal_are_bounded() {
     let (registry, mut waits) = tools();
     let service = Service::builder(toolcell_server::Served::new(&registry)).build().unwrap();
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())

@@ -20,7 +20,7 @@ use crate::fixture::{Fixture, served, tools};
 const ECHO: &str = r#"{"name": "echo"}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_sees_its_own_tools_and_usage() {
+async fn tenant_sees_only_its_own_tools_and_usage() {
     let fixture = Fixture::start().await;
     assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
     let list = fixture.ask(&fixture.globex, "GET /v1/tools", "", "").await;
@@ -36,7 +36,7 @@ async fn a_tenant_sees_its_own_tools_and_usage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
+async fn hidden_tool_leaves_no_trace_in_usage() {
     let fixture = Fixture::start().await;
     for name in ["hidden", "nope"] {
         let refused = fixture.call(&fixture.acme, "", &json!({"name": name}).to_string()).await;
@@ -53,7 +53,7 @@ async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
 /// Counts work instead of time: how often tools are asked for their visibility, and how often one
 /// is called.
 #[tokio::test]
-async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
+async fn other_tenants_tool_is_unknown() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = |name: &str| {
         let (looks, calls) = (Arc::clone(&asked), Arc::clone(&asked));
@@ -96,7 +96,7 @@ async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_of_another_tenant_is_refused_as_one_that_does_not_run() {
+async fn other_tenants_running_request_is_unknown() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "theirs").await;
@@ -117,7 +117,7 @@ async fn a_request_of_another_tenant_is_refused_as_one_that_does_not_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quota_refuses_its_own_tenant_until_time_has_passed() {
+async fn quota_refuses_only_its_tenant_until_refilled() {
     let fixture = Fixture::start().await;
     let small = |count: usize| {
         let calls = vec![r#"{"id": "a", "name": "echo", "arguments": {}}"#; count];
@@ -139,7 +139,7 @@ async fn a_quota_refuses_its_own_tenant_until_time_has_passed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_seen_by_new_calls_and_not_by_running_ones() {
+async fn change_affects_new_calls_and_not_running_ones() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "old").await;
@@ -163,7 +163,7 @@ async fn a_change_is_seen_by_new_calls_and_not_by_running_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
+async fn valid_token_is_a_principal_invalid_is_challenged() {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
     let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key().as_ref()), "kid": "k"});

@@ -83,7 +83,7 @@ impl Certified {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_trusts_the_certificate_is_served() {
+async fn client_trusting_the_certificate_is_served() {
     let certified = Certified::new();
     let address = certified.serve().await;
     // A client that never begins its handshake delays no other.
@@ -101,7 +101,7 @@ async fn a_client_that_trusts_the_certificate_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_tls_gets_no_answer() {
+async fn cleartext_connection_gets_no_answer() {
     let address = Certified::new().serve().await;
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     stream.write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("it reads");
@@ -112,7 +112,7 @@ async fn what_is_not_tls_gets_no_answer() {
 }
 
 #[test]
-fn certificates_and_keys_that_do_not_fit_are_errors_that_name_the_file() {
+fn unusable_tls_files_are_errors_naming_the_file() {
     let (one, other) = (Certified::new(), Certified::new());
     fs::write(one.file("empty.pem"), "").expect("a fixture");
     let failed =

@@ -106,7 +106,7 @@ pub(crate) fn message(header: &Value, claims: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_token_has_its_status_and_code() {
+async fn token_answers_match_the_documented_table() {
     let issued = Issued::start().await;
     let good = claims("sub", json!("ada"));
     let with = |name: &str, value: Value| issued.token(&header("EdDSA"), &claims(name, value));
@@ -164,7 +164,7 @@ async fn each_kind_of_token_has_its_status_and_code() {
 
 /// Source: RFC 9728, sections 3.1 and 5.1.
 #[tokio::test(flavor = "multi_thread")]
-async fn metadata_are_where_the_challenge_says() {
+async fn resource_metadata_is_at_the_challenged_url() {
     const ROOT: &str = "/.well-known/oauth-protected-resource";
     for (audience, named, other) in [
         ("https://tools.example", "", "/mcp"),
@@ -212,7 +212,7 @@ async fn ends(mut stream: TcpStream) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_expired_token_opened_ends() {
+async fn token_expiry_ends_its_streams_and_sessions() {
     let issued = Issued::start().await;
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
@@ -234,7 +234,7 @@ async fn what_an_expired_token_opened_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_tokens_opened_ends_when_their_issuer_is_removed() {
+async fn removing_an_issuer_ends_streams_of_its_tokens() {
     let issued = Issued::start().await;
     let token = issued.of_user("ada", now() + 600);
     let streaming = stream(&issued, &token).await;

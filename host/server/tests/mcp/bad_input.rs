@@ -365,7 +365,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
 }
 
 #[tokio::test]
-async fn each_bad_message_has_its_status_and_code() {
+async fn mcp_errors_match_the_documented_table() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let session = web.open().await;

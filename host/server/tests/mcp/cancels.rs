@@ -60,7 +60,7 @@ async fn is_over(service: &Service, waits: &mut mpsc::UnboundedReceiver<&'static
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_lines_have_no_answer_and_leave_nothing() {
+async fn cancelled_stdio_calls_get_no_answer_leak_nothing() {
     let (service, _, mut waits) = service();
     let mut client = Client::start(service.clone(), options());
     client.initialize(json!({})).await;
@@ -89,7 +89,7 @@ async fn cancelled_lines_have_no_answer_and_leave_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_posts_and_closed_streams_leave_nothing() {
+async fn cancelled_posts_and_closed_streams_leak_nothing() {
     let (service, registry, mut waits) = service();
     let web = start(service.clone(), &registry, options()).await;
     let session = format!("{JSON}{}", web.open().await);

@@ -19,7 +19,7 @@ async fn is_told(stream: &mut TcpStream) {
 /// Both kinds of streams of one tenant, beside one of another tenant: each is notified of its own
 /// change, once.
 #[tokio::test]
-async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
+async fn list_change_is_sent_to_its_tenants_streams_only() {
     let (service, registry, _) = service();
     let web = start(service.clone(), &registry, McpOptions::default()).await;
     let session = web.open().await;

@@ -33,7 +33,7 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
+async fn member_choices_become_enum_of_form_field() {
     let plain = json!({"type": "string"});
     let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
     let choices = json!({"field": "time", "choices": ["18:30", "20:00"]});
@@ -103,7 +103,7 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
 }
 
 #[tokio::test]
-async fn a_reference_within_the_schema_is_a_field_of_the_form() {
+async fn local_schema_reference_becomes_form_field() {
     let schema = json!({
         "type": "object",
         "properties": {"time": {"$ref": "#/$defs/Time", "title": "When?"}, "size": {"anyOf": [{"$ref": "#/$defs/Size"}, {"type": "null"}]}},

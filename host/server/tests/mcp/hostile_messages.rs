@@ -133,7 +133,7 @@ fn changed(random: &mut fastrand::Rng, messages: &[Value], values: &[String]) ->
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_answered_or_dropped() {
+async fn mutated_stdio_lines_are_answered_or_dropped() {
     let (service, ..) = service();
     let mut client = Client::start(service.clone(), McpOptions::default().with_line(40_000));
     client.initialize(json!({})).await;
@@ -173,7 +173,7 @@ async fn lines_are_answered_or_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn posts_are_answered_and_another_tenant_is_served() {
+async fn mutated_posts_are_answered_and_others_served() {
     let (service, registry, _) = service();
     let web = start(service.clone(), &registry, McpOptions::default()).await;
     let session = web.open().await;
@@ -215,7 +215,7 @@ async fn posts_are_answered_and_another_tenant_is_served() {
 
 /// A tenant that opens sessions without end reaches its limit, and another one can open its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_sessions_leaves_others_theirs() {
+async fn session_flood_leaves_sessions_to_other_tenants() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default().with_sessions(4)).await;
     let open =

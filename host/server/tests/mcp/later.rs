@@ -48,7 +48,7 @@ fn is_refused_for_a_time(told: &Value, kind: &str) {
 }
 
 #[tokio::test]
-async fn over_http_more_calls_than_the_server_makes_are_refused_as_the_page_says() {
+async fn http_overload_is_refused_as_documented() {
     let (_, registry, mut waits) = service();
     // With a limit of two calls each tenant leaves as many free as it holds.
     let limits = ServiceLimits::default().with_in_flight(2);
@@ -69,7 +69,7 @@ async fn over_http_more_calls_than_the_server_makes_are_refused_as_the_page_says
 }
 
 #[tokio::test]
-async fn over_lines_a_call_without_quota_is_a_result_that_says_when_to_try_again() {
+async fn stdio_call_over_quota_returns_retry_after() {
     let (_, registry, _) = service();
     let service = limited(&registry, Quota::default().with_calls_per_minute(1), 8);
     for (at, (mut client, meta)) in clients(&service).await.into_iter().enumerate() {
@@ -87,7 +87,7 @@ async fn over_lines_a_call_without_quota_is_a_result_that_says_when_to_try_again
 }
 
 #[tokio::test]
-async fn over_lines_more_calls_than_the_server_makes_are_results_that_say_when_to_try_again() {
+async fn stdio_overload_returns_retry_after() {
     let (_, registry, mut waits) = service();
     let service = limited(&registry, Quota::default(), 1);
     for (mut client, meta) in clients(&service).await {
@@ -110,7 +110,7 @@ async fn over_lines_more_calls_than_the_server_makes_are_results_that_say_when_t
 }
 
 #[tokio::test]
-async fn an_error_of_a_tool_says_when_to_try_again() {
+async fn tool_error_returns_retry_after() {
     let registry = Registry::new();
     let later = async |_: Value| -> Outcome {
         HandlerError::new("later").retryable_after(Duration::from_secs(2)).into()

@@ -46,7 +46,7 @@ async fn tools_are_listed_page_by_page_and_in_order() {
 }
 
 #[tokio::test]
-async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
+async fn each_call_ending_is_answered_in_both_eras() {
     let cases = [
         ("echo", json!({"n": 1}), "/result/structuredContent", json!({"n": 1})),
         ("echo", json!({"n": 1}), "/result/content/0/text", json!("{\"n\":1}")),
@@ -106,7 +106,7 @@ async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
 }
 
 #[tokio::test]
-async fn a_question_is_elicited_from_a_client_that_can_ask() {
+async fn question_is_elicited_from_capable_client() {
     let (service, ..) = service();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
@@ -140,7 +140,7 @@ async fn a_question_is_elicited_from_a_client_that_can_ask() {
 }
 
 #[tokio::test]
-async fn a_question_is_told_to_a_client_that_cannot_ask_and_answered_in_metadata() {
+async fn client_without_elicitation_answers_in_metadata() {
     let (service, ..) = service();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({})).await;
@@ -162,7 +162,7 @@ async fn a_question_is_told_to_a_client_that_cannot_ask_and_answered_in_metadata
 }
 
 #[tokio::test]
-async fn without_a_session_a_question_is_an_input_that_is_required() {
+async fn stateless_question_returns_input_required() {
     let (service, ..) = service();
     let mut client = Client::start(service, McpOptions::default());
     let meta = stateless(json!({"elicitation": {"form": {}}}));
@@ -202,7 +202,7 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
 }
 
 #[tokio::test]
-async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
+async fn cancelled_request_stops_tool_and_gets_no_answer() {
     let (service, _, mut waits) = service();
     let mut client = Client::start(
         service.clone(),
@@ -228,7 +228,7 @@ async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
 
 /// Tests each row of the table of lines in `docs/mcp.md`, and the next line after it.
 #[tokio::test]
-async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
+async fn bad_line_is_answered_as_documented_next_is_read() {
     let rows = rows("| line on standard input |");
     let row = |case: &str| {
         rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
@@ -324,7 +324,7 @@ async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
 }
 
 #[tokio::test]
-async fn a_last_line_without_its_end_is_answered() {
+async fn last_line_without_newline_is_answered() {
     for last in [json!("ping"), json!("tools/call")] {
         let (service, ..) = service();
         let mut client = Client::start(service, McpOptions::default());
@@ -339,7 +339,7 @@ async fn a_last_line_without_its_end_is_answered() {
 }
 
 #[tokio::test]
-async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
+async fn only_changed_tool_list_is_notified() {
     let (service, registry, _) = service();
     let mut client = Client::start(service.clone(), McpOptions::default());
     client.initialize(json!({})).await;
@@ -353,7 +353,7 @@ async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_call_is_answered_after_the_end_of_the_input() {
+async fn call_is_answered_after_end_of_input() {
     let go = Arc::new(Notify::new());
     let slow = {
         let go = Arc::clone(&go);
@@ -390,7 +390,7 @@ async fn a_call_is_answered_after_the_end_of_the_input() {
 }
 
 #[tokio::test]
-async fn a_closed_output_ends_the_server() {
+async fn closed_output_ends_the_server() {
     let (service, _, mut waits) = service();
     let ((ours, theirs), (output, closed)) =
         (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
@@ -409,7 +409,7 @@ async fn a_closed_output_ends_the_server() {
 }
 
 #[tokio::test]
-async fn a_byte_order_mark_at_the_start_is_skipped() {
+async fn byte_order_mark_at_start_is_skipped() {
     let (service, ..) = service();
     let mut client = Client::start(service, McpOptions::default());
     client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;

@@ -21,7 +21,7 @@ async fn clients(service: &Service) -> [(Client, Value); 2] {
 }
 
 #[tokio::test]
-async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
+async fn tool_hints_become_annotations_none_without_hints() {
     let all = [[true, true, false, true], [true, false, false, false], [false, true, true, false]];
     let registry = Registry::new();
     let tool = |name: String, hints: Hints| {
@@ -59,7 +59,7 @@ async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
 
 /// Checks calls with each kind of ending.
 #[tokio::test]
-async fn every_result_has_the_receipt_with_the_members_of_the_page() {
+async fn every_result_has_the_documented_usage_receipt() {
     let example = PAGE
         .split_once("```json Usage\n")
         .and_then(|(_, rest)| rest.split_once("\n```"))
@@ -93,7 +93,7 @@ async fn every_result_has_the_receipt_with_the_members_of_the_page() {
 }
 
 #[tokio::test]
-async fn a_server_without_tools_says_why_in_its_instructions() {
+async fn server_without_tools_says_why_in_instructions() {
     let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
     let options = || McpOptions::default().with_instructions("Hello.");
     let opened = Client::start(service.clone(), options()).initialize(json!({})).await;

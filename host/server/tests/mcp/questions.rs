@@ -86,7 +86,7 @@ async fn one_question_too_many_is_refused() {
 }
 
 #[tokio::test]
-async fn a_closed_connection_gives_back_no_place_of_its_request() {
+async fn closed_connection_keeps_its_requests_slot() {
     let (service, registry, _) = service();
     // Of four requests each tenant leaves as many free as it holds.
     let listen = ListenOptions::default().with_http(HttpOptions::default().with_requests(4));
@@ -108,7 +108,7 @@ async fn a_closed_connection_gives_back_no_place_of_its_request() {
 }
 
 #[tokio::test]
-async fn a_closed_connection_gives_back_no_bytes_of_its_request() {
+async fn closed_connection_keeps_its_requests_bytes() {
     let (service, registry, _) = service();
     // Of 64 KiB each tenant leaves as much free as it holds.
     let listen = ListenOptions::default().with_http(HttpOptions::default().with_bodies(64 << 10));
@@ -139,7 +139,7 @@ async fn a_closed_connection_gives_back_no_bytes_of_its_request() {
 }
 
 #[tokio::test]
-async fn an_idle_session_that_waits_for_an_answer_ends() {
+async fn idle_session_awaiting_an_answer_ends() {
     let (service, registry, _) = service();
     let options = McpOptions::default().with_session_idle(std::time::Duration::from_millis(50));
     let web = start(service, &registry, options).await;

@@ -57,7 +57,7 @@ fn client(service: &Service) -> Client {
 }
 
 #[tokio::test]
-async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
+async fn long_content_link_is_listed_and_read_in_both_eras() {
     let (service, _, _dir) = service();
     for is_stateless in [false, true] {
         let mut client = client(&service);
@@ -106,7 +106,7 @@ async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
 }
 
 #[tokio::test]
-async fn the_text_of_a_large_value_is_its_head_and_a_link() {
+async fn large_value_text_is_truncated_with_a_link() {
     let whole = table().to_string();
     let said = format!(
         "\n… (the first 4096 of {} bytes; `structuredContent` has all of the value)",
@@ -164,7 +164,7 @@ async fn the_text_of_a_large_value_is_its_head_and_a_link() {
 /// A resource takes room until it has been sent, so a tenant that reads without end leaves room for
 /// others.
 #[tokio::test]
-async fn what_is_read_takes_room_beside_bodies() {
+async fn resource_reads_count_against_body_bytes() {
     let (service, artifacts, _dir) = service();
     let http = HttpOptions::default().with_bodies(64 << 10);
     let listen = ListenOptions::default().with_http(http);
@@ -192,7 +192,7 @@ async fn what_is_read_takes_room_beside_bodies() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_has_a_code() {
+async fn unreadable_resource_error_has_a_code() {
     let (service, artifacts, _dir) = service();
     let (local, large) = (Principal::local(), vec![b'x'; LARGE]);
     let large = artifacts.put(local.tenant(), &large, None, "text/plain").expect("room");

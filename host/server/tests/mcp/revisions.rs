@@ -35,7 +35,7 @@ fn is_opened(answer: &Value, revision: &str) {
 }
 
 #[tokio::test]
-async fn each_revision_with_sessions_is_served_over_lines() {
+async fn each_revision_with_sessions_is_served_over_stdio() {
     for revision in REVISIONS {
         let (service, ..) = service();
         let mut client = Client::start(service, McpOptions::default());

@@ -48,7 +48,7 @@ fn has_both_answers(told: &Value) {
 }
 
 #[tokio::test]
-async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
+async fn two_stateless_questions_return_two_sealed_states() {
     let mut client = client();
     let meta = stateless(json!({"elicitation": {"form": {}}}));
     let retry = |state: &Value, answer: &str| {
@@ -87,7 +87,7 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
 }
 
 #[tokio::test]
-async fn in_a_session_two_questions_are_elicited_in_one_request() {
+async fn session_elicits_two_questions_in_one_request() {
     let mut client = client();
     client.initialize(json!({"elicitation": {}})).await;
     client
@@ -110,7 +110,7 @@ async fn in_a_session_two_questions_are_elicited_in_one_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_ask_answers_two_questions_in_metadata() {
+async fn metadata_answers_two_questions_without_elicitation() {
     for meta in [json!({}), stateless(json!({}))] {
         let mut client = client();
         if meta == json!({}) {

@@ -24,7 +24,7 @@ pub(super) fn listen() -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_tenant_has_a_bounded_number_of_open_streams() {
+async fn open_streams_per_tenant_are_bounded() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default().with_streams(2)).await;
     let session = web.open().await;
@@ -61,7 +61,7 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
 }
 
 #[tokio::test]
-async fn what_a_revoked_key_opened_ends() {
+async fn key_revocation_ends_its_streams_and_sessions() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
     let session = web.open().await;
@@ -82,7 +82,7 @@ async fn what_a_revoked_key_opened_ends() {
 }
 
 #[tokio::test]
-async fn a_key_of_a_tenant_that_is_not_served_opens_no_session() {
+async fn key_of_unserved_tenant_opens_no_session() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let message =
@@ -92,7 +92,7 @@ async fn a_key_of_a_tenant_that_is_not_served_opens_no_session() {
 }
 
 #[tokio::test]
-async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
+async fn call_over_quota_gets_retry_after_before_it_runs() {
     let (service, registry, _) = service();
     let web = start(service.clone(), &registry, McpOptions::default()).await;
     let (headers, call) = modern(1, "tools/call", Some("text"));
@@ -119,7 +119,7 @@ async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_idle_ends() {
+async fn idle_session_ends() {
     let (service, registry, _) = service();
     let options =
         McpOptions::default().with_sessions(1).with_session_idle(Duration::from_millis(50));
@@ -135,7 +135,7 @@ async fn a_session_that_is_idle_ends() {
 }
 
 #[tokio::test]
-async fn the_calls_of_a_session_end_with_it() {
+async fn calls_of_a_session_end_with_it() {
     let (service, registry, mut waits) = service();
     let web =
         start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
@@ -158,7 +158,7 @@ async fn the_calls_of_a_session_end_with_it() {
 }
 
 #[tokio::test]
-async fn a_session_has_one_running_request_of_an_id() {
+async fn running_request_id_is_unique_in_its_session() {
     let (service, registry, mut waits) = service();
     let web =
         start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
@@ -182,7 +182,7 @@ async fn a_session_has_one_running_request_of_an_id() {
 /// In a session a call continues without its connection, and a stream that names its last event
 /// resumes it. An answered call is not kept. Without a session nothing is kept.
 #[tokio::test]
-async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
+async fn running_calls_stream_is_resumed_by_last_event_id() {
     let go = Arc::new(Notify::new());
     let (told, mut started) = mpsc::unbounded_channel();
     let slow = {

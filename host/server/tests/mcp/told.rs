@@ -45,7 +45,7 @@ async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Val
 }
 
 #[tokio::test]
-async fn progress_is_told_to_a_client_that_asked_for_it_and_only_increases() {
+async fn requested_progress_is_sent_and_only_increases() {
     let steps = async |_: Value, call: Arc<Invocation>| {
         for (done, message) in [(1, None), (3, Some("nearly".to_owned())), (2, None), (4, None)] {
             call.progress(done, Some(4), message);
@@ -81,7 +81,7 @@ async fn progress_is_told_to_a_client_that_asked_for_it_and_only_increases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
+async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let engine = Engine::builder().cells(4).build().unwrap();
     let bytes = Hostile::new(Place::Execute, Misdeed::Chatter).component();
     let component = Component::load(&engine, bytes).await.unwrap();
@@ -115,7 +115,7 @@ async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
 }
 
 #[tokio::test]
-async fn a_tool_gets_the_context_of_the_requests_trace_and_nothing_else_of_its_metadata() {
+async fn tool_gets_only_trace_context_of_request_metadata() {
     let shows = async |_: Value, call: Arc<Invocation>| {
         let told =
             call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
@@ -138,7 +138,7 @@ async fn a_tool_gets_the_context_of_the_requests_trace_and_nothing_else_of_its_m
 }
 
 #[tokio::test]
-async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
+async fn cancelled_tool_has_a_grace_period_to_end() {
     let (told, mut heard) = mpsc::unbounded_channel();
     let polite = move |_: Value, call: Arc<Invocation>| {
         let told = told.clone();
@@ -177,7 +177,7 @@ async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
 }
 
 #[tokio::test]
-async fn a_request_state_that_expired_or_was_changed_is_refused() {
+async fn expired_or_changed_request_state_is_refused() {
     let now = Arc::new(AtomicU64::new(1_000));
     let clock = Arc::clone(&now);
     let sealer = Sealer::generate().unwrap().with_lifetime(Duration::from_secs(60));
@@ -214,7 +214,7 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
 
 /// Tested in each way to answer, and with each byte of the state changed.
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
+async fn invalid_answer_is_refused_and_can_be_corrected() {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(
             Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
@@ -288,7 +288,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
 }
 
 #[tokio::test]
-async fn an_option_that_is_an_object_is_shown_by_its_label() {
+async fn object_option_is_shown_by_its_label() {
     for (options, labels) in [
         (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
         (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
@@ -327,7 +327,7 @@ async fn an_option_that_is_an_object_is_shown_by_its_label() {
 
 /// A question for an object asks for its members: its options are not values to choose from.
 #[tokio::test]
-async fn the_members_of_an_object_are_no_choices() {
+async fn object_members_are_not_choices() {
     let ask = async |_: Value| {
         let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
         let question =
@@ -344,7 +344,7 @@ async fn the_members_of_an_object_are_no_choices() {
 }
 
 #[tokio::test]
-async fn a_question_without_a_form_says_why() {
+async fn question_without_form_says_why() {
     let nested =
         json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
     // With its references replaced the schema would have a hundred times the bytes.
@@ -368,7 +368,7 @@ async fn a_question_without_a_form_says_why() {
 
 /// Line ends in the text of a value do not begin another message.
 #[tokio::test]
-async fn a_value_of_several_lines_is_one_line() {
+async fn multiline_value_is_sent_as_one_line() {
     let value = "{\"x\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":true}}\n}";
     let give = async move |_: Value| Outcome::ok(Json::parse(value.to_owned()).unwrap());
     let mut client =
@@ -383,7 +383,7 @@ async fn a_value_of_several_lines_is_one_line() {
 /// Clients check structured content against the output schema, and require it in a result without
 /// an error.
 #[tokio::test]
-async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
+async fn halt_of_tool_with_output_schema_is_an_error() {
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
     for (definition, is_error) in
         [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
@@ -408,7 +408,7 @@ async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
 /// output schema, the question to a client to which none can be sent is an error, because clients
 /// accept no other result without a value.
 #[tokio::test]
-async fn an_optional_member_is_a_field_of_a_form_and_a_promised_value_is_not_missing() {
+async fn optional_member_is_field_unsendable_question_fails() {
     let answer = json!({"type": "object", "required": ["day"], "properties": {
         "day": {"type": "string"},
         "name": {"type": ["string", "null"], "default": null},

@@ -193,7 +193,7 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Valu
 
 /// A tool with a parameter that is also sent as a header.
 #[tokio::test]
-async fn a_header_that_differs_from_its_argument_is_refused() {
+async fn header_differing_from_its_argument_is_refused() {
     let registry = Registry::new();
     let city = json!({"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}});
     let weather = Definition::new("weather", "Tells the weather.").unwrap().with_parameters(city);
@@ -236,7 +236,7 @@ async fn both_eras_are_served_at_one_endpoint() {
 }
 
 #[tokio::test]
-async fn a_call_is_answered_alike_however_json_is_accepted() {
+async fn every_accept_of_json_gets_the_same_answer() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let same = "application/json, text/event-stream";
@@ -275,7 +275,7 @@ async fn a_call_is_answered_alike_however_json_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_tool_has_time_to_end_when_the_client_has_gone() {
+async fn tool_has_grace_period_after_client_disconnects() {
     let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
     let wait = move |_: Value, call: Arc<Invocation>| {
         let told = told.clone();
@@ -326,7 +326,7 @@ async fn progress_is_streamed_before_the_result() {
 }
 
 #[tokio::test]
-async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
+async fn session_belongs_to_its_principal_until_deleted() {
     let (service, registry, _) = service();
     let metrics = service.clone();
     let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
@@ -356,7 +356,7 @@ async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn without_a_session_a_closed_stream_stops_the_tool() {
+async fn closing_a_stateless_stream_stops_the_tool() {
     let (service, registry, mut waits) = service();
     let web = start(
         service.clone(),
@@ -379,7 +379,7 @@ async fn without_a_session_a_closed_stream_stops_the_tool() {
 }
 
 #[tokio::test]
-async fn a_request_state_is_its_principals_alone() {
+async fn request_state_is_bound_to_its_principal() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("ask"));

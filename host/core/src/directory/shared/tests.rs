@@ -40,7 +40,7 @@ impl Scene {
 
 /// Fails without: one count for all processes.
 #[test]
-fn what_one_writes_the_other_has_no_room_for() {
+fn processes_share_one_directory_quota() {
     let scene = Scene::new();
     fs::write(scene.granted.path().join("old"), [0; 100]).unwrap();
     let (one, two) = (scene.process(), scene.process());
@@ -58,7 +58,7 @@ fn what_one_writes_the_other_has_no_room_for() {
 
 /// Fails without: counting a file's bytes after it lost its name.
 #[test]
-fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
+fn unlinked_file_counts_until_its_last_close() {
     let scene = Scene::new();
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&one, "a");
@@ -76,7 +76,7 @@ fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
 
 /// The state after `kill -9` between a change and its end.
 #[test]
-fn a_turn_that_did_not_end_is_counted_again() {
+fn interrupted_change_triggers_a_recount() {
     let scene = Scene::new();
     let (one, two) = (scene.process(), scene.process());
     let dead = Shared::join(
@@ -94,7 +94,7 @@ fn a_turn_that_did_not_end_is_counted_again() {
 /// The bytes of nameless files of a dead process are freed when another process is the only one and
 /// finds no room.
 #[test]
-fn what_a_dead_process_had_is_given_back() {
+fn usage_of_dead_process_is_released() {
     let scene = Scene::new();
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&two, "a");
@@ -114,7 +114,7 @@ fn what_a_dead_process_had_is_given_back() {
 
 /// The first process counts changes that were made while no process used the directory.
 #[test]
-fn the_first_process_counts_anew() {
+fn first_process_recounts_usage() {
     let scene = Scene::new();
     assert_eq!(scene.process().used(), (0, 0));
     fs::write(scene.granted.path().join("a"), [0; 10]).unwrap();
@@ -133,7 +133,7 @@ fn the_first_process_counts_anew() {
 
 /// A process that is stopped in its turn. Fails without: a time limit on the lock.
 #[test]
-fn a_turn_that_does_not_end_is_waited_for_only_so_long() {
+fn wait_for_the_count_lock_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let count = || {
         File::options()

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_is_made_once_and_the_oldest_goes() {
+    async fn redactor_cache_evicts_least_recently_used() {
         let secrets = |number: usize| vec![Secret::new(format!("secret-{number:04}")).unwrap()];
         let size = Redactor::new(secrets(0)).unwrap().size();
         let redactors = Redactors::with_room(4 * size + size / 2);

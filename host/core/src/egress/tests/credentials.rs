@@ -57,7 +57,7 @@ async fn heard(kind: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_secret_is_placed_as_its_grant_says() {
+async fn secret_is_injected_where_its_grant_says() {
     let basic = STANDARD.encode(format!("ann:{VALUE}"));
     let value: String = VALUE.bytes().map(char::from).collect::<String>();
     let _ = value;
@@ -74,7 +74,7 @@ async fn a_secret_is_placed_as_its_grant_says() {
 }
 
 #[tokio::test]
-async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() {
+async fn secret_is_sent_only_to_its_bound_destination() {
     let server = Server::echoing().await;
     let v1 = server.url("/v1");
     let elsewhere = "http://other.example/v1".to_owned();
@@ -126,7 +126,7 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
 }
 
 #[tokio::test]
-async fn a_secret_that_a_server_sends_back_is_hidden() {
+async fn secret_echoed_by_a_server_is_redacted() {
     for kind_of in ["bearer", "basic", "X-Key", "query"] {
         let server = Server::start(|mut stream| async move {
             use tokio::io::AsyncWriteExt as _;
@@ -158,7 +158,7 @@ async fn a_secret_that_a_server_sends_back_is_hidden() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_searched_for_a_secret_is_refused() {
+async fn unsearchable_response_encoding_is_refused() {
     for (coding, expected) in
         [("gzip", "broken"), ("br", "broken"), ("identity", "response"), ("Identity", "response")]
     {
@@ -177,7 +177,7 @@ async fn what_cannot_be_searched_for_a_secret_is_refused() {
 
 /// A value could begin or end outside of the part.
 #[tokio::test]
-async fn a_part_that_was_not_asked_for_is_refused() {
+async fn unrequested_partial_response_is_refused() {
     let part =
         "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
     let server = Server::saying(part).await;
@@ -190,7 +190,7 @@ async fn a_part_that_was_not_asked_for_is_refused() {
 
 /// A value spread over many headers, one character in each.
 #[tokio::test]
-async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
+async fn secret_spread_over_headers_is_redacted() {
     let spelled: String =
         VALUE_SPELLED.chars().enumerate().map(|(at, c)| format!("x-{at}: {c}\r\n")).collect();
     let answer = format!(
@@ -212,7 +212,7 @@ async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
 
 /// The head does not declare the compression.
 #[tokio::test]
-async fn what_is_compressed_and_does_not_say_so_is_searched() {
+async fn undeclared_compression_is_searched_for_secrets() {
     for (prefix, suffix) in COMPRESSED {
         for (text, expected) in [(VALUE_SPELLED, "broken"), ("nothing of it", "response")] {
             let deflated = miniz_oxide::deflate::compress_to_vec(

@@ -64,7 +64,7 @@ const ANSWERS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn an_answer_is_a_response_or_says_what_is_wrong_with_it() {
+async fn valid_answers_parse_and_malformed_ones_are_errors() {
     for (answer, expected) in ANSWERS {
         let server = Server::saying(*answer).await;
         let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
@@ -81,7 +81,7 @@ async fn an_answer_is_a_response_or_says_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_handed_back_and_not_followed() {
+async fn redirect_is_returned_not_followed() {
     let elsewhere = Server::echoing().await;
     let answer = format!(
         "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
@@ -110,7 +110,7 @@ async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
 }
 
 #[tokio::test]
-async fn a_flood_is_read_to_its_bound_and_no_further() {
+async fn response_flood_is_read_up_to_its_bound() {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let floods: Vec<(&'static str, Vec<u8>, &str)> = vec![
@@ -145,7 +145,7 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
 }
 
 #[tokio::test]
-async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
+async fn hundred_headers_are_accepted_a_thousand_refused() {
     for (count, expected) in [(99, "response"), (1000, "broken")] {
         let headers: String = (0..count).map(|number| format!("x-{number}: y\r\n")).collect();
         let server =
@@ -156,7 +156,7 @@ async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_early_is_no_body() {
+async fn truncated_body_is_an_error() {
     // Bytes that a server sends before it closes its connection may arrive before a reset, or not.
     for (answer, closed, reset) in [
         ("", "broken", &["broken"][..]),
@@ -269,7 +269,7 @@ impl Resolver for Stuck {
 }
 
 #[tokio::test]
-async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
+async fn deadline_covers_dns_and_connection_wait() {
     let rights = rights(["http://slow.example".parse().unwrap()]);
     let egress = Egress::new().with_resolver(Stuck(false)).with_connections(1);
     let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
@@ -288,7 +288,7 @@ async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
 }
 
 #[tokio::test]
-async fn dropping_a_request_or_a_body_gives_the_connection_back() {
+async fn dropped_request_or_body_frees_its_connection() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let (egress, rights) = (Egress::new().with_connections(1), local(&server));
     let (budget, deadline) = (Budget::default(), Instant::now() + AMPLE);

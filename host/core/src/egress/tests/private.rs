@@ -86,7 +86,7 @@ fn spellings(address: IpAddr) -> Vec<String> {
 }
 
 #[test]
-fn the_public_internet_is_what_is_left() {
+fn only_public_addresses_are_let_through() {
     assert_eq!(PRIVATE.lines().count(), 126);
     for text in PRIVATE.lines() {
         assert!(!is_public(address(text)) && !is_let_through(address(text), &[]), "{text}");
@@ -97,7 +97,7 @@ fn the_public_internet_is_what_is_left() {
 }
 
 #[test]
-fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
+fn rule_networks_admit_only_named_private_addresses() {
     let table: [(&str, &str, bool); 16] = [
         ("10.0.0.0/8", "10.1.2.3", true),
         ("10.0.0.0/8", "::ffff:10.1.2.3", true),
@@ -125,7 +125,7 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
 /// A rule that names an IPv6 network, even all of IPv6, does not allow the IPv4 addresses that its
 /// addresses embed.
 #[test]
-fn an_address_inside_of_another_is_judged_too() {
+fn embedded_ipv4_addresses_are_checked() {
     let everything: IpNet = "::/0".parse().unwrap();
     for text in [
         "::ffff:127.0.0.1",
@@ -149,7 +149,7 @@ async fn tried(egress: &Egress, server: &Server, host: &str) -> Option<&'static 
 }
 
 #[tokio::test]
-async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
+async fn private_address_is_refused_in_every_spelling() {
     let server = Server::echoing().await;
     let egress = Egress::new();
     let mut spelt = 0;
@@ -166,7 +166,7 @@ async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
 }
 
 #[tokio::test]
-async fn nothing_arrives_at_a_private_address_that_a_name_leads_to() {
+async fn names_resolving_to_private_addresses_are_refused() {
     let server = Server::echoing().await;
     let names = PRIVATE.lines();
     let resolver = Scripted::of(names.map(|text| vec![address(text)]));
@@ -187,7 +187,7 @@ fn reaches(server: &Server) -> (Rights, Outgoing) {
 }
 
 #[tokio::test]
-async fn a_name_is_resolved_once_and_each_answer_stands_for_itself() {
+async fn each_request_resolves_once_and_checks_the_answer() {
     let server = Server::echoing().await;
     let (rights, outgoing) = reaches(&server);
     let resolver = Scripted::new([["127.0.0.1"], ["127.0.0.2"]]);
@@ -200,7 +200,7 @@ async fn a_name_is_resolved_once_and_each_answer_stands_for_itself() {
 }
 
 #[tokio::test]
-async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
+async fn only_allowed_addresses_of_an_answer_are_tried() {
     let server = Server::echoing().await;
     let (rights, outgoing) = reaches(&server);
     let crowd = (0..10_000).map(|number| Ipv4Addr::from(0x7f00_0002 + number).into());
@@ -227,7 +227,7 @@ async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
 }
 
 #[tokio::test]
-async fn the_next_address_is_tried_when_one_does_not_answer() {
+async fn next_address_is_tried_when_one_fails() {
     let server = Server::echoing().await;
     let url = format!("http://two.example:{}/", server.port);
     let rule: HttpRule = url.parse().unwrap();
@@ -239,7 +239,7 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
 /// The hint contains the rule for the host if it is known without a lookup, and never a path or a
 /// resolved address.
 #[test]
-fn the_hint_of_a_private_host_is_a_rule_for_it() {
+fn private_host_hint_contains_its_rule() {
     for (url, expected) in [
         (
             "http://127.0.0.1:8080/canary",
@@ -266,7 +266,7 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
 /// The denial includes the grant that would allow the request, but not the network that a name
 /// resolves to, because observers may be other people than the operator.
 #[test]
-fn observers_are_told_of_a_request_to_a_private_network() {
+fn private_network_denial_reports_its_grant() {
     for (url, grant) in [
         (
             "http://127.0.0.1:8080/x",

@@ -58,7 +58,7 @@ async fn asked(
 }
 
 #[tokio::test]
-async fn requests_go_through_a_proxy_to_checked_addresses() {
+async fn proxied_requests_go_to_checked_addresses() {
     const OPEN: &str = "HTTP/1.1 200 Connection established\r\nvia: x\r\n\r\n";
     let site = site(&["good.example"], |_, name| {
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
@@ -117,7 +117,7 @@ async fn requests_go_through_a_proxy_to_checked_addresses() {
 }
 
 #[test]
-fn what_is_no_proxy_is_refused_without_its_password() {
+fn bad_proxy_url_is_refused_without_its_password() {
     for url in [
         "",
         "proxy:3128",
@@ -134,7 +134,7 @@ fn what_is_no_proxy_is_refused_without_its_password() {
 }
 
 #[tokio::test]
-async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
+async fn clones_use_replaced_proxy_and_roots() {
     let (server, heads) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
     let site =
         site(&["good.example"], |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned())
@@ -160,7 +160,7 @@ async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
 
 /// A request that was refused is reported by its error only.
 #[tokio::test]
-async fn only_a_request_without_a_connection_is_told() {
+async fn only_failed_connections_are_reported() {
     let silent = Server::start(|stream| async move {
         let _open = stream;
         std::future::pending().await

@@ -78,7 +78,7 @@ fn forms(secret: &str) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn every_form_of_a_secret_is_found_in_one_piece_and_in_many() {
+fn secret_is_redacted_in_every_form_and_chunking() {
     let redactor = looking_for(&SECRETS);
     for secret in SECRETS {
         for (form, left) in forms(secret) {
@@ -99,7 +99,7 @@ fn every_form_of_a_secret_is_found_in_one_piece_and_in_many() {
 }
 
 #[test]
-fn everything_else_stays_as_it_is() {
+fn text_without_secrets_is_unchanged() {
     let redactor = looking_for(&SECRETS);
     for text in [
         "",
@@ -119,7 +119,7 @@ fn everything_else_stays_as_it_is() {
 }
 
 #[test]
-fn secrets_that_are_parts_of_each_other_leave_nothing() {
+fn overlapping_secrets_are_fully_redacted() {
     let redactor = looking_for(&["abcdefgh", "abcdefghijkl", "efghijkl"]);
     for (text, expected) in [
         ("abcdefghijkl", "[redacted]"),
@@ -132,7 +132,7 @@ fn secrets_that_are_parts_of_each_other_leave_nothing() {
 }
 
 #[test]
-fn what_stands_between_its_characters_hides_nothing() {
+fn separators_do_not_hide_a_secret() {
     let secret = "canary-4711-of-the-test";
     let (redactor, base64, hex) =
         (looking_for(&[secret]), STANDARD.encode(secret), hex(secret.as_bytes()));
@@ -197,7 +197,7 @@ fn hidden(redactor: &Redactor, form: &str) {
 }
 
 #[test]
-fn a_value_under_two_encodings_or_a_rarer_one_is_found() {
+fn double_and_rare_encodings_are_redacted() {
     for secret in
         ["canary-4711-of-the-test", "correct horse battery staple", "k\u{fc}y/+?&= \"'\\~!*()"]
     {
@@ -232,7 +232,7 @@ fn a_value_under_two_encodings_or_a_rarer_one_is_found() {
 }
 
 #[test]
-fn a_value_that_is_spelled_out_is_found() {
+fn spelled_out_secret_is_redacted() {
     for secret in ["canary-4711-of-the-test", "correct-horse-battery", "4711081504711"] {
         let redactor = looking_for(&[secret]);
         for between in
@@ -264,7 +264,7 @@ fn a_value_that_is_spelled_out_is_found() {
 
 /// Text of many kinds that contains none of these values.
 #[test]
-fn sentences_numbers_and_code_are_no_values() {
+fn ordinary_text_is_not_redacted() {
     let redactor =
         looking_for(&["correct-horse-battery", "password_of_mine", "4711081504711", "abcdefgh"]);
     for text in [
@@ -286,7 +286,7 @@ fn sentences_numbers_and_code_are_no_values() {
 /// The search looks at each byte a bounded number of times: text that is almost a form costs no
 /// more.
 #[test]
-fn a_search_takes_in_what_is_made_to_cost_the_most() {
+fn redaction_time_is_bounded_for_hostile_text() {
     let secret = "aaaaaaaaaaaaaaa1";
     let redactor = looking_for(&[secret]);
     for text in
@@ -297,7 +297,7 @@ fn a_search_takes_in_what_is_made_to_cost_the_most() {
 }
 
 #[test]
-fn of_a_value_in_two_pieces_each_of_at_least_half_is_found() {
+fn larger_half_of_a_split_secret_is_redacted() {
     let secret = "canary-4711-of-the-test+5up";
     let redactor = looking_for(&[secret, "password-of-mine"]);
     for at in 8..secret.len() - 8 {
@@ -319,7 +319,7 @@ fn of_a_value_in_two_pieces_each_of_at_least_half_is_found() {
 }
 
 #[test]
-fn many_values_are_looked_for_in_fewer_forms_and_none_is_forgotten() {
+fn all_of_many_secrets_are_found_in_fewer_forms() {
     let values: Vec<_> =
         (0..3000).map(|number| format!("secret-{number:08}-{}", "x".repeat(20))).collect();
     let redactor = looking_for(&values.iter().map(String::as_str).collect::<Vec<_>>());

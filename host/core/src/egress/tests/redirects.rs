@@ -59,7 +59,7 @@ impl Seen {
 }
 
 #[tokio::test]
-async fn every_hop_is_a_request_of_its_own() {
+async fn every_redirect_hop_is_checked_anew() {
     let seen = Arc::new(Seen::default());
     let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
     let plain = Server::start(move |mut stream| {

@@ -6,7 +6,7 @@ use super::*;
 const HOSTS: u64 = 20_000;
 
 #[test]
-fn a_suffix_never_matches_a_foreign_host() {
+fn suffix_rule_never_matches_a_foreign_host() {
     let rule: HttpRule = "https://.example.com".parse().unwrap();
     let rights = rights([rule]);
     let pieces = [

@@ -49,7 +49,7 @@ fn deflated(text: &str) -> Vec<u8> {
 
 /// A body that inflates to more than the limit of the search.
 #[tokio::test]
-async fn what_is_too_large_to_be_searched_is_refused() {
+async fn body_too_large_to_scan_is_refused() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let bomb = miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 1);
     assert!(bomb.len() < 1 << 20);
@@ -61,7 +61,7 @@ async fn what_is_too_large_to_be_searched_is_refused() {
 
 /// Fails without: the outbound scan.
 #[tokio::test]
-async fn a_value_that_is_not_the_destinations_does_not_leave() {
+async fn secret_of_another_destination_is_not_sent() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let url = |path: &str| get(&server.url(path));
     let large = |value: &str| {
@@ -131,7 +131,7 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
 
 /// The tool could try one value after the other otherwise.
 #[tokio::test]
-async fn a_call_that_carries_a_secret_sends_nothing_more() {
+async fn call_denied_for_a_secret_sends_nothing_more() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
     let (egress, rights) = (Egress::new(), local(&server));
     for (body, expected) in
@@ -146,7 +146,7 @@ async fn a_call_that_carries_a_secret_sends_nothing_more() {
 
 /// Requests that were admitted together are scanned one after the other.
 #[tokio::test]
-async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
+async fn concurrent_requests_yield_one_secret_denial() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
     let (egress, rights) = (Egress::new(), local(&server));
     let admitted: Vec<_> = (0..8)
@@ -170,7 +170,7 @@ async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_secret_is_told_of_and_goes() {
+async fn token_like_text_is_reported_and_sent() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let token = format!("{}_{}", "ghp", "a1".repeat(18));
     let outgoing = with_header(

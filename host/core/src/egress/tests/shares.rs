@@ -24,7 +24,7 @@ async fn held(egress: &Egress, server: &Server, budgets: Vec<Budget>) -> Vec<htt
 }
 
 #[tokio::test]
-async fn a_tenant_has_a_quarter_of_the_connections_and_a_call_eight() {
+async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let egress = Egress::new().with_connections(16);
     let of_a = held(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
@@ -61,7 +61,7 @@ impl Resolver for Stalling {
 }
 
 #[tokio::test]
-async fn names_that_are_not_answered_hold_up_their_own_tenant_only() {
+async fn slow_dns_delays_only_its_own_tenant() {
     let server = Server::saying("HTTP/1.1 204 No Content\r\n\r\n").await;
     let fast = server.url("/").replace("127.0.0.1", "fast.example");
     let rule: HttpRule = fast.parse().unwrap();

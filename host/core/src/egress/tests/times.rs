@@ -44,7 +44,7 @@ async fn slow() -> Server {
 }
 
 #[tokio::test]
-async fn each_time_bounds_its_own_part_and_no_other() {
+async fn each_timeout_bounds_only_its_own_stage() {
     let (server, short, long, connect) = (slow().await, Some(SHORT), Some(AMPLE), Some(TO_CONNECT));
     for (connect, first_byte, between_bytes, expected) in [
         (None, None, None, None),
@@ -68,7 +68,7 @@ async fn each_time_bounds_its_own_part_and_no_other() {
 
 /// Name lookup and the wait for a free connection are part of connecting.
 #[tokio::test]
-async fn the_time_of_a_connection_covers_what_comes_before_it() {
+async fn connect_timeout_covers_dns_wait_and_tls() {
     let rights =
         rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
     let times = Times { connect: Some(SHORT), ..Times::default() };
@@ -90,7 +90,7 @@ async fn the_time_of_a_connection_covers_what_comes_before_it() {
 }
 
 #[tokio::test]
-async fn what_is_counted_says_what_there_was_too_much_of() {
+async fn budget_error_names_the_exhausted_share() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
     let share = |result: &Result<Incoming, SendError>| match result {
         Err(SendError::OverBudget(share, _)) => Some(*share),

@@ -87,7 +87,7 @@ async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendEr
 }
 
 #[tokio::test]
-async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
+async fn server_without_a_valid_certificate_is_refused() {
     let site = site(&["good.example", "127.0.0.1"], says_its_name).await;
     let other = self::site(&["good.example"], says_its_name).await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
@@ -120,7 +120,7 @@ async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
 }
 
 #[tokio::test]
-async fn a_fault_of_a_certificate_has_its_name() {
+async fn certificate_error_names_the_fault() {
     for (host, years, is_trusted, expected) in [
         (
             "good.example",
@@ -151,7 +151,7 @@ async fn plain_http_where_tls_was_granted_is_refused() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused() {
+fn malformed_root_certificate_is_refused() {
     let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n";

@@ -14,7 +14,7 @@ async fn arrived(outgoing: impl Fn(&Server) -> Outgoing) -> String {
 }
 
 #[tokio::test]
-async fn a_request_is_in_origin_form_with_one_host() {
+async fn request_has_origin_form_and_one_host() {
     let cases: [(&str, &str); 9] = [
         ("/", "/"),
         ("/a/b?c=d&e=f", "/a/b?c=d&e=f"),
@@ -36,7 +36,7 @@ async fn a_request_is_in_origin_form_with_one_host() {
 }
 
 #[tokio::test]
-async fn a_message_arrives_as_it_was_meant() {
+async fn request_arrives_with_its_headers_and_length() {
     let seen = arrived(|server| {
         let outgoing = with_header(get(&server.url("/x")), "X-One", "1");
         let outgoing = with_header(outgoing, "accept-encoding", "gzip");
@@ -68,7 +68,7 @@ async fn a_message_arrives_as_it_was_meant() {
 }
 
 #[tokio::test]
-async fn what_only_the_host_says_or_could_be_read_twice_never_leaves() {
+async fn reserved_or_ambiguous_headers_are_never_sent() {
     let refused: Vec<(String, String)> = serde_json::from_str(SMUGGLED).unwrap();
     assert_eq!(refused.len(), 60);
     let server = Server::echoing().await;
@@ -88,7 +88,7 @@ async fn what_only_the_host_says_or_could_be_read_twice_never_leaves() {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_never_leaves() {
+async fn ungranted_request_is_never_sent() {
     let server = Server::echoing().await;
     let (egress, rights) = (Egress::new(), local(&server));
     let mut patch = get(&server.url("/"));
@@ -111,7 +111,7 @@ async fn what_is_not_granted_never_leaves() {
 }
 
 #[tokio::test]
-async fn a_call_has_32_requests_and_gives_every_connection_back() {
+async fn call_gets_32_requests_and_frees_every_connection() {
     let server = Server::echoing().await;
     let (egress, rights, budget) =
         (Egress::new().with_connections(4), local(&server), Budget::default());
@@ -128,7 +128,7 @@ async fn a_call_has_32_requests_and_gives_every_connection_back() {
 }
 
 #[tokio::test]
-async fn bytes_are_counted_over_all_requests_of_a_call() {
+async fn byte_budget_covers_all_requests_of_a_call() {
     let body = "x".repeat(150);
     let server =
         Server::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
@@ -154,7 +154,7 @@ async fn bytes_are_counted_over_all_requests_of_a_call() {
 /// A guest's request is checked before the first piece of its body and charged for each piece, so
 /// that no piece is held for a refused request.
 #[tokio::test]
-async fn a_request_is_admitted_before_its_body_is_there() {
+async fn request_is_admitted_before_its_body_arrives() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let (rights, budget) = (local(&server), Budget::new(3, 1000, 1000));
     let Outgoing { method, target, .. } = get(&server.url("/"));
@@ -175,7 +175,7 @@ async fn a_request_is_admitted_before_its_body_is_there() {
 }
 
 #[tokio::test]
-async fn what_is_compressed_arrives_as_it_was_sent() {
+async fn compressed_response_is_not_decompressed() {
     // Zeros, compressed a thousand to one, without end.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\x02\xff\xed\xc1"[..], &[0; 4000]].concat();
     let head = format!(

@@ -92,7 +92,7 @@ mod tests {
 
     /// Fails without: `flock` (it hangs if the existence of the file is the lock).
     #[test]
-    fn a_process_that_dies_leaves_the_name_to_the_next() {
+    fn dead_process_releases_its_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("name.lock");
         let mut child = other(&path);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time() {
+    fn lock_has_one_holder_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let (path, inside) = (dir.path().join("name.lock"), AtomicUsize::new(0));
         std::thread::scope(|scope| {

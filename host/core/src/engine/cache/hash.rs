@@ -42,7 +42,7 @@ mod tests {
     use super::{CHUNK, LONG, keyed};
 
     #[test]
-    fn a_hash_of_several_threads_is_that_of_one() {
+    fn parallel_hash_equals_serial_hash() {
         let key = [7; 32];
         let bytes: Vec<u8> = (0..2 * CHUNK + 5).map(|at| (at % 251) as u8).collect();
         for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, bytes.len()] {

@@ -12,7 +12,7 @@ fn opened(dir: &Path) -> Cache {
 }
 
 #[test]
-fn an_entry_comes_back() {
+fn stored_entry_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let cache = opened(dir.path());
     assert!(cache.get("a").is_none());
@@ -24,7 +24,7 @@ fn an_entry_comes_back() {
 
 /// Such a directory may hold more than a cache.
 #[test]
-fn a_directory_that_was_there_keeps_its_permissions() {
+fn existing_directory_keeps_its_permissions() {
     let dir = tempfile::tempdir().unwrap();
     for (mode, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
         fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
@@ -39,7 +39,7 @@ fn a_directory_that_was_there_keeps_its_permissions() {
 
 /// A change to any byte of any part removes the entry.
 #[test]
-fn a_tampered_entry_is_never_used() {
+fn tampered_entry_is_refused_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let cache = opened(dir.path());
     for part in ["code", "tools", "mac"] {
@@ -57,7 +57,7 @@ fn a_tampered_entry_is_never_used() {
 
 /// One bit of each byte of the first page of the code. Source: docs/threat-model.md, row 57.
 #[test]
-fn no_byte_of_the_code_can_be_another() {
+fn changed_code_byte_invalidates_the_entry() {
     let dir = tempfile::tempdir().unwrap();
     let (cache, code) = (opened(dir.path()), [0x5a; 2 * PAGE]);
     for byte in 0..PAGE {
@@ -74,7 +74,7 @@ fn no_byte_of_the_code_can_be_another() {
 }
 
 #[test]
-fn entries_cannot_be_swapped_or_moved_between_directories() {
+fn entry_copied_to_another_key_or_cache_is_refused() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (first, second) = (opened(one.path()), opened(two.path()));
     first.put("a", b"code", b"tools").unwrap();
@@ -87,7 +87,7 @@ fn entries_cannot_be_swapped_or_moved_between_directories() {
 
 /// A key that other users can read, or that is too short, is replaced, and all entries with it.
 #[test]
-fn a_key_of_doubtful_origin_is_replaced() {
+fn insecure_cache_key_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
     let doubtful: [fn(&Path); 4] = [
@@ -116,7 +116,7 @@ fn a_key_of_doubtful_origin_is_replaced() {
 /// For example when the process is out of descriptors: it fails, and the next process uses the same
 /// key.
 #[test]
-fn a_key_that_cannot_be_read_now_stays() {
+fn unreadable_cache_key_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
     let too_many = || Err(rustix::io::Errno::MFILE.into());
@@ -127,14 +127,14 @@ fn a_key_that_cannot_be_read_now_stays() {
 }
 
 #[test]
-fn a_file_is_not_a_directory() {
+fn cache_path_that_is_a_file_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     assert!(Cache::open(file.path(), 1).unwrap_err().is_environment());
 }
 
 /// A file that cannot be read now may be whole.
 #[test]
-fn what_cannot_be_read_is_let_be() {
+fn unreadable_entry_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let cache = opened(dir.path());
     cache.put("a", b"code", b"tools").unwrap();
@@ -177,7 +177,7 @@ fn kept(cache: &Cache) -> Vec<usize> {
 }
 
 #[test]
-fn what_was_not_used_for_longest_makes_room() {
+fn least_recently_used_entry_is_evicted() {
     let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
     let cache = Cache::open(dir.path(), 4 * SMALL).unwrap();
     for number in 0..4 {
@@ -197,7 +197,7 @@ fn what_was_not_used_for_longest_makes_room() {
 }
 
 #[test]
-fn what_is_larger_than_the_cache_replaces_nothing() {
+fn oversized_entry_evicts_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
     [0, 1].into_iter().for_each(|number| put(&cache, number));
@@ -207,7 +207,7 @@ fn what_is_larger_than_the_cache_replaces_nothing() {
 
 /// This applies to readers in this process and in others.
 #[test]
-fn an_entry_that_is_being_read_stays() {
+fn entry_in_use_is_not_evicted() {
     let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
     let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
     [0, 1].into_iter().for_each(|number| put(&cache, number));
@@ -222,7 +222,7 @@ fn an_entry_that_is_being_read_stays() {
 
 /// The directory may be any, and a process may have died in it.
 #[test]
-fn nothing_is_removed_but_what_a_cache_has_written() {
+fn only_cache_files_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::open(dir.path(), SMALL).unwrap();
     let digits = "0".repeat(64);
@@ -241,7 +241,7 @@ fn nothing_is_removed_but_what_a_cache_has_written() {
 }
 
 #[test]
-fn a_use_is_noted_once_an_hour() {
+fn use_is_recorded_once_an_hour() {
     let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
     let cache = opened(dir.path());
     put(&cache, 0);
@@ -256,7 +256,7 @@ fn a_use_is_noted_once_an_hour() {
 
 /// Each thread uses the directory as another process would; it is too small for all entries.
 #[test]
-fn caches_that_share_a_directory_do_not_disturb_each_other() {
+fn concurrent_caches_share_a_directory_safely() {
     let dir = tempfile::tempdir().unwrap();
     opened(dir.path());
     std::thread::scope(|scope| {

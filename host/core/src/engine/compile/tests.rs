@@ -10,7 +10,7 @@ fn worker(script: &str) -> Worker {
 }
 
 #[test]
-fn each_way_a_worker_ends() {
+fn worker_exit_maps_to_compile_result() {
     let costly = "the component cannot be compiled within the limits of CPU time (60s) and memory";
     // `is_lasting`: the component's fault, which another attempt would repeat.
     for (script, expected, is_lasting) in [
@@ -55,7 +55,7 @@ fn each_way_a_worker_ends() {
 /// A component made to stall the compiler costs at most half a minute, including the second in
 /// which its compiler dies.
 #[test]
-fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
+fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
     assert!(worker.seconds(Haste::Awaited) + LAST_SECOND < 30);
     for (haste, order) in [(Haste::Awaited, "quick/25\n"), (Haste::Background, "quick/50\n")] {
@@ -67,13 +67,13 @@ fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
 }
 
 #[test]
-fn what_a_worker_says_is_read_to_a_bound() {
+fn worker_output_is_bounded() {
     assert_eq!(bounded(io::repeat(0).take(100), 10).unwrap().len(), 10);
 }
 
 /// It neither works nor ends.
 #[test]
-fn a_worker_that_only_waits_is_killed() {
+fn idle_worker_is_killed_at_the_wall_limit() {
     let wall = Duration::from_millis(10);
     let ended =
         worker("exec sleep 5").run(&QUICK, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
@@ -82,7 +82,7 @@ fn a_worker_that_only_waits_is_killed() {
 
 /// The leash is dropped before the worker starts.
 #[test]
-fn an_unwanted_worker_is_killed() {
+fn worker_is_killed_when_its_leash_drops() {
     let (leash, watch) = leash();
     drop(leash);
     let ended = worker("exec sleep 600").run(&QUICK, b"", Duration::MAX, watch).unwrap();
@@ -90,7 +90,7 @@ fn an_unwanted_worker_is_killed() {
 }
 
 #[test]
-fn an_order_is_read_as_it_was_written() {
+fn compile_order_round_trips_or_is_refused() {
     for tier in [Tier::Quick, Tier::Optimised] {
         let order = Order::of(&Order { tier, seconds: 7 }.to_string()).unwrap();
         assert_eq!((order.tier, order.seconds), (tier, 7));
@@ -107,7 +107,7 @@ fn an_order_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_worker_has_no_descriptor_but_its_streams() {
+fn compile_worker_inherits_only_its_streams() {
     let file = tempfile::tempfile().unwrap();
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();

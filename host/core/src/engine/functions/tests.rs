@@ -162,7 +162,7 @@ proptest! {
 
     /// The values also fit the schema that a model is shown.
     #[test]
-    fn values_of_every_type_come_back((shape, value) in shapes().prop_flat_map(|shape| {
+    fn values_of_every_type_round_trip((shape, value) in shapes().prop_flat_map(|shape| {
         let values = values(&shape);
         (Just(shape), values)
     })) {
@@ -176,7 +176,7 @@ proptest! {
     /// Any JSON value for any type is either a fault, or a value that converts to JSON and back
     /// unchanged.
     #[test]
-    fn what_does_not_fit_is_a_fault(shape in shapes(), (_, value) in shapes().prop_flat_map(|shape| {
+    fn any_value_round_trips_or_is_a_fault(shape in shapes(), (_, value) in shapes().prop_flat_map(|shape| {
         let values = values(&shape);
         (Just(shape), values)
     })) {
@@ -234,7 +234,7 @@ fn numbers_are_exact_or_refused() {
 }
 
 #[test]
-fn a_fault_has_its_place() {
+fn fault_has_path_and_expectation() {
     let shape = Shape::Record(vec![
         ("list".into(), Shape::List(boxed(Shape::Tuple(vec![Shape::Bool, Shape::Char])))),
         ("case".into(), Shape::Variant(vec![("a".into(), None), ("b".into(), Some(Shape::Bool))])),
@@ -311,7 +311,7 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
 
 /// The values go through the function of a component.
 #[test]
-fn values_of_random_types_survive_a_guest() {
+fn random_values_round_trip_through_a_guest() {
     let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
     let wait = engine.0.sleeps;
     let several = shapes().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));

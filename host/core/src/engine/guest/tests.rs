@@ -56,7 +56,7 @@ fn slow_habit() -> Arc<Habit> {
 
 /// Fails without: latency classes.
 #[test]
-fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
+fn mostly_interrupted_calls_start_in_slow_lane() {
     let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
     // A long call counts once.
     let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
@@ -81,7 +81,7 @@ fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
 /// Fails without: the exception for calls that begin with a wait, which tells nothing about the
 /// rest of the call.
 #[test]
-fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
+fn call_is_classed_by_work_after_its_first_wait() {
     let lanes = Lanes::new(1).unwrap();
     for (ticks, is_quick) in [(0, true), (2, false)] {
         let (habit, trail) = (Arc::<Habit>::default(), Trail::default());
@@ -115,7 +115,7 @@ fn the_turn(lanes: &Lanes) -> slow::Turn {
 /// One flow with many long calls, and two with one each. Fails without: turns (first come, first
 /// served).
 #[test]
-fn in_the_slow_lane_each_owner_has_a_turn_after_the_others() {
+fn slow_lane_serves_flows_in_turn() {
     let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
     let only_turn = the_turn(&lanes);
     let long = |name, many| {
@@ -138,7 +138,7 @@ fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F:
 
 /// The poll ends in a wait, and no code would wake the guest again.
 #[test]
-fn killed_while_polled_it_does_not_wait() {
+fn guest_killed_during_poll_ends_at_once() {
     let pulse = Arc::new(Pulse::default());
     let held = Arc::new(());
     let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
@@ -153,7 +153,7 @@ fn killed_while_polled_it_does_not_wait() {
 }
 
 #[test]
-fn killed_between_polls_it_is_dropped_at_once() {
+fn guest_killed_between_polls_is_dropped_at_once() {
     let pulse = Arc::new(Pulse::default());
     let held = Arc::new(());
     let witness = Arc::clone(&held);
@@ -167,7 +167,7 @@ fn killed_between_polls_it_is_dropped_at_once() {
 /// Its task ends while another guest has the turn, and it takes no turn. Fails without: the task's
 /// wait for the kill.
 #[test]
-fn killed_in_line_it_ends_at_once() {
+fn guest_killed_in_queue_ends_at_once() {
     let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
     let only_turn = the_turn(&lanes);
     let killed: Vec<_> =

@@ -72,7 +72,7 @@ mod tests {
 
     /// Fails without: the call's id or the purpose in the key.
     #[test]
-    fn a_seed_reproduces_and_no_two_calls_are_alike() {
+    fn seeded_randomness_repeats_but_differs_per_call() {
         let first = |seed, call: &str, purpose| Chance::new(seed, call, purpose).next::<16>();
         assert_eq!(first(7, "call-1", Purpose::Secure), first(7, "call-1", Purpose::Secure));
         let mut seen = HashSet::new();

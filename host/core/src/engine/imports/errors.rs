@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_short_and_of_the_hosts_own() {
+    fn error_text_reveals_no_host_detail() {
         let path = || io::Error::new(io::ErrorKind::NotFound, "/srv/secret is not there");
         for (error, expected) in [
             (io::Error::from(Errno::NOSPC).into(), "no storage space"),

@@ -299,7 +299,7 @@ mod tests {
 
     /// A method or URL that cannot be parsed makes no request, and no right is checked.
     #[test]
-    fn what_is_no_method_or_no_place_is_no_request() {
+    fn bad_method_or_url_makes_no_request() {
         const URL: &str = "https://a.example/x";
         for (method, url, expected) in [
             ("GET", URL, true),

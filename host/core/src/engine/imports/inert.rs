@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_tell_whole_milliseconds() {
+    fn clocks_return_whole_milliseconds() {
         assert_eq!(coarse(Duration::from_nanos(2_999_999)), Duration::from_millis(2));
         for pace in [Pace::Running, Pace::Frozen] {
             let clock = Clock::new(Time { start: None, pace });
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_the_host_go_with_the_cells_clock() {
+    fn host_dates_map_to_the_cell_clock() {
         let (date, second) = (Duration::from_secs(1_000_000), Duration::from_secs(1));
         for (start, pace, expected) in [
             // Dates: long before the cell's start, at its start by a clock that goes in steps, at
@@ -280,7 +280,7 @@ mod tests {
 
     /// Fails without: the limit (the stock limit is larger).
     #[test]
-    fn randomness_comes_in_small_pieces() {
+    fn random_request_size_is_bounded() {
         let mut context = fresh();
         let random = context.random();
         assert_eq!(random.get_random_bytes(RANDOM_BYTES).unwrap().len() as u64, RANDOM_BYTES);
@@ -295,7 +295,7 @@ mod tests {
     /// A hundred draws in each of a hundred calls with the same id. Source: docs/threat-model.md,
     /// row 53.
     #[test]
-    fn no_two_draws_are_alike() {
+    fn random_draws_never_repeat() {
         let mut seen = HashSet::new();
         for call in 0..100 {
             let mut context = fresh();

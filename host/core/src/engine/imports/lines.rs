@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told() {
+    fn non_utf8_bytes_are_escaped() {
         for (bytes, text) in [
             (&b"a"[..], "a"),
             (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_a_long_message_is_kept_before_its_stack() {
+    fn long_message_keeps_its_head_and_stack() {
         let call = ToolCall::new("1", "t", "{}");
         let invocation = Invocation::aside(
             call,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_many_lines_keeps_its_head_and_end() {
+    fn many_line_message_keeps_its_head_and_end() {
         let call = ToolCall::new("1", "t", "{}");
         let invocation = Invocation::aside(
             call,
@@ -342,7 +342,7 @@ mod tests {
     /// Fails without: the cost of a byte as it was written, not as it is shown; no cost for the end
     /// of a line that has none.
     #[test]
-    fn what_is_kept_and_what_is_lost_is_what_was_written() {
+    fn kept_plus_lost_bytes_equal_written_bytes() {
         let long = vec![b'x'; PERMIT_BYTES];
         let ends = vec![b'\n'; 5000];
         let volume = vec![long.as_slice(); 1600];

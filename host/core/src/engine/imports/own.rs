@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_message_says_how_much_was_left_out() {
+    fn shortened_message_reports_omitted_characters() {
         let long = "é".repeat(PROGRESS_CHARS);
         assert_eq!(shortened(long.clone()), long);
         assert_eq!(shortened(long.clone() + "end"), long + "… (3 more characters)");

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_waited_for_sooner_than_a_timer() {
+    fn pending_request_outranks_timer() {
         let mut table = ResourceTable::new();
         assert_eq!(awaited(&mut table), None);
         let timer = table.push(Timer::after(Duration::ZERO)).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_in_the_past_is_over_at_once() {
+    fn past_timer_is_ready_at_once() {
         assert!(Timer::after(Duration::ZERO).ready().now_or_never().is_some());
         assert!(Timer(None).ready().now_or_never().is_none());
     }

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_has_a_code_of_its_own() {
+    fn each_send_error_has_a_distinct_code() {
         let over = |share| SendError::OverBudget(share, "too much".to_owned());
         let mut codes = Vec::new();
         for (error, expected) in [

@@ -35,7 +35,7 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
 /// Cases: cells, and calls in order, with a capital letter for each that has to wait. Fails
 /// without: a tenant's bound.
 #[test]
-fn a_tenant_leaves_as_many_cells_as_it_has() {
+fn tenant_leaves_others_as_many_cells_as_it_holds() {
     for (cells, calls) in [
         // A single tenant has all cells; the next tenant waits for one that is given back.
         (4, "aaaaAB"),
@@ -69,7 +69,7 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
 /// A tenant whose executor defines others leaves half of the cells before any of them makes a call.
 /// Its waiting call gets a cell when one of its own is given back.
 #[test]
-fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
+fn tenant_leaves_cells_to_other_defined_tenants() {
     let queue = Queue::new(4);
     let take = |tenant| queue.take(tenant, true, None, 0).now_or_never().flatten();
     let held: Vec<_> = std::iter::from_fn(|| take(Some("a"))).collect();
@@ -89,7 +89,7 @@ fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
 /// the tenants that get a cell then; `-` is no tenant. Fails without: turns (first come, first
 /// served).
 #[test]
-fn the_next_cell_is_for_who_has_the_fewest() {
+fn freed_cell_goes_to_tenant_with_fewest_cells() {
     for (cells, have, wait, end, next) in [
         (4, "baan", "aaacb", "anbbca", "c-ba-a"),
         // Of equals, the call that came first.
@@ -133,7 +133,7 @@ fn the_next_cell_is_for_who_has_the_fewest() {
 
 /// Also if it leaves after the cell was sent and before it was received.
 #[test]
-fn who_leaves_takes_no_cell() {
+fn cancelled_waiter_takes_no_cell() {
     let queue = Queue::new(1);
     let (slot, mut line) =
         (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
@@ -150,7 +150,7 @@ fn who_leaves_takes_no_cell() {
 
 /// Fails without: a tenant's bound.
 #[test]
-fn a_tenant_leaves_as_many_places_as_it_takes() {
+fn tenant_leaves_as_many_queue_places_as_it_takes() {
     let queue = Queue::new(1);
     let _slot = now(&queue, 'n').expect("a cell");
     let fill = |tenant| {
@@ -168,7 +168,7 @@ fn a_tenant_leaves_as_many_places_as_it_takes() {
 }
 
 #[test]
-fn tenants_that_have_nothing_are_forgotten() {
+fn tenants_without_cells_or_calls_are_forgotten() {
     let queue = Queue::new(2);
     let kept = now(&queue, 'k');
     for number in 0..10 * NAMES {
@@ -191,7 +191,7 @@ fn tenants_that_have_nothing_are_forgotten() {
 
 /// Fails without: the bound; the release of the text of a call that has left.
 #[test]
-fn text_that_waits_is_bounded_in_bytes() {
+fn queued_text_is_bounded_in_bytes() {
     let queue = Queue::new(1);
     let slot = now(&queue, 'n').expect("a cell");
     let wait = |tenant, text| with_text(&queue, tenant, text);
@@ -214,7 +214,7 @@ fn text_that_waits_is_bounded_in_bytes() {
 }
 
 #[test]
-fn cells_and_calls_that_wait_are_counted() {
+fn cells_and_waiting_calls_are_counted() {
     let queue = Queue::new(2);
     assert_eq!(queue.counts(), (2, 0, 0));
     let held = [now(&queue, 'n'), now(&queue, 'n')];

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_unwanted_jobs_make_room() {
+    fn queue_is_bounded_and_drops_unwanted_jobs() {
         let mut queue = Queue::<()> { is_worked_on: true, ..Queue::default() };
         assert!(queue.enter(job(MAX_WAITING - 1)).is_ok() && queue.enter(job(1)).is_ok());
         assert_eq!(queue.jobs.len(), 2);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_with_much_to_optimise_has_every_second_turn() {
+    fn tenant_with_many_jobs_gets_every_second_turn() {
         for (waiting, order) in
             [("aaaaabc", "abacaaa"), ("aaa--bb", "a-a-abb"), ("abab", "abab"), ("---", "---")]
         {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_leaves_room_for_others_to_wait_in() {
+    fn tenant_share_of_the_queue_is_bounded() {
         let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
         let mut queue = Queue::default();
         let mut enter = |tenant: Option<&str>, bytes| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_its_job_alone() {
+    fn panic_ends_only_its_own_job() {
         let panics = job::<()>(1);
         panics.run();
     }

@@ -80,7 +80,7 @@ mod tests {
     use crate::engine::compile::leash;
 
     #[test]
-    fn a_call_ends_on_the_code_it_began_on() {
+    fn call_ends_on_the_code_it_started_with() {
         let quick = Arc::new("quick");
         let current = Current::quick(Arc::clone(&quick), leash().0);
         let in_flight = current.ready();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_is_the_first() {
+    fn first_tier_decision_is_final() {
         let current = Current::quick(Arc::new("quick"), leash().0);
         current.keep();
         current.keep();

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_that_does_not_fit_is_an_invalid_return() {
+    fn bad_resources_extension_is_an_invalid_return() {
         for (named, detail) in [
             (json!({}), "invalid type: map"),
             (json!([{"part": 0}]), "missing field `uri`"),

@@ -24,7 +24,7 @@ fn json(text: &str) -> String {
 }
 
 #[test]
-fn json_stays_json_without_the_value() {
+fn redacted_json_stays_valid_json() {
     let mark = "[redacted]";
     for (text, expected) in [
         (r#"{ "a":  [1.50, "b\n"] }"#.to_owned(), r#"{ "a":  [1.50, "b\n"] }"#.to_owned()),
@@ -55,7 +55,7 @@ fn json_stays_json_without_the_value() {
 }
 
 #[test]
-fn nothing_that_a_tool_says_has_the_value_in_it() {
+fn tool_outcomes_and_errors_contain_no_secret() {
     let with = || json!({ "deep": [VALUE], VALUE: null });
     let media = || Media { mime_type: VALUE.into(), data: VALUE.into() };
     let mut output = Output::new(with()).with_message(VALUE);

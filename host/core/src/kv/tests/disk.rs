@@ -19,7 +19,7 @@ fn notes() -> Namespace {
 }
 
 #[test]
-fn it_outlives_its_process_and_is_this_users_alone() {
+fn store_persists_and_is_private_to_its_user() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("a/b");
     let version = SqliteStore::open(&dir).unwrap().set(&notes(), "k", b"value", None).unwrap();
@@ -37,7 +37,7 @@ fn it_outlives_its_process_and_is_this_users_alone() {
 
 /// Refused with the problem, the place and a hint.
 #[test]
-fn what_is_no_store_of_ours_is_refused() {
+fn foreign_or_damaged_store_is_refused() {
     type Spoil = fn(&Path);
     fn relabelled(file: &Path, pragma: &str, value: i64) {
         Connection::open(file).unwrap().pragma_update(None, pragma, value).unwrap();
@@ -107,7 +107,7 @@ fn what_is_no_store_of_ours_is_refused() {
 
 /// The previous layout is refused with a hint, and left unchanged.
 #[test]
-fn a_store_of_an_earlier_version_is_refused() {
+fn store_of_an_earlier_layout_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     SqliteStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
     let file = dir.path().join(FILE);
@@ -125,7 +125,7 @@ fn a_store_of_an_earlier_version_is_refused() {
 /// Closing one instance does not lose what the other has just written. Fails without: a check of
 /// the file that does not open and close it.
 #[test]
-fn a_store_may_be_open_twice_in_a_process() {
+fn store_can_be_open_twice_in_a_process() {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path()).unwrap();
     for round in 0..20_u8 {
@@ -147,7 +147,7 @@ fn a_store_may_be_open_twice_in_a_process() {
 /// Eight processes at once: all values are there, no version occurs twice, and the sums are those
 /// of one writer.
 #[test]
-fn processes_share_a_store() {
+fn concurrent_processes_share_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let children: Vec<_> = (0..8).map(|_| writer(dir.path(), "20")).collect();
     let mut versions = Vec::new();
@@ -169,7 +169,7 @@ fn processes_share_a_store() {
 /// A process holds the file's lock. The wait ends by its time limit, with an error and without a
 /// change.
 #[test]
-fn a_store_that_others_hold_on_to_is_busy() {
+fn locked_store_is_busy_after_the_time_limit() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     store.database.patience = Duration::from_millis(20);
@@ -192,7 +192,7 @@ fn a_store_that_others_hold_on_to_is_busy() {
 
 /// Any changed byte: the store is refused, or reads return what was written.
 #[test]
-fn damage_is_never_read() {
+fn damaged_data_is_never_returned() {
     let mut random = fastrand::Rng::with_seed(4);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(FILE);
@@ -243,7 +243,7 @@ fn pages(store: &SqliteStore, pages: u32) {
 /// Writes are refused, all acknowledged values can be read, and writes work again once there is
 /// room.
 #[test]
-fn a_full_disk_loses_nothing() {
+fn full_disk_loses_no_acknowledged_write() {
     let (store, _dir) = empty("disk");
     pages(&store, 1024);
     let acknowledged =
@@ -277,7 +277,7 @@ fn a_full_disk_loses_nothing() {
 /// one.
 fn writer(dir: &Path, values: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kv::tests::disk::writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "kv::tests::disk::child_writes_until_killed", "--nocapture"])
         .env(CHILD, dir)
         .env("TOOLCELL_TEST_VALUES", values)
         .stdout(Stdio::piped())
@@ -287,7 +287,7 @@ fn writer(dir: &Path, values: &str) -> Child {
 
 /// The child process. Does nothing without its parent.
 #[test]
-fn writes_until_it_is_killed() {
+fn child_writes_until_killed() {
     let Some(dir) = std::env::var_os(CHILD) else {
         return;
     };
@@ -305,7 +305,7 @@ fn writes_until_it_is_killed() {
 
 /// Killed at random moments, again and again: every acknowledged write is there.
 #[test]
-fn a_killed_process_loses_nothing() {
+fn killed_process_loses_no_acknowledged_write() {
     let mut random = fastrand::Rng::with_seed(9);
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("store");

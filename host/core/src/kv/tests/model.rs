@@ -49,7 +49,7 @@ fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
 /// Values contain their owners' names. A namespace that reads a value missing in its own map has
 /// read another's.
 #[test]
-fn no_namespace_sees_a_foreign_value() {
+fn namespace_never_reads_a_foreign_value() {
     let spaces: Vec<_> = [Some("acme"), Some("umbrella")]
         .into_iter()
         .flat_map(|tenant| ["notes", "search"].map(|component| Namespace::new(tenant, component)))

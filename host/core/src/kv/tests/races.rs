@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 
 #[test]
-fn swaps_race_and_none_is_lost() {
+fn concurrent_swaps_lose_no_update() {
     const THREADS: u64 = 8;
     const EACH: u64 = 200;
     for subject in subjects(Quota::default()) {
@@ -45,7 +45,7 @@ fn swaps_race_and_none_is_lost() {
 
 /// Keys that exist all the time are on exactly one page, while others are added and removed.
 #[test]
-fn lists_are_stable_while_others_write() {
+fn list_pages_are_stable_during_writes() {
     for subject in subjects(Quota::default()) {
         let (store, space, is_over) = (&subject.store, namespace(), AtomicBool::new(false));
         let stays: Vec<_> = (0..50).map(|key| format!("{key:02}")).collect();

@@ -46,7 +46,7 @@ fn come_and_go(store: &SqliteStore, hand: &Hand) {
 
 /// In memory and on disk. Fails without: the removal of a namespace's usage.
 #[test]
-fn a_namespace_without_keys_takes_up_nothing() {
+fn empty_namespace_uses_no_space() {
     for kind in ["memory", "disk"] {
         let (hand, (store, _dir)) = (Hand::default(), empty(kind));
         come_and_go(&store.with_clock(hand.clock()), &hand);
@@ -56,7 +56,7 @@ fn a_namespace_without_keys_takes_up_nothing() {
 /// A caller that remembers a version of a removed namespace does not mistake a new value for the
 /// old one. Fails without: versions that continue after the removal.
 #[test]
-fn no_version_comes_again() {
+fn versions_are_never_reused() {
     script(
         Quota::default(),
         "set a one          = 1
@@ -78,7 +78,7 @@ fn no_version_comes_again() {
 
 /// More keys have expired than one write removes: room is made all the same.
 #[test]
-fn what_has_ended_does_not_count() {
+fn expired_keys_do_not_count_against_the_quota() {
     for subject in subjects(Quota { keys: 200, ..Quota::default() }) {
         let (store, space) = (&subject.store, namespace());
         for key in 0..200 {
@@ -98,7 +98,7 @@ fn what_has_ended_does_not_count() {
 
 /// Existing values stay and may shrink; a value that grows has to fit.
 #[test]
-fn a_quota_may_become_smaller() {
+fn shrunk_quota_keeps_existing_values() {
     let space = namespace();
     let store = SqliteStore::in_memory();
     for key in ["a", "b"] {

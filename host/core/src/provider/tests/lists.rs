@@ -38,7 +38,7 @@ fn recursion_is_cut_with_a_note() {
 }
 
 #[test]
-fn a_bad_tool_does_not_take_the_list_away() {
+fn bad_tool_is_left_out_of_the_list() {
     let tool =
         |name: &str, schema: Value| Definition::new(name, "").unwrap().with_parameters(schema);
     let bad = [
@@ -70,7 +70,7 @@ fn a_bad_tool_does_not_take_the_list_away() {
 }
 
 #[test]
-fn an_image_without_bytes_is_told_in_every_form() {
+fn empty_media_is_described_in_every_form() {
     let media = |data: &[u8]| Media { mime_type: String::new(), data: data.to_vec() };
     for part in [Part::Image(media(b"")), Part::Audio(media(b""))] {
         let message = Message::new("c", "draw", "drawn").with_part(part.clone());

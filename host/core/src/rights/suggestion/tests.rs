@@ -4,7 +4,7 @@ use super::*;
 use crate::rights::{Decision, Rights};
 
 #[test]
-fn lines_are_those_of_a_denial() {
+fn suggested_lines_match_the_denials_grant() {
     for asked in [
         "GET https://a.example/x?q=1",
         "DELETE http://127.0.0.1:8080/",
@@ -27,7 +27,7 @@ fn lines_are_those_of_a_denial() {
 
 /// Names from a guest may contain text that looks like the end of a line and a grant of everything.
 #[test]
-fn a_strangers_words_grant_nothing() {
+fn guest_text_in_a_suggestion_grants_nothing() {
     for name in [
         "a\"]\nhttp = [\"https://evil.example\"]\n#",
         "'''",
@@ -56,7 +56,7 @@ fn a_strangers_words_grant_nothing() {
 
 /// Pasted lines are valid configuration, except for values that only the operator knows.
 #[test]
-fn pasted_lines_are_complete() {
+fn pasted_suggestion_is_valid_configuration() {
     let pasted = |asked: &[&str]| {
         let mut suggestion = Suggestion::default();
         asked.iter().for_each(|asked| suggestion.add(&Request::parse(asked).unwrap()));
@@ -103,7 +103,7 @@ fn pasted_lines_are_complete() {
 }
 
 #[test]
-fn what_leads_to_credentials_or_to_everything_is_warned_of() {
+fn risky_suggestions_carry_a_warning() {
     for (asked, expected) in [
         ("GET http://169.254.169.254/latest", true),
         ("GET http://[::ffff:169.254.169.254]/", true),
@@ -122,7 +122,7 @@ fn what_leads_to_credentials_or_to_everything_is_warned_of() {
 }
 
 #[test]
-fn kinds_stand_once() {
+fn suggestion_lists_each_kind_once() {
     let mut both = Suggestion::default();
     for asked in
         ["kv read b", "GET https://b.example/", "kv read a", "GET https://a.example/", "kv read a"]

@@ -68,7 +68,7 @@ fn line(bytes: usize) -> Said {
 }
 
 #[test]
-fn what_a_dead_child_had_ends_and_what_waits_is_the_next_ones() {
+fn child_exit_ends_sent_requests_and_keeps_pending() {
     let (mut book, now) = book();
     let (first, mut had) = ask(&mut book, Again::Never, now);
     let (second, mut twice) = ask(&mut book, Again::Once, now);
@@ -88,7 +88,7 @@ fn what_a_dead_child_had_ends_and_what_waits_is_the_next_ones() {
 }
 
 #[test]
-fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
+fn abandoned_request_is_forgotten_or_cancelled() {
     let (mut book, now) = book();
     let (first, _) = ask(&mut book, Again::Once, now);
     assert!(!book.leave(first).0 && handed_over(&mut book).is_empty());
@@ -111,7 +111,7 @@ fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
 }
 
 #[test]
-fn a_child_that_dies_again_and_again_rests_and_an_answer_forgives_it() {
+fn restart_backoff_grows_and_an_answer_resets_it() {
     let (mut book, now) = book();
     let millis = |phase| match phase {
         Phase::Resting(until) => u64::try_from((until - now).as_millis()).unwrap(),
@@ -141,7 +141,7 @@ fn a_child_that_dies_again_and_again_rests_and_an_answer_forgives_it() {
 }
 
 #[test]
-fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
+fn open_requests_and_their_messages_are_bounded() {
     let (mut book, now) = book();
     let (number, told) = ask(&mut book, Again::Never, now);
     assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
@@ -164,7 +164,7 @@ fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
 
 /// Source: docs/threat-model.md, row 87.
 #[test]
-fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost() {
+fn notification_kinds_have_separate_bounds() {
     let (mut book, now) = book();
     let (number, _told) = ask(&mut book, Again::Never, now);
     handed_over(&mut book);
@@ -188,7 +188,7 @@ fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost
 }
 
 #[test]
-fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
+fn tool_that_keeps_killing_children_is_quarantined() {
     let (mut book, now) = book();
     let asked = |book: &mut Book, tool: &str| {
         let (number, told) = ask_of(tool, book, Again::Once, now)?;
@@ -227,7 +227,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
+fn request_leaves_the_table_before_it_is_dropped() {
     let (mut book, now) = book();
     let asked = |book: &mut Book| {
         let call = ToolCall::new("1", "t", "{}");
@@ -263,7 +263,7 @@ fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
 
 /// A child could end requests that wait for another child otherwise.
 #[test]
-fn what_a_child_does_not_have_is_not_its_to_answer() {
+fn child_answers_only_requests_sent_to_it() {
     let (mut book, now) = book();
     let (first, mut had) = ask(&mut book, Again::Never, now);
     assert!(!book.is_sent(first) && !book.is_sent(first + 1));

@@ -7,7 +7,7 @@ use toolcell::{ManualClock, Sleep};
 use super::*;
 
 #[test]
-fn a_directory_that_is_gone_already_is_removed() {
+fn removing_a_missing_directory_succeeds() {
     let place = tempfile::tempdir().expect("a place");
     let (gone, file) = (place.path().join("gone"), place.path().join("file"));
     assert!(remove_own(&gone).is_ok());
@@ -52,7 +52,7 @@ impl Clock for Looks {
 /// removes. A lookup removes expired artifacts, so the files that remain tell which tenant was
 /// looked up.
 #[test]
-fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
+fn other_tenants_artifact_takes_same_steps_as_unknown() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, looks) = (tempfile::tempdir().expect("a place"), Looks::default());
     let options = ArtifactOptions::default().with_lifetime(LIFETIME);
@@ -98,7 +98,7 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
 /// A sweep covers a tenant that sends no requests and one that is no longer served, and leaves
 /// files that the store did not write.
 #[test]
-fn what_has_expired_is_swept_from_the_disk() {
+fn expired_artifacts_are_swept_from_disk() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
     let options = ArtifactOptions::default().with_lifetime(LIFETIME);
@@ -126,7 +126,7 @@ fn what_has_expired_is_swept_from_the_disk() {
 }
 
 #[test]
-fn a_store_sweeps_when_it_is_opened() {
+fn store_sweeps_expired_artifacts_on_open() {
     let place = tempfile::tempdir().expect("a place");
     let open = |lifetime| {
         let options = ArtifactOptions::default().with_lifetime(lifetime);
@@ -143,7 +143,7 @@ fn a_store_sweeps_when_it_is_opened() {
 }
 
 #[test]
-fn a_sweep_removes_a_bounded_number_of_files() {
+fn sweep_removes_bounded_number_of_files() {
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
     let options = ArtifactOptions::default();
     let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");

@@ -38,7 +38,7 @@ fn claims(name: &str, value: Value) -> Value {
 }
 
 #[test]
-fn a_token_is_its_issuers_for_this_server_and_in_time() {
+fn token_needs_issuer_signature_audience_and_time() {
     let (pair, now) = (pair(1), jsonwebtoken::get_current_timestamp());
     let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap().with_scope("tools");
     let header = json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"});
@@ -105,7 +105,7 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
 
 /// The issuer's signature on each of them is valid.
 #[test]
-fn a_token_with_two_meanings_is_refused() {
+fn ambiguous_token_is_refused() {
     let pair = pair(1);
     let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap();
     let principal = |header: &str, claims: &str| {
@@ -136,7 +136,7 @@ fn a_token_with_two_meanings_is_refused() {
 }
 
 #[test]
-fn an_audience_is_compared_without_its_spelling() {
+fn audience_is_compared_as_normalized_url() {
     let pair = pair(1);
     let issuer =
         JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
@@ -160,7 +160,7 @@ fn an_audience_is_compared_without_its_spelling() {
 }
 
 #[test]
-fn of_two_keys_of_one_id_the_one_that_fits_is_used() {
+fn key_is_chosen_by_id_and_algorithm() {
     let random = ring::rand::SystemRandom::new();
     let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
     let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
@@ -206,7 +206,7 @@ fn of_two_keys_of_one_id_the_one_that_fits_is_used() {
 }
 
 #[test]
-fn keys_that_cannot_check_a_signature_are_refused() {
+fn unusable_signature_keys_are_refused() {
     let set = |key: Value| json!({"keys": [key]}).to_string();
     for (jwks, problem) in [
         ("{".to_owned(), "not a JWK set"),

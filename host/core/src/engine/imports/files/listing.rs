@@ -112,7 +112,7 @@ mod tests {
 
     /// Fails without: the charge of entries.
     #[test]
-    fn a_listing_is_charged_until_it_is_gone() {
+    fn listing_is_charged_until_dropped() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a", "b"] {
             std::fs::write(dir.path().join(name), "").unwrap();

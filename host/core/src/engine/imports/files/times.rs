@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_one_that_this_machine_can_say() {
+    fn unrepresentable_file_time_overflows() {
         let at = |seconds, nanoseconds| {
             given(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }))
         };
