@@ -79,7 +79,7 @@ impl Watched {
                     continue;
                 }
                 RunEvent::Settled { message, .. } => {
-                    drop(self.ended.insert(message.tool_call_id.clone()))
+                    self.ended.insert(message.tool_call_id.clone());
                 }
                 RunEvent::Halted(_) => return self.halt(),
                 RunEvent::Call(_) | RunEvent::Error(_) | _ => {}

@@ -202,7 +202,7 @@ impl<'a, 'n> Subset<'a, 'n> {
                 // The required members are added after the members.
                 Some(Keyword::Apart | Keyword::Required) => {}
                 Some(Keyword::Kept(_)) => {
-                    drop(fields.entry(keyword.as_str()).or_insert_with(|| value.clone()))
+                    fields.entry(keyword.as_str()).or_insert_with(|| value.clone());
                 }
                 Some(Keyword::Values) => self.values(&mut fields, keyword, value, kind, &place),
                 Some(Keyword::Bound) => self.bound(&mut fields, schema, keyword, kind, &place),
