@@ -1,5 +1,5 @@
-//! Switches off one control after the other, and checks that the test which SPECIFICATION.md names
-//! for it then fails.
+//! Switches off one control after the other, and checks that the test which docs/threat-model.md
+//! names for it then fails.
 //!
 //! A test that passes nevertheless does not test its control: that is a fault of the test, never of
 //! the switch.
@@ -23,10 +23,11 @@ const PATIENCE: u32 = 60;
 const MEMORY: u32 = 6 << 20;
 /// Tests that run at the same time.
 const AT_ONCE: usize = 2;
-/// The heading of the section that maps controls to tests.
-const HEADING: &str = "\n## Defences\n";
+/// The page with the tables of controls, and the heading of their section.
+const PAGE: &str = "docs/threat-model.md";
+const HEADING: &str = "\n## 2. Controls\n";
 
-/// A line of the page: ``- `NAME`, row N: what it is for [`test`]``.
+/// A line of a table of controls: ``| `NAME` | effect | `test` |``.
 #[derive(Debug)]
 struct Line {
     defence: String,
@@ -50,22 +51,20 @@ fn root() -> &'static Path {
 }
 
 fn lines() -> Vec<Line> {
-    let page =
-        fs::read_to_string(root().join("SPECIFICATION.md")).expect("the page").replace("\n  ", " ");
-    let (_, section) = page.split_once(HEADING).expect("the section of defences");
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page");
+    let (_, section) = page.split_once(HEADING).expect("the section of controls");
     let section = section.split("\n## ").next().unwrap_or_default();
     let line = |line: &str| {
-        let (defence, rest) = line
-            .split_once("`, row")
-            .unwrap_or_else(|| panic!("no row of the threat model: {line}"));
-        let (_, test) = rest.rsplit_once(" [`").unwrap_or_else(|| panic!("no test: {line}"));
-        let test = test.strip_suffix("`]").filter(|test| !test.contains('`'));
+        let (defence, rest) =
+            line.split_once("` | ").unwrap_or_else(|| panic!("no effect: {line}"));
+        let (_, test) = rest.rsplit_once(" | `").unwrap_or_else(|| panic!("no test: {line}"));
+        let test = test.strip_suffix("` |").filter(|test| !test.contains('`'));
         Line {
             defence: defence.to_owned(),
             test: test.unwrap_or_else(|| panic!("not one test: {line}")).to_owned(),
         }
     };
-    section.lines().filter_map(|text| text.strip_prefix("- `")).map(line).collect()
+    section.lines().filter_map(|text| text.strip_prefix("| `")).map(line).collect()
 }
 
 /// Returns cargo without the variables that it sets for a test, which would make it build anew.
@@ -187,12 +186,12 @@ fn judged(output: &Output) -> Result<String, String> {
 }
 
 #[test]
-fn every_control_is_in_the_specification_once() {
+fn every_control_is_in_the_threat_model_once() {
     let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
     let all: Vec<_> = Defence::ALL.iter().map(|defence| defence.name()).collect();
     assert_eq!(
         on_the_page, all,
-        "the page and `defence.rs` have the same defences in the same order"
+        "the page and `defence/table.rs` have the same controls in the same order"
     );
 }
 

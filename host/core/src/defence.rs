@@ -7,7 +7,7 @@
 //! Invariants: only a build with debug assertions and the feature `controls` has the switch; only
 //! the tests of this repository enable that feature; the environment variable is read once, so a
 //! process always gives the same answer.
-//! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each control's test.
+//! Source: docs/threat-model.md, sections 1 and 2. Section 2 names the test of each control.
 
 mod table;
 

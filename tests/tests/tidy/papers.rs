@@ -1,4 +1,4 @@
-//! Checks citations of pages in the code, and files that packages must contain.
+//! Checks citations of pages in the code, sizes of pages, and files that packages must contain.
 
 use super::repository::{File, named, rust};
 
@@ -23,6 +23,8 @@ const MEMBERS: [&str; 8] = [
     "repository.workspace = true",
     "[package.metadata.docs.rs]",
 ];
+/// Pages of one screen, and their bytes at most.
+const ONE_SCREEN: [(&str, usize); 2] = [("SPECIFICATION.md", 4_000), ("CHANGELOG.md", 2_000)];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Returns citations of a section, a row or a rule that its page does not have.
@@ -44,15 +46,6 @@ pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
         for (words, page) in CITED {
             text.match_indices(words)
                 .for_each(|(at, _)| check(file, page, &text[at + words.len()..]));
-        }
-    }
-    if let Some(page) = named(files, "SPECIFICATION.md") {
-        for promise in page.text.lines().filter_map(|line| line.strip_prefix("- ")) {
-            let rows = promise
-                .split_once("`, row")
-                .map_or_else(|| promise.strip_prefix("Row"), |(_, rest)| Some(rest));
-            rows.into_iter()
-                .for_each(|rest| check(page, "docs/threat-model.md", &format!("row{rest}")));
         }
     }
     complaints
@@ -89,6 +82,15 @@ fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
         rest = next;
     }
     (!numbers.is_empty()).then_some((part, numbers))
+}
+
+/// Returns pages of one screen that have become longer.
+pub(crate) fn oversized_pages(files: &[File]) -> Vec<String> {
+    let pages = ONE_SCREEN.iter().filter_map(|(path, most)| Some((named(files, path)?, most)));
+    pages
+        .filter(|(page, most)| page.text.len() > **most)
+        .map(|(page, most)| format!("{} has {} bytes of {most}", page.path, page.text.len()))
+        .collect()
 }
 
 /// Returns packages for a registry that lack something that it shows, or that their licence

@@ -13,7 +13,7 @@ macro_rules! defences {
             /// All controls.
             pub const ALL: &[Self] = &[$(Self::$defence,)*];
 
-            /// Returns the name of the control in SPECIFICATION.md.
+            /// Returns the name of the control in docs/threat-model.md, section 2.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -464,6 +464,7 @@ defences! {
     LookAlikes = "look-alikes",
     /// The kept bytes of a version are used only if they have the approved digest.
     KeptVersions = "kept-versions",
+    // -- the server
     /// A server answers only requests for its own hosts.
     HostList = "host-list",
     /// A server answers browser pages only from listed origins.

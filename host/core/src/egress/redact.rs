@@ -16,8 +16,8 @@
 //! Invariants: pure; linear in the bytes, whatever they are; a stream gives the same result in
 //! pieces as in one; memory is bounded, because a very large number of values is searched for in
 //! fewer forms.
-//! Not here: values that a tool changes on purpose. `docs/security.md` lists the forms that are not
-//! found.
+//! Not here: values that a tool changes on purpose. Section "Limits of the search" of
+//! `docs/security.md` lists the forms that are not found.
 
 mod forms;
 mod inflation;
