@@ -17,7 +17,7 @@ use repository::{File, core, named, repository, rust, word};
 const MAX_LINES: usize = 600;
 /// Beginnings of header lines that give the reason.
 const REASONS: [&str; 2] = ["//! TABLE: ", "//! Long: "];
-const MAX_README: usize = 180;
+const MAX_README: usize = 140;
 const MIN_PROMISES: usize = 13;
 /// Folders with Rust modules of this repository.
 const MODULES: [&str; 7] =
@@ -446,7 +446,7 @@ fn each_check_can_fail() {
         [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
     let table: [(Check, Files<'_>, &str); 34] = [
         (too_long, &[("host/core/src/call.rs", &long)], "601 lines of 600"),
-        (too_long, &[("README.md", &long)], "601 lines of 180"),
+        (too_long, &[("README.md", &long)], "601 lines of 140"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
         (

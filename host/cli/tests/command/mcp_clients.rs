@@ -11,8 +11,7 @@ use crate::place::Place;
 use crate::stdio::Client;
 
 /// Each page with such settings, and the number of its blocks.
-const PAGES: [(&str, usize); 3] =
-    [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
+const PAGES: [(&str, usize); 2] = [("docs/serving.md", 1), ("docs/clients.md", 3)];
 /// The placeholder of the configuration in the blocks.
 const CONFIG: &str = "/path/to/toolcell.toml";
 
