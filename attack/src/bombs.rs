@@ -12,17 +12,17 @@ use toolcell_tests::binary::{component, list, module, number, of_component, of_m
 use toolcell_tests::{call, ending};
 
 use crate::report::larger;
-use crate::stage::{Stage, is_typed, load_for_good, load_with};
+use crate::stage::{Fixture, is_typed, load_for_good, load_with};
 use crate::tally::{Fault, Tally, record};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Time that loading one bomb may take at most.
 const BOUND: Duration = Duration::from_secs(30);
 /// Calls of the other tool that are measured before the attack, as the baseline.
-const ALONE: u64 = 500;
+const BASELINE_CALLS: u64 = 500;
 /// Calls from which on the p99 means something: then ten calls lie above it, so that two that the
 /// scheduler delayed do not decide it.
-const ENOUGH: u64 = 1_000;
+const MIN_SAMPLES: u64 = 1_000;
 /// Microseconds. Differences of latency below it come from the scheduler's tick.
 const NOISE: u64 = 1_000;
 /// Sizes at which each bomb is loaded: the largest size over the number.
@@ -85,16 +85,16 @@ const BOMBS: [(&str, Bomb); 18] = [
             &[0x0b],
         ]
         .concat();
-        beside(&of_code(1, &body))
+        with_second_module(&of_code(1, &body))
     }),
     ("many types", |size| {
-        beside(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))
+        with_second_module(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))
     }),
     ("types over the bound", |size| {
-        beside(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))
+        with_second_module(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))
     }),
     ("a long record in a lifted signature", |size| with_record(size * 620)),
-    ("instances of instances", multiplied),
+    ("instances of instances", nested_instances),
     ("instances side by side of instances", multiplied_beside),
     ("many exports", |size| {
         let exports = (0..size * 6_000).flat_map(|n| {
@@ -102,11 +102,13 @@ const BOMBS: [(&str, Bomb); 18] = [
             [list(60, name.as_bytes()), vec![0, 0]].concat()
         });
         let exports: Vec<u8> = exports.collect();
-        beside(&[of_code(1, &[0, 0x0b]), section(EXPORTS, &list(size * 6_000, &exports))].concat())
+        with_second_module(
+            &[of_code(1, &[0, 0x0b]), section(EXPORTS, &list(size * 6_000, &exports))].concat(),
+        )
     }),
     ("much data", |size| {
         let data = vec![0xaa; size * 3_900_000];
-        beside(&section(DATA, &list(1, &[vec![1], list(data.len(), &data)].concat())))
+        with_second_module(&section(DATA, &list(1, &[vec![1], list(data.len(), &data)].concat())))
     }),
 ];
 
@@ -117,7 +119,7 @@ fn nested(depth: usize, open: &[u8], inside: &[u8]) -> Vec<u8> {
 
 /// A component with `count` functions of this code and no locals.
 fn code(count: usize, code: &[u8]) -> Vec<u8> {
-    beside(&of_code(count, &[&[0], code, &[0x0b]].concat()))
+    with_second_module(&of_code(count, &[&[0], code, &[0x0b]].concat()))
 }
 
 /// The type, function and code sections of `count` functions with this body.
@@ -140,7 +142,7 @@ fn distinct(count: usize) -> Vec<u8> {
 
 /// A component that behaves, with components nested in it that each make `of_each` instances of the
 /// next, over several levels.
-fn multiplied(of_each: usize) -> Vec<u8> {
+fn nested_instances(of_each: usize) -> Vec<u8> {
     let inside = (2..8).fold(component(&[]), |inner, _| {
         component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
     });
@@ -153,7 +155,7 @@ fn multiplied(of_each: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Like `multiplied`, side by side: each component instantiates the one before it through an alias
+/// Like `nested_instances`, side by side: each component instantiates the one before it through an alias
 /// of the enclosing component.
 fn multiplied_beside(of_each: usize) -> Vec<u8> {
     let parts = (1..100).map(|before| {
@@ -172,7 +174,7 @@ fn copies(count: usize, index: u8) -> Vec<u8> {
 }
 
 /// A component that behaves, with a second core module of these sections.
-fn beside(sections: &[u8]) -> Vec<u8> {
+fn with_second_module(sections: &[u8]) -> Vec<u8> {
     [
         Hostile::answering(Answer::Echo).component(),
         section(of_component::CORE_MODULE, &module(sections)),
@@ -183,27 +185,27 @@ fn beside(sections: &[u8]) -> Vec<u8> {
 pub(crate) struct Bombs {
     /// Loads the bombs and runs the calls of the other tool.
     engine: Engine,
-    innocent: Component,
+    other_tool: Component,
 }
 
 impl Bombs {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let engine =
             stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
         // The bombs alone are to slow this tool down, not its own optimiser.
         let innocent =
             load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
-        Self { engine, innocent }
+        Self { engine, other_tool: innocent }
     }
 
     /// Calls the other tool while `goes_on` returns true. Returns the latencies, and true if all
     /// calls succeeded.
-    fn others(&self, goes_on: impl Fn(u64) -> bool) -> (Histogram<u64>, bool) {
+    fn measure_other_calls(&self, goes_on: impl Fn(u64) -> bool) -> (Histogram<u64>, bool) {
         let mut latencies = Histogram::new(3).expect("three digits are possible");
         let mut well = true;
         while goes_on(latencies.len()) {
             let began = Instant::now();
-            let completion = call(&self.innocent, "hostile", "{}", Limits::default());
+            let completion = call(&self.other_tool, "hostile", "{}", Limits::default());
             record(&mut latencies, began.elapsed());
             well &= ending(&completion.result) == "ok";
         }
@@ -211,7 +213,7 @@ impl Bombs {
     }
 }
 
-impl Theatre for Bombs {
+impl Scenario for Bombs {
     fn cases(&self) -> Option<u64> {
         Some((BOMBS.len() * SIZES.len()) as u64)
     }
@@ -220,7 +222,7 @@ impl Theatre for Bombs {
         let (name, make) = BOMBS[case as usize % BOMBS.len()];
         let size = SIZES[case as usize / BOMBS.len()];
         let bomb = make(size);
-        let (alone, _) = self.others(|made| made < ALONE);
+        let (alone, _) = self.measure_other_calls(|made| made < BASELINE_CALLS);
         let goes_on = AtomicBool::new(true);
         let began = Instant::now();
         let (loaded, took, (during, well)) = thread::scope(|scope| {
@@ -230,17 +232,17 @@ impl Theatre for Bombs {
                 goes_on.store(false, Ordering::Relaxed);
                 (loaded, took)
             });
-            let others = self.others(|_| goes_on.load(Ordering::Relaxed));
+            let others = self.measure_other_calls(|_| goes_on.load(Ordering::Relaxed));
             let (loaded, took) = load.join().expect("a load does not panic");
             (loaded, took, others)
         });
-        if during.len() >= ENOUGH {
+        if during.len() >= MIN_SAMPLES {
             let p99 =
                 |latencies: &Histogram<u64>| latencies.value_at_quantile(0.99).max(NOISE) as f64;
             tally.slip = larger(tally.slip, Some(p99(&during) / p99(&alone)));
         }
         let detail = format!("size {size}: {took:?}, {:?}", loaded.as_ref().err());
-        tally.judged(match loaded {
+        tally.record_result(match loaded {
             _ if took > BOUND => Err((Fault::Slow, name.to_owned(), detail)),
             _ if !well => Err((Fault::Wrong, format!("a call of others during {name}"), detail)),
             Err(error) if !is_typed(&error) => {

@@ -19,7 +19,7 @@ use crate::{mixed, slots};
 /// A child that writes no line for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(120);
 /// Processes that a scenario gets at most; after that many deaths it is given up.
-const LIVES: usize = 20;
+const MAX_CHILDREN: usize = 20;
 /// Makes the C library's allocator return free memory: one arena, and allocations above four pages
 /// (16 KiB) in mappings of their own. Growth then shows what is kept, not how the allocator spreads
 /// memory over threads and time.
@@ -48,7 +48,7 @@ pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
         // Time that one scenario leaves goes to the rest. Time for setting up does not count.
         let share = whole.saturating_sub(played) / (theatres.len() - index) as u32;
         let opened = Instant::now();
-        rows.push(Stand { options, seed, name: **name }.play(share)?);
+        rows.push(ScenarioRun { options, seed, name: **name }.run(share)?);
         played += opened.elapsed().min(share);
     }
     if std::io::stderr().is_terminal() {
@@ -58,28 +58,28 @@ pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
 }
 
 /// One scenario of a campaign.
-struct Stand<'a> {
+struct ScenarioRun<'a> {
     options: &'a Campaign,
     seed: u64,
     name: Name,
 }
 
 /// The end of a child process.
-struct Ended {
+struct ChildEnd {
     row: Option<Row>,
     is_over: bool,
     /// The last case that it began: position and number.
     last: Option<(u64, u64)>,
-    hung: bool,
+    is_hung: bool,
     status: ExitStatus,
     words: String,
 }
 
-impl Stand<'_> {
-    fn play(&self, share: Duration) -> std::io::Result<Row> {
+impl ScenarioRun<'_> {
+    fn run(&self, share: Duration) -> std::io::Result<Row> {
         let (began, mut from) = (Instant::now(), 0);
         let mut whole = Row::none(self.name.text());
-        for _ in 0..LIVES {
+        for _ in 0..MAX_CHILDREN {
             let ended = self.child(share.saturating_sub(began.elapsed()), from)?;
             whole.add(ended.row.unwrap_or_else(|| Row::none(self.name.text())));
             if ended.is_over {
@@ -90,7 +90,7 @@ impl Stand<'_> {
             whole.deaths += 1;
             whole.findings.push(Finding {
                 theatre: self.name.text(),
-                fault: if ended.hung { Fault::Hang } else { Fault::Death },
+                fault: if ended.is_hung { Fault::Hang } else { Fault::Death },
                 what: if ended.last.is_some() {
                     ended.status.to_string()
                 } else {
@@ -109,7 +109,7 @@ impl Stand<'_> {
     }
 
     /// Starts one child process and reads it to its end.
-    fn child(&self, time: Duration, from: u64) -> std::io::Result<Ended> {
+    fn child(&self, time: Duration, from: u64) -> std::io::Result<ChildEnd> {
         let temp = tempfile::tempdir()?;
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
@@ -117,7 +117,7 @@ impl Stand<'_> {
         // set up would be left out.
         let asked =
             calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
-        let least = if self.options.whole { asked.max(self.name.whole()) } else { asked };
+        let least = if self.options.whole { asked.max(self.name.campaign_cases()) } else { asked };
         child.args([
             "perform",
             &self.name.text(),
@@ -137,10 +137,10 @@ impl Stand<'_> {
         }
         child.env("TMPDIR", temp.path()).envs(ALLOCATOR);
         let child = child.stdin(Stdio::null()).stdout(Stdio::piped());
-        self.heard(child.stderr(File::create(words.path())?).spawn()?, words.path())
+        self.read_output(child.stderr(File::create(words.path())?).spawn()?, words.path())
     }
 
-    fn heard(&self, mut child: Child, words: &std::path::Path) -> std::io::Result<Ended> {
+    fn read_output(&self, mut child: Child, words: &std::path::Path) -> std::io::Result<ChildEnd> {
         let output = child.stdout.take().expect("it was asked for");
         let (send, lines) = mpsc::channel();
         let reader = thread::spawn(move || {
@@ -181,7 +181,14 @@ impl Stand<'_> {
         let words = String::from_utf8_lossy(&fs::read(words)?).into_owned();
         let tail = words.len().saturating_sub(WORDS);
         let words = words.chars().skip(tail).collect();
-        Ok(Ended { row, is_over: is_over && status.success(), last, hung, status, words })
+        Ok(ChildEnd {
+            row,
+            is_over: is_over && status.success(),
+            last,
+            is_hung: hung,
+            status,
+            words,
+        })
     }
 }
 

@@ -4,9 +4,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::RangeBounds;
 
 /// The random number generator of one case.
-pub(crate) struct Dice(fastrand::Rng);
+pub(crate) struct SeededRng(fastrand::Rng);
 
-impl Dice {
+impl SeededRng {
     /// Seeds the generator from seed, scenario and case.
     pub(crate) fn of(seed: u64, theatre: &str, case: u64) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn random_values_depend_on_seed_scenario_and_case() {
-        let rolled = |seed, theatre, case| Dice::of(seed, theatre, case).letters(20);
+        let rolled = |seed, theatre, case| SeededRng::of(seed, theatre, case).letters(20);
         let first = rolled(1, "a", 1);
         assert_eq!(first, rolled(1, "a", 1));
         for other in [rolled(2, "a", 1), rolled(1, "b", 1), rolled(1, "a", 2)] {

@@ -6,10 +6,10 @@ use toolcell::{Component, Engine, Grants, Limits, Placement};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending};
 
-use crate::dice::Dice;
-use crate::stage::{MEMORY, Stage, in_time, is_typed, load_for_good, load_with};
+use crate::dice::SeededRng;
+use crate::stage::{Fixture, MEMORY, in_time, is_typed, load_for_good, load_with};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 const ANSWERS: [Answer; 10] = [
     Answer::Echo,
@@ -31,7 +31,7 @@ pub(crate) struct Guests {
 }
 
 impl Guests {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let set_up = |placement| {
             let engine = stage.engine(placement).build().expect("an engine");
             let good = load_for_good(
@@ -45,7 +45,7 @@ impl Guests {
     }
 }
 
-fn limits(dice: &mut Dice) -> Limits {
+fn limits(dice: &mut SeededRng) -> Limits {
     let limits = Limits::default()
         .with_memory(MEMORY >> dice.number(0..4))
         .with_host_calls(dice.number(1..3_000));
@@ -58,9 +58,9 @@ fn limits(dice: &mut Dice) -> Limits {
     limits.with_timeout(Duration::from_millis(dice.number(1..120)))
 }
 
-impl Theatre for Guests {
+impl Scenario for Guests {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "guests", case);
+        let mut dice = SeededRng::of(self.seed, "guests", case);
         let (mut place, misdeed) = (dice.pick(Place::ALL), dice.pick(Misdeed::ALL));
         if matches!(place, Place::Start | Place::Describe) && !dice.one_in(8) {
             // Both run while the component is loaded, under the host's own limits of seconds: so
@@ -74,8 +74,8 @@ impl Theatre for Guests {
         let (engine, good) = &self.engines[dice.index(2)];
         let what = || format!("{misdeed:?} in {place:?}");
         match load_with(engine, guest.component(), Grants::default()) {
-            Err(error) if is_typed(&error) => tally.survived(),
-            Err(error) => tally.failed(
+            Err(error) if is_typed(&error) => tally.record_success(),
+            Err(error) => tally.record_failure(
                 Fault::Wrong,
                 format!("an error of no kind: {}", what()),
                 format!("{error:?}"),
@@ -84,14 +84,14 @@ impl Theatre for Guests {
                 let (limits, began) = (limits(&mut dice), Instant::now());
                 let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
                 let judgement = in_time(&ending(&completion.result), began, limits, tally);
-                tally.judged(judgement.map_err(|(fault, _, detail)| {
+                tally.record_result(judgement.map_err(|(fault, _, detail)| {
                     (fault, format!("a second late: {}", what()), detail)
                 }));
             }
         }
         let completion = call(good, "hostile", r#"{"a": 1}"#, Limits::default());
         if completion.result.value().map(toolcell::Json::as_str) != Some(r#"{"a": 1}"#) {
-            tally.failed(
+            tally.record_failure(
                 Fault::Wrong,
                 format!("an innocent after {}", what()),
                 format!("{completion:?}"),

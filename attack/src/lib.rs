@@ -41,5 +41,5 @@ mod campaign;
 mod performance;
 
 pub use campaign::campaign;
-pub use performance::{compile, perform};
+pub use performance::{compile, run_scenario};
 pub use report::Report;

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use toolcell_attack::options::{Options, Part};
-use toolcell_attack::{Report, campaign, compile, perform};
+use toolcell_attack::{Report, campaign, compile, run_scenario};
 
 fn main() -> ExitCode {
     let options = Options::parse();
     match options.part {
         Some(Part::Perform(part)) => {
-            perform(&part);
+            run_scenario(&part);
             return ExitCode::SUCCESS;
         }
         Some(Part::Compile { order }) => return compile(&order).into(),
@@ -20,11 +20,11 @@ fn main() -> ExitCode {
     }
     let seed = options.campaign.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     if !options.campaign.json {
-        say(&Report::opening(seed));
+        print(&Report::opening(seed));
     }
     match campaign(&options.campaign, seed) {
         Ok(report) => {
-            say(&if options.campaign.json { report.json() + "\n" } else { report.text() });
+            print(&if options.campaign.json { report.json() + "\n" } else { report.text() });
             if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(text: &str) {
+fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

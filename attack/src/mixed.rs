@@ -19,21 +19,21 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
 use toolcell_tests::{ending, wait};
 
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 
-use crate::performance::ON_PURPOSE;
-use crate::stage::{CELLS, MEMORY, Stage, load_for_good};
+use crate::performance::DELIBERATE_PANIC;
+use crate::stage::{CELLS, Fixture, MEMORY, load_for_good};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Callers that run at the same time.
 const CALLERS: u64 = 64;
 /// Calls of each caller, one after the other.
-const EACH: u64 = 8;
+const CALLS_PER_CALLER: u64 = 8;
 /// Calls of one case.
-pub(crate) const CALLS: u64 = CALLERS * EACH;
+pub(crate) const CALLS: u64 = CALLERS * CALLS_PER_CALLER;
 /// Time until each of as many calls as there are cells must have a cell.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CELL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connections at once: fewer than callers, so that a connection that is never given back shows.
 const CONNECTIONS: usize = 16;
@@ -47,7 +47,7 @@ struct Panics;
 
 impl Resolver for Panics {
     fn resolve(&self, _host: &str, _port: u16) -> Resolved {
-        panic!("{ON_PURPOSE}")
+        panic!("{DELIBERATE_PANIC}")
     }
 }
 
@@ -56,13 +56,13 @@ struct Kind {
     tool: Tool,
     arguments: String,
     ends: &'static str,
-    how: How,
+    end_mode: EndMode,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum EndMode {
     /// Runs to its own end.
-    Freely,
+    Normal,
     /// Runs into a short deadline.
     Deadline,
     /// Its future is dropped while it runs.
@@ -79,7 +79,7 @@ pub(crate) struct Mixed {
 }
 
 /// The ending of one call.
-struct Ended {
+struct CallEnd {
     expected: &'static str,
     got: String,
     /// Time after the deadline, for calls that are to end at theirs.
@@ -87,7 +87,7 @@ struct Ended {
 }
 
 impl Mixed {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
         let builder = stage.engine(Placement::Cells).keys(SqliteStore::in_memory()).egress(egress);
         let engine = builder.quarantine_after(None).build().expect("an engine");
@@ -108,14 +108,14 @@ impl Mixed {
             tool: tool.clone(),
             arguments: arguments.to_owned(),
             ends,
-            how,
+            end_mode: how,
         };
         let hello = tool(bare_hello());
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "hello"));
         let (answered, hung) = (server.url("/"), format!("http://{}/", silent()));
         let panicking = "http://panics.example/".to_owned();
         let (fetch, clerk, notes) = (
-            granted(bytes("fetch"), reaching([&answered, &hung, &panicking])),
+            granted(bytes("fetch"), grants_for([&answered, &hung, &panicking])),
             granted(bytes("clerk"), with_scratch()),
             granted(bytes("notes"), with_keys()),
         );
@@ -127,95 +127,115 @@ impl Mixed {
         let (spins, sleeps, waits) =
             (hostile(Misdeed::Spin), hostile(Misdeed::Sleep), hostile(Misdeed::AwaitAbort));
         let asks = async |_: Value| Outcome::AskUser(Question::new("which?"));
-        let panics = async |_: Value| -> Value { panic!("{ON_PURPOSE}") };
+        let panics = async |_: Value| -> Value { panic!("{DELIBERATE_PANIC}") };
         let hangs = async |_: Value| std::future::pending::<Value>().await;
         let kinds = vec![
-            kind(&hello, r#"{"name":"Ada"}"#, "ok", How::Freely),
-            kind(&fetch, &answered, "ok", How::Freely),
-            kind(&fetch, &hung, "timeout/blocked", How::Deadline),
-            kind(&fetch, &hung, "dropped", How::Dropped),
-            kind(&fetch, &panicking, "handler_raised/host_panic", How::Freely),
-            kind(&clerk, writes, "ok", How::Freely),
-            kind(&clerk, stays, "timeout/deadline", How::Deadline),
-            kind(&clerk, stays, "dropped", How::Dropped),
-            kind(&notes, r#"{"action":"list"}"#, "ok", How::Freely),
-            kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", How::Freely),
-            kind(&hello, "[", "refusal/invalid_arguments", How::Freely),
-            kind(&hello, &many_objects(MAX_NODES), "refusal/invalid_arguments", How::Freely),
-            kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", How::Freely),
-            kind(&hostile(Misdeed::Recurse), "{}", "handler_raised/stack_overflow", How::Freely),
-            kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
-            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", How::Freely),
-            kind(&marks(1), "{}", "ok", How::Freely),
-            kind(&marks(128), "{}", "ok", How::Freely),
+            kind(&hello, r#"{"name":"Ada"}"#, "ok", EndMode::Normal),
+            kind(&fetch, &answered, "ok", EndMode::Normal),
+            kind(&fetch, &hung, "timeout/blocked", EndMode::Deadline),
+            kind(&fetch, &hung, "dropped", EndMode::Dropped),
+            kind(&fetch, &panicking, "handler_raised/host_panic", EndMode::Normal),
+            kind(&clerk, writes, "ok", EndMode::Normal),
+            kind(&clerk, stays, "timeout/deadline", EndMode::Deadline),
+            kind(&clerk, stays, "dropped", EndMode::Dropped),
+            kind(&notes, r#"{"action":"list"}"#, "ok", EndMode::Normal),
+            kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", EndMode::Normal),
+            kind(&hello, "[", "refusal/invalid_arguments", EndMode::Normal),
+            kind(&hello, &many_objects(MAX_NODES), "refusal/invalid_arguments", EndMode::Normal),
+            kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", EndMode::Normal),
+            kind(
+                &hostile(Misdeed::Recurse),
+                "{}",
+                "handler_raised/stack_overflow",
+                EndMode::Normal,
+            ),
+            kind(
+                &hostile(Misdeed::Hoard),
+                "{}",
+                "handler_raised/unreachable+memory",
+                EndMode::Normal,
+            ),
+            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", EndMode::Normal),
+            kind(&marks(1), "{}", "ok", EndMode::Normal),
+            kind(&marks(128), "{}", "ok", EndMode::Normal),
             kind(
                 &tool(Hostile::answering(Answer::NoShape).component()),
                 "{}",
                 "invalid_return/unreadable",
-                How::Freely,
+                EndMode::Normal,
             ),
-            kind(&spins, "{}", "timeout/deadline", How::Deadline),
-            kind(&sleeps, "{}", "timeout/blocked", How::Deadline),
-            kind(&spins, "{}", "dropped", How::Dropped),
-            kind(&sleeps, "{}", "dropped", How::Dropped),
-            kind(&waits, r#"{"a":1}"#, "ok", How::Aborted),
-            kind(&waits, &many_objects(MAX_NODES / 2 - 1), "ok", How::Aborted),
-            kind(&tool(bytes("desk")), "{}", "ask_user", How::Freely),
-            kind(&tool(bytes("fetch")), r#"{"url":"http://127.0.0.1:9/"}"#, "error", How::Freely),
+            kind(&spins, "{}", "timeout/deadline", EndMode::Deadline),
+            kind(&sleeps, "{}", "timeout/blocked", EndMode::Deadline),
+            kind(&spins, "{}", "dropped", EndMode::Dropped),
+            kind(&sleeps, "{}", "dropped", EndMode::Dropped),
+            kind(&waits, r#"{"a":1}"#, "ok", EndMode::Aborted),
+            kind(&waits, &many_objects(MAX_NODES / 2 - 1), "ok", EndMode::Aborted),
+            kind(&tool(bytes("desk")), "{}", "ask_user", EndMode::Normal),
+            kind(
+                &tool(bytes("fetch")),
+                r#"{"url":"http://127.0.0.1:9/"}"#,
+                "error",
+                EndMode::Normal,
+            ),
             kind(
                 &Tool::native(native("asks"), asks).expect("a tool"),
                 "{}",
                 "ask_user",
-                How::Freely,
+                EndMode::Normal,
             ),
             kind(
                 &Tool::native(native("panics"), panics).expect("a tool"),
                 "{}",
                 "handler_raised/native_panic",
-                How::Freely,
+                EndMode::Normal,
             ),
             kind(
                 &Tool::native(native("hangs"), hangs).expect("a tool"),
                 "{}",
                 "timeout/blocked",
-                How::Deadline,
+                EndMode::Deadline,
             ),
             kind(
                 &Tool::native(native("dropped"), hangs).expect("a tool"),
                 "{}",
                 "dropped",
-                How::Dropped,
+                EndMode::Dropped,
             ),
-            kind(&Tool::manual(native("absent")).expect("a tool"), "{}", "not_found", How::Freely),
+            kind(
+                &Tool::manual(native("absent")).expect("a tool"),
+                "{}",
+                "not_found",
+                EndMode::Normal,
+            ),
         ];
         let mixed = Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server };
-        mixed.wear_in();
+        mixed.warm_up();
         mixed
     }
 
     /// Runs each kind of call that runs freely once in each cell. A cell keeps its stack and some
     /// of its memory; one that first reached its depth after a hundred thousand calls would look
     /// like a leak.
-    fn wear_in(&self) {
+    fn warm_up(&self) {
         let (kinds, waits) = (Arc::clone(&self.kinds), self.waits.clone());
         wait(async move {
             let mut holders = VecDeque::new();
             for _ in 0..CELLS {
-                holders.push_back(Holder::new(&waits));
+                holders.push_back(OccupiedCell::new(&waits));
             }
             all_started(&holders).await;
-            let mut dice = Dice::of(0, "mixed", 0);
+            let mut dice = SeededRng::of(0, "mixed", 0);
             for _ in 0..CELLS {
                 // The cell of this holder is the only free one.
-                holders.pop_front().expect("as many as cells").ends().await;
-                for kind in kinds.iter().filter(|kind| kind.how == How::Freely) {
-                    one(kind, &mut dice).await;
+                holders.pop_front().expect("as many as cells").finish().await;
+                for kind in kinds.iter().filter(|kind| kind.end_mode == EndMode::Normal) {
+                    complete_call(kind, &mut dice).await;
                 }
-                holders.push_back(Holder::new(&waits));
+                holders.push_back(OccupiedCell::new(&waits));
                 all_started(&holders).await;
             }
             for holder in holders {
-                holder.ends().await;
+                holder.finish().await;
             }
             // Each kind at full concurrency: a component's memory is kept for its next call.
             for index in 0..kinds.len() {
@@ -223,8 +243,8 @@ impl Mixed {
                 for caller in 0..CALLERS {
                     let kinds = Arc::clone(&kinds);
                     callers.spawn(async move {
-                        let mut dice = Dice::of(0, "mixed", caller);
-                        one(&kinds[index], &mut dice).await;
+                        let mut dice = SeededRng::of(0, "mixed", caller);
+                        complete_call(&kinds[index], &mut dice).await;
                     });
                 }
                 callers.join_all().await;
@@ -237,10 +257,10 @@ impl Mixed {
     fn lost_permits(&self) -> i64 {
         let tool = self.waits.clone();
         wait(async move {
-            let holders = (0..CELLS).map(|_| Holder::new(&tool)).collect();
+            let holders = (0..CELLS).map(|_| OccupiedCell::new(&tool)).collect();
             let lost = CELLS as usize - all_started(&holders).await;
             for holder in holders {
-                holder.ends().await;
+                holder.finish().await;
             }
             lost as i64
         })
@@ -248,13 +268,13 @@ impl Mixed {
 }
 
 /// A call that occupies a cell until its signal is raised.
-struct Holder {
+struct OccupiedCell {
     started: Arc<AtomicBool>,
     signal: AbortSignal,
     call: JoinHandle<Completion>,
 }
 
-impl Holder {
+impl OccupiedCell {
     fn new(waits: &Tool) -> Self {
         let (started, signal, tool) =
             (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
@@ -272,19 +292,19 @@ impl Holder {
         Self { started, signal, call }
     }
 
-    async fn ends(self) {
+    async fn finish(self) {
         self.signal.raise();
         self.call.await.expect("a completion");
     }
 }
 
-/// Waits until all holders have their cells, at most `PATIENCE`. Returns the number that have one.
-async fn all_started(holders: &VecDeque<Holder>) -> usize {
+/// Waits until all holders have their cells, at most `CELL_TIMEOUT`. Returns the number that have one.
+async fn all_started(holders: &VecDeque<OccupiedCell>) -> usize {
     let began = Instant::now();
     loop {
         let started =
             holders.iter().filter(|holder| holder.started.load(Ordering::Relaxed)).count();
-        if started == holders.len() || began.elapsed() > PATIENCE {
+        if started == holders.len() || began.elapsed() > CELL_TIMEOUT {
             return started;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -297,7 +317,7 @@ fn many_objects(objects: usize) -> String {
 }
 
 /// Grants requests to these URLs, also at loopback addresses.
-fn reaching(urls: [&str; 3]) -> Grants {
+fn grants_for(urls: [&str; 3]) -> Grants {
     let mut grants = Grants::default();
     grants.http.extend(urls.map(|url| {
         let rule: HttpRule = url.parse().expect("a rule");
@@ -318,10 +338,10 @@ fn with_keys() -> Grants {
     grants
 }
 
-async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
-    let timeout = match kind.how {
-        How::Deadline => Duration::from_millis(dice.number(1..40)),
-        How::Freely | How::Dropped | How::Aborted => Duration::from_secs(60),
+async fn complete_call(kind: &Kind, dice: &mut SeededRng) -> CallEnd {
+    let timeout = match kind.end_mode {
+        EndMode::Deadline => Duration::from_millis(dice.number(1..40)),
+        EndMode::Normal | EndMode::Dropped | EndMode::Aborted => Duration::from_secs(60),
     };
     let limits = Limits::default().with_timeout(timeout).with_memory(MEMORY).with_fuel(u64::MAX);
     let (signal, name) = (AbortSignal::new(), kind.tool.definition().name.as_str());
@@ -331,13 +351,13 @@ async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
     let call =
         executor.call(&kind.tool, ToolCall::new("1", name, kind.arguments.as_str()), options);
     let soon = Duration::from_millis(dice.number(0..10));
-    let got = match kind.how {
-        How::Freely | How::Deadline => ending(&call.await.result),
-        How::Dropped => match tokio::time::timeout(soon, call).await {
+    let got = match kind.end_mode {
+        EndMode::Normal | EndMode::Deadline => ending(&call.await.result),
+        EndMode::Dropped => match tokio::time::timeout(soon, call).await {
             Ok(completion) => ending(&completion.result),
             Err(_) => "dropped".into(),
         },
-        How::Aborted => {
+        EndMode::Aborted => {
             let (completion, ()) = tokio::join!(call, async {
                 tokio::time::sleep(soon).await;
                 signal.raise();
@@ -345,11 +365,12 @@ async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
             ending(&completion.result)
         }
     };
-    let late = (kind.how == How::Deadline).then(|| began.elapsed().saturating_sub(timeout));
-    Ended { expected: kind.ends, got, late }
+    let late =
+        (kind.end_mode == EndMode::Deadline).then(|| began.elapsed().saturating_sub(timeout));
+    CallEnd { expected: kind.ends, got, late }
 }
 
-impl Theatre for Mixed {
+impl Scenario for Mixed {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
         let (seed, kinds) = (self.seed, Arc::clone(&self.kinds));
         let all = wait(async move {
@@ -357,10 +378,10 @@ impl Theatre for Mixed {
             for caller in 0..CALLERS {
                 let kinds = Arc::clone(&kinds);
                 callers.spawn(async move {
-                    let mut dice = Dice::of(seed, "mixed", case * CALLERS + caller);
+                    let mut dice = SeededRng::of(seed, "mixed", case * CALLERS + caller);
                     let mut ended = Vec::new();
-                    for _ in 0..EACH {
-                        ended.push(one(&kinds[dice.index(kinds.len())], &mut dice).await);
+                    for _ in 0..CALLS_PER_CALLER {
+                        ended.push(complete_call(&kinds[dice.index(kinds.len())], &mut dice).await);
                     }
                     ended
                 });
@@ -375,7 +396,7 @@ impl Theatre for Mixed {
             }
             let is_expected = ended.got == ended.expected
                 || (ended.late.is_some() && ENDS_LATE.iter().any(|end| ended.got.starts_with(end)));
-            tally.judged(if is_expected {
+            tally.record_result(if is_expected {
                 Ok(())
             } else {
                 Err((

@@ -4,11 +4,11 @@ use toolcell::Engine;
 use toolcell_test_guests::{Answer, COMPONENTS, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{number, section};
 
-use crate::dice::Dice;
-use crate::pieces::pieces;
-use crate::stage::{Stage, try_stranger};
+use crate::dice::SeededRng;
+use crate::pieces::split_sections;
+use crate::stage::{Fixture, check_untrusted};
 use crate::tally::Tally;
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Cells of each engine.
 const CELLS: u32 = 4;
@@ -24,7 +24,7 @@ pub(crate) struct Mutants {
 }
 
 impl Mutants {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let engines = [stage.for_strangers(CELLS), Engine::builder().cells(CELLS)];
         let schema = r#"{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}"#;
         let small = [
@@ -53,9 +53,9 @@ impl Mutants {
 }
 
 /// Makes one random change; sections are taken from `other` too.
-fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
-    let sections = pieces(bytes);
-    let whole = |dice: &mut Dice| {
+fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut SeededRng) {
+    let sections = split_sections(bytes);
+    let whole = |dice: &mut SeededRng| {
         sections.get(dice.index(sections.len().max(1))).map(|piece| piece.whole.clone())
     };
     let at = dice.index(bytes.len().max(1));
@@ -92,7 +92,7 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
         }
         _ => {
             // Inserts a section of the other component, or a random one.
-            let theirs = pieces(other);
+            let theirs = split_sections(other);
             let strange = if theirs.is_empty() || dice.one_in(3) {
                 let content: Vec<u8> = (0..dice.index(40)).map(|_| dice.byte()).collect();
                 section(dice.byte() % 14, &content)
@@ -105,15 +105,15 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     }
 }
 
-impl Theatre for Mutants {
+impl Scenario for Mutants {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "mutants", case);
+        let mut dice = SeededRng::of(self.seed, "mutants", case);
         let from = if dice.one_in(6) { &self.real } else { &self.small };
         let (mut mutant, other) = (dice.pick(from), dice.pick(&self.real));
         for _ in 0..dice.pick(&[1, 1, 1, 2, 5, 20]) {
             mutate(&mut mutant, &other, &mut dice);
         }
         let engine = dice.pick(&self.engines);
-        try_stranger(&engine, mutant, &mut dice, tally);
+        check_untrusted(&engine, mutant, &mut dice, tally);
     }
 }

@@ -16,11 +16,11 @@ use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;
 
 use crate::addresses::{all, disguised, spellings};
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::listener::Forbidden;
-use crate::stage::{Stage, load_with};
+use crate::stage::{Fixture, load_with};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Takes the place of a public address, which no request reaches from here: a loopback address that
 /// a rule names.
@@ -28,11 +28,11 @@ const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
 /// The name that resolves to another address the second time.
 const REBOUND: &str = "rebound.example";
 /// Ways to reach a forbidden address.
-const WAYS: [Way; 5] =
-    [Way::Direct, Way::Redirect, Way::Rebinding, Way::AbsoluteForm, Way::Userinfo];
+const ROUTES: [Route; 5] =
+    [Route::Direct, Route::Redirect, Route::Rebinding, Route::AbsoluteForm, Route::Userinfo];
 
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum Route {
     Direct,
     Redirect,
     Rebinding,
@@ -62,7 +62,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let resolver = Rebinding::default();
         let egress = Egress::new().with_resolver(resolver.clone());
         // A path `/to/<hex>` redirects to the address in it.
@@ -72,7 +72,7 @@ impl Network {
             .and_then(|path| path.strip_prefix("/to/"))
         {
             Some(place) => {
-                response(&format!("302 Found\r\nlocation: http://{}/", unhex(place)), "")
+                response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
             }
             None => response("200 OK", "allowed"),
         };
@@ -104,7 +104,12 @@ impl Network {
     }
 
     /// The requests of one case, in order: the tool, its arguments, and whether it may succeed.
-    fn requests(&self, way: Way, spelt: &str, forbidden: &str) -> Vec<(&'static str, Value, bool)> {
+    fn requests(
+        &self,
+        way: Route,
+        spelt: &str,
+        forbidden: &str,
+    ) -> Vec<(&'static str, Value, bool)> {
         let (direct, own) =
             (format!("http://{spelt}:{}/", self.forbidden.port), self.allowed.address);
         let rebound = format!("http://{REBOUND}:{}/", own.port());
@@ -113,21 +118,21 @@ impl Network {
             ("caller", json!({"authority": own.to_string(), "path": path, "body": "x"}), true)
         };
         match way {
-            Way::Direct => vec![fetch(&direct, false)],
-            Way::Redirect => {
+            Route::Direct => vec![fetch(&direct, false)],
+            Route::Redirect => {
                 let place = format!("{spelt}:{}", self.forbidden.port);
                 let place: String = place.bytes().map(|byte| format!("{byte:02x}")).collect();
                 vec![fetch(&self.allowed.url(&format!("/to/{place}")), true), fetch(&direct, false)]
             }
-            Way::Rebinding => {
+            Route::Rebinding => {
                 vec![fetch(&rebound, true), fetch(&rebound, false), fetch(&rebound, false)]
             }
             // The allowed server may answer what is sent to it; no request may be routed by it to
             // another server.
-            Way::AbsoluteForm => {
+            Route::AbsoluteForm => {
                 vec![post(direct), post(format!("//{spelt}:{}/", self.forbidden.port))]
             }
-            Way::Userinfo => vec![
+            Route::Userinfo => vec![
                 fetch(&format!("http://{own}@{spelt}:{}/", self.forbidden.port), false),
                 fetch(&format!("http://user:{own}@{forbidden}:{}/", self.forbidden.port), false),
                 fetch(&format!("http://{spelt}:{}#@{own}/", self.forbidden.port), false),
@@ -137,7 +142,7 @@ impl Network {
     }
 }
 
-fn unhex(text: &str) -> String {
+fn decode_hex(text: &str) -> String {
     let pairs = text.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
     let bytes: Vec<u8> = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -153,16 +158,16 @@ fn result_of(component: &Component, arguments: &Value) -> String {
     serde_json::to_string(&result).expect("a result is JSON")
 }
 
-impl Theatre for Network {
+impl Scenario for Network {
     fn cases(&self) -> Option<u64> {
-        Some((all().count() * WAYS.len()) as u64)
+        Some((all().count() * ROUTES.len()) as u64)
     }
 
     /// Tries one address in one way, in several of its spellings.
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "network", case);
-        let way = WAYS[case as usize % WAYS.len()];
-        let address = all().nth(case as usize / WAYS.len()).expect("an address of the table");
+        let mut dice = SeededRng::of(self.seed, "network", case);
+        let way = ROUTES[case as usize % ROUTES.len()];
+        let address = all().nth(case as usize / ROUTES.len()).expect("an address of the table");
         let mut spelt = spellings(address);
         let port = self.forbidden.port;
         let urls: Vec<_> = spelt.iter().map(|spelt| format!("http://{spelt}:{port}/")).collect();
@@ -203,13 +208,17 @@ impl Theatre for Network {
                         Err((Fault::Wrong, format!("{way:?}: not in origin form"), detail()));
                 }
             }
-            tally.judged(judgement);
+            tally.record_result(judgement);
         }
     }
 
     fn close(&mut self, tally: &mut Tally) {
         if self.forbidden.is_new() {
-            tally.failed(Fault::Connection, "after all", "a connection came when all was over");
+            tally.record_failure(
+                Fault::Connection,
+                "after all",
+                "a connection came when all was over",
+            );
         }
     }
 }

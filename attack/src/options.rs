@@ -57,7 +57,7 @@ pub struct Campaign {
 pub enum Part {
     /// Plays one theatre.
     #[command(hide = true)]
-    Perform(Perform),
+    Perform(ScenarioArgs),
     /// Compiles one component.
     #[command(hide = true)]
     Compile {
@@ -68,7 +68,7 @@ pub enum Part {
 
 /// One theatre in a process of its own.
 #[derive(Debug, Clone, Args)]
-pub struct Perform {
+pub struct ScenarioArgs {
     /// Which.
     pub theatre: Name,
     /// What all cases are made from.
@@ -119,7 +119,7 @@ impl Name {
     /// Returns the cases that a whole campaign has at least. Source: docs/threat-model.md, section
     /// 1.
     #[must_use]
-    pub fn whole(self) -> u64 {
+    pub fn campaign_cases(self) -> u64 {
         match self {
             // Each misdeed in each place and with each answer several times.
             Self::Guests => 10_000,

@@ -17,10 +17,10 @@ use toolcell::{
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
-use crate::dice::Dice;
-use crate::stage::{Stage, load_for_good};
+use crate::dice::SeededRng;
+use crate::stage::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Separators between the pieces of a path.
 const SEPARATORS: [&str; 6] = ["/", "/", "//", "/./", "\\", "%2f"];
@@ -66,16 +66,16 @@ pub(crate) struct Paths {
     outer: PathBuf,
     canary: String,
     /// One with the right to read, one with the right to write too.
-    clerks: [Component; 2],
-    over: Arc<AtomicBool>,
-    swapping: Option<JoinHandle<()>>,
+    components: [Component; 2],
+    is_over: Arc<AtomicBool>,
+    swapper: Option<JoinHandle<()>>,
 }
 
 impl Paths {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         // Not among the temporary files: no tool may get those.
         let outer = stage.cache.with_file_name(format!("attack-paths-{}", std::process::id()));
-        let canary = format!("canary-{}", Dice::of(stage.seed, "paths", u64::MAX).letters(24));
+        let canary = format!("canary-{}", SeededRng::of(stage.seed, "paths", u64::MAX).letters(24));
         for name in ["inner/sub", "turned"] {
             fs::create_dir_all(outer.join(name)).expect("a directory");
         }
@@ -95,17 +95,23 @@ impl Paths {
         let (stop, place) = (Arc::clone(&over), outer.clone());
         let swapping = thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                swap(&place);
+                swap_link(&place);
             }
         });
-        let paths =
-            Self { seed: stage.seed, outer, canary, clerks, over, swapping: Some(swapping) };
-        paths.plant();
+        let paths = Self {
+            seed: stage.seed,
+            outer,
+            canary,
+            components: clerks,
+            is_over: over,
+            swapper: Some(swapping),
+        };
+        paths.plant_links();
         paths
     }
 
     /// Plants links that lead out, again if a tool with the right to write removed them.
-    fn plant(&self) {
+    fn plant_links(&self) {
         let inner = self.outer.join("inner");
         let secret = self.outer.join("secret");
         let links = [
@@ -126,7 +132,7 @@ impl Paths {
     }
 
     /// Returns true if the files outside are unchanged.
-    fn is_intact(&self) -> bool {
+    fn is_outside_unchanged(&self) -> bool {
         let mut names: Vec<_> = fs::read_dir(&self.outer)
             .into_iter()
             .flatten()
@@ -144,7 +150,7 @@ impl Paths {
 }
 
 /// Makes `inner/swapped` alternately a directory and a link that leads out.
-fn swap(outer: &Path) {
+fn swap_link(outer: &Path) {
     let (at, turned) = (outer.join("inner/swapped"), outer.join("turned"));
     let _ = fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at));
     let _ = fs::create_dir(turned.join("directory"));
@@ -156,7 +162,7 @@ fn swap(outer: &Path) {
     let _ = fs::remove_dir_all(turned.join("gone"));
 }
 
-fn path(dice: &mut Dice, outer: &Path) -> String {
+fn path(dice: &mut SeededRng, outer: &Path) -> String {
     let mut path = match dice.number(0..10) {
         0 => format!("{}/", outer.display()),
         1 => format!("/data/{}/", outer.display()),
@@ -178,7 +184,7 @@ fn path(dice: &mut Dice, outer: &Path) -> String {
     path
 }
 
-fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
+fn operations(path: &str, other: &str) -> Vec<Vec<String>> {
     let steps: [&[&str]; 17] = [
         &["read", path],
         &["list", path],
@@ -202,7 +208,7 @@ fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
 }
 
 /// Returns true if a step answered with the size of the file outside.
-fn tells_of_the_size(completion: &Completion) -> bool {
+fn reveals_size(completion: &Completion) -> bool {
     let answers = completion
         .result
         .value()
@@ -210,15 +216,15 @@ fn tells_of_the_size(completion: &Completion) -> bool {
     answers.into_iter().flatten().any(|answer| answer.split(' ').next() == Some(&SIZE.to_string()))
 }
 
-impl Theatre for Paths {
+impl Scenario for Paths {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "paths", case);
-        let clerk = dice.pick(&self.clerks);
-        self.plant();
+        let mut dice = SeededRng::of(self.seed, "paths", case);
+        let clerk = dice.pick(&self.components);
+        self.plant_links();
         let paths: Vec<_> = (0..PATHS).map(|_| path(&mut dice, &self.outer)).collect();
-        let mut all: Vec<_> = paths.iter().flat_map(|path| steps(path, &paths[0])).collect();
+        let mut all: Vec<_> = paths.iter().flat_map(|path| operations(path, &paths[0])).collect();
         // A race against `swap`.
-        all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(11));
+        all.extend(operations("/data/swapped/secret", "../../secret").into_iter().take(11));
         let tool = clerk.tools()[0].clone();
         let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));
         let executor =
@@ -233,11 +239,11 @@ impl Theatre for Paths {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        tally.judged(if seen.contains(&self.canary) || seen.contains("root:x:") {
+        tally.record_result(if seen.contains(&self.canary) || seen.contains("root:x:") {
             Err((Fault::Canary, "a file from outside was read".into(), detail()))
-        } else if tells_of_the_size(&completion) {
+        } else if reveals_size(&completion) {
             Err((Fault::Canary, "a file from outside was looked at".into(), detail()))
-        } else if !self.is_intact() {
+        } else if !self.is_outside_unchanged() {
             Err((Fault::Canary, "something outside was changed".into(), detail()))
         } else {
             Ok(())
@@ -247,8 +253,8 @@ impl Theatre for Paths {
 
 impl Drop for Paths {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        let _ = self.swapping.take().map(JoinHandle::join);
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.swapper.take().map(JoinHandle::join);
         let _ = fs::remove_dir_all(&self.outer);
     }
 }

@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::Perform;
+use crate::options::ScenarioArgs;
 use crate::report::{Row, Spent};
-use crate::stage::Stage;
+use crate::stage::Fixture;
 use crate::tally::{Fault, Tally};
-use crate::theatre::{Theatre, theatre};
+use crate::theatre::{Scenario, set_up};
 use crate::watch::{Reading, memory, slope};
 
 /// Interval between reports of the tally: a death loses at most this much.
-const TELLING: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Part of the time, and of the cases, after which everything that is allocated once exists.
 const WARM: f64 = 0.2;
 /// Attempts from which on a slope is more than noise.
-const MANY: u64 = 10_000;
+const MIN_ATTEMPTS: u64 = 10_000;
 /// The message of handlers that panic on purpose.
-pub(crate) const ON_PURPOSE: &str = "as told";
+pub(crate) const DELIBERATE_PANIC: &str = "as told";
 
 /// A line from child to parent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) enum Line {
     Over(Row),
 }
 
-fn tell(line: &Line) {
+fn print_line(line: &Line) {
     let mut out = std::io::stdout().lock();
     let text = serde_json::to_string(line).expect("a line is JSON");
     // Without a parent there is nothing left to do.
@@ -66,27 +66,27 @@ fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
 ///
 /// # Panics
 /// If the scenario cannot be set up, or the parent does not read: the parent counts a death.
-pub fn perform(options: &Perform) {
+pub fn run_scenario(options: &ScenarioArgs) {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        if info.payload_as_str() != Some(ON_PURPOSE) {
+        if info.payload_as_str() != Some(DELIBERATE_PANIC) {
             usual(info);
         }
     }));
     let program = env::current_exe().expect("this program");
-    let stage = Stage {
+    let stage = Fixture {
         seed: options.seed,
         cache: program.with_file_name("attack-cache"),
         program,
         temp: env::temp_dir(),
     };
-    let mut theatre = theatre(options.theatre, &stage);
-    let row = play(options, &stage, theatre.as_mut());
+    let mut theatre = set_up(options.theatre, &stage);
+    let row = run_cases(options, &stage, theatre.as_mut());
     drop(theatre);
-    tell(&Line::Over(row));
+    print_line(&Line::Over(row));
 }
 
-fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
+fn run_cases(options: &ScenarioArgs, stage: &Fixture, theatre: &mut dyn Scenario) -> Row {
     let name = options.theatre.text();
     let mut tally = Tally::new(name);
     let (began, mut told) = (Instant::now(), Instant::now());
@@ -109,26 +109,29 @@ fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
         }
         tally.case =
             options.case.unwrap_or_else(|| case_at(position, theatre.cases(), options.seed));
-        tell(&Line::Case(position, tally.case));
+        print_line(&Line::Case(position, tally.case));
         theatre.attempt(tally.case, &mut tally);
         position += 1;
         if baseline.is_some() {
             samples.push((tally.tried as f64, memory().0 as f64));
         }
-        if told.elapsed() > TELLING {
+        if told.elapsed() > REPORT_INTERVAL {
             told = Instant::now();
-            tell(&Line::SoFar(Row::of(&tally, Spent::default())));
+            print_line(&Line::SoFar(Row::of(&tally, Spent::default())));
         }
     }
     theatre.close(&mut tally);
-    let mut spent = Spent { bound: Stage::bound(), peak: memory().1, ..Spent::default() };
+    let mut spent = Spent { bound: Fixture::bound(), peak: memory().1, ..Spent::default() };
     if let Some((baseline, tried)) = baseline {
-        let over = Reading::settled(baseline, &stage.temp);
+        let over = Reading::after_settling(baseline, &stage.temp);
         spent.fds = over.fds;
         spent.threads = over.threads;
         spent.files = over.files;
-        spent.slope =
-            if tally.tried - tried >= MANY { slope(&samples[samples.len() / 2..]) } else { None };
+        spent.slope = if tally.tried - tried >= MIN_ATTEMPTS {
+            slope(&samples[samples.len() / 2..])
+        } else {
+            None
+        };
         for (what, count) in [
             ("file descriptors", over.fds),
             ("threads", over.threads),

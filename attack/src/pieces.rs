@@ -6,14 +6,14 @@ use toolcell_tests::binary::{COMPONENT, of_component, section};
 
 /// A section: its id, and the ranges of the section and of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Section {
     pub(crate) id: u8,
     pub(crate) whole: Range<usize>,
     pub(crate) content: Range<usize>,
 }
 
 /// Returns the sections of a component, up to the first that is malformed.
-pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
+pub(crate) fn split_sections(bytes: &[u8]) -> Vec<Section> {
     let mut pieces = Vec::new();
     let mut at = COMPONENT.len();
     while let Some(id) = bytes.get(at) {
@@ -30,7 +30,7 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
         if end > bytes.len() {
             return pieces;
         }
-        pieces.push(Piece { id: *id, whole: at..end, content: next..end });
+        pieces.push(Section { id: *id, whole: at..end, content: next..end });
         at = end;
     }
     pieces
@@ -38,15 +38,17 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
 
 /// Returns the first core module inside.
 pub(crate) fn module(component: &[u8]) -> Option<Vec<u8>> {
-    let found =
-        pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found = split_sections(component)
+        .into_iter()
+        .find(|piece| piece.id == of_component::CORE_MODULE)?;
     Some(component[found.content].to_vec())
 }
 
 /// Returns the component with another first core module.
 pub(crate) fn with_module(component: &[u8], module: &[u8]) -> Option<Vec<u8>> {
-    let found =
-        pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found = split_sections(component)
+        .into_iter()
+        .find(|piece| piece.id == of_component::CORE_MODULE)?;
     let other = section(of_component::CORE_MODULE, module);
     Some([&component[..found.whole.start], &other, &component[found.whole.end..]].concat())
 }

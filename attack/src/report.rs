@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stage::Stage;
+use crate::stage::Fixture;
 use crate::tally::{Finding, Tally};
 
 /// Milliseconds by which calls may end after their deadline: at p99, and at most. Source: the
@@ -114,7 +114,7 @@ impl Row {
 
     /// Returns the figures that do not hold: first the counts, then those that depend on the load
     /// of the machine.
-    fn broken(&self) -> (Vec<String>, Vec<String>) {
+    fn failed_figures(&self) -> (Vec<String>, Vec<String>) {
         let leaks = self.spent.fds.max(0)
             + self.spent.threads.max(0)
             + self.spent.files.max(0)
@@ -139,7 +139,7 @@ impl Row {
         over(self.overrun_p99, OVERRUN.0, "ms of overrun, p99");
         over(self.overrun_max, OVERRUN.1, "ms of overrun at most");
         over(self.spent.slope.unwrap_or(0.0), SLOPE, "bytes left by a thousand attempts");
-        over(self.spent.peak as f64, Stage::bound() as f64, "bytes of memory");
+        over(self.spent.peak as f64, Fixture::bound() as f64, "bytes of memory");
         over(self.slip.unwrap_or(0.0), SLIP, "times the latency of others");
         over(self.slow as f64, 0.0, "attempts that ended too late");
         (firm.collect(), timed)
@@ -165,7 +165,7 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(seed: u64, seconds: f64, rows: Vec<Row>) -> Self {
-        let (broken, times): (Vec<_>, Vec<_>) = rows.iter().map(Row::broken).unzip();
+        let (broken, times): (Vec<_>, Vec<_>) = rows.iter().map(Row::failed_figures).unzip();
         Self { seed, seconds, rows, broken: broken.concat(), broken_times: times.concat() }
     }
 
@@ -181,7 +181,7 @@ impl Report {
     pub fn opening(seed: u64) -> String {
         format!(
             "seed {seed}; no process may have more than {} MiB in memory\n",
-            Stage::bound() >> 20
+            Fixture::bound() >> 20
         )
     }
 
@@ -290,8 +290,8 @@ mod tests {
         for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
         {
             let mut tally = Tally::new("bombs".into());
-            tally.failed(fault, "", "");
-            let (counts, times) = Row::of(&tally, Spent::default()).broken();
+            tally.record_failure(fault, "", "");
+            let (counts, times) = Row::of(&tally, Spent::default()).failed_figures();
             assert_eq!(
                 (counts.len(), times.len()),
                 (firm, timed),

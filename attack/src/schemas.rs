@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use toolcell::{CallOptions, Definition, Executor, Tool, ToolCall};
 use toolcell_tests::wait;
 
-use crate::dice::Dice;
-use crate::stage::{Stage, is_typed};
+use crate::dice::SeededRng;
+use crate::stage::{Fixture, is_typed};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Time that taking a definition, or checking arguments against it, may need. Source:
 /// docs/threat-model.md, row 7.
 const BOUND: Duration = Duration::from_millis(50);
 /// More than this is a failure even on a busy machine.
-const FAR: Duration = Duration::from_secs(2);
+const MAX_TIME: Duration = Duration::from_secs(2);
 /// Levels of a random schema.
 const DEPTH: u64 = 5;
 
@@ -24,7 +24,7 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         Self { seed: stage.seed }
     }
 }
@@ -44,7 +44,7 @@ const PATTERNS: [&str; 12] = [
     "[",
 ];
 
-fn bomb(dice: &mut Dice) -> Value {
+fn bomb(dice: &mut SeededRng) -> Value {
     let count = dice.pick(&[3_usize, 50, 199, 399, 1_999, 20_000]);
     let nested =
         |key: &str, levels: usize| (0..levels).fold(json!({}), |inner, _| json!({key: inner}));
@@ -86,16 +86,17 @@ fn bomb(dice: &mut Dice) -> Value {
         11 => {
             json!({"properties": {"a": {"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])}}})
         }
-        _ => chance(dice, DEPTH),
+        _ => random_schema(dice, DEPTH),
     }
 }
 
 /// Returns a schema of random keywords.
-fn chance(dice: &mut Dice, depth: u64) -> Value {
+fn random_schema(dice: &mut SeededRng, depth: u64) -> Value {
     let mut schema = serde_json::Map::new();
     for _ in 0..dice.number(0..4) {
-        let inner =
-            |dice: &mut Dice| if depth == 0 { json!(true) } else { chance(dice, depth - 1) };
+        let inner = |dice: &mut SeededRng| {
+            if depth == 0 { json!(true) } else { random_schema(dice, depth - 1) }
+        };
         let (key, value) = match dice.number(0..16) {
             0 => (
                 "type",
@@ -142,7 +143,7 @@ fn tree(number: usize) -> Value {
     }
 }
 
-fn arguments(dice: &mut Dice) -> String {
+fn arguments(dice: &mut SeededRng) -> String {
     let count = dice.pick(&[1_usize, 100, 5_000, 60_000]);
     match dice.number(0..12) {
         0 => "[".repeat(count),
@@ -160,23 +161,25 @@ fn arguments(dice: &mut Dice) -> String {
     }
 }
 
-impl Theatre for Schemas {
+impl Scenario for Schemas {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "schemas", case);
+        let mut dice = SeededRng::of(self.seed, "schemas", case);
         let schema = bomb(&mut dice);
         let definition = Definition::new("bomb", "").expect("a name");
         let text = schema.to_string();
         let judge = |tally: &mut Tally, what: &str, began: Instant, detail: &str| {
             let took = began.elapsed();
             tally.overran(took.saturating_sub(BOUND));
-            let slow = (took > FAR).then(|| {
+            let slow = (took > MAX_TIME).then(|| {
                 format!(
                     "{took:?}: {} {}",
                     &text[..text.len().min(200)],
                     &detail[..detail.len().min(60)]
                 )
             });
-            tally.judged(slow.map_or(Ok(()), |detail| Err((Fault::Slow, what.to_owned(), detail))));
+            tally.record_result(
+                slow.map_or(Ok(()), |detail| Err((Fault::Slow, what.to_owned(), detail))),
+            );
         };
         let began = Instant::now();
         let made = Tool::manual(definition.with_parameters(schema));
@@ -185,7 +188,11 @@ impl Theatre for Schemas {
             Ok(tool) => tool,
             Err(error) if is_typed(&error) => return,
             Err(error) => {
-                return tally.failed(Fault::Wrong, "an error of no kind", format!("{error:?}"));
+                return tally.record_failure(
+                    Fault::Wrong,
+                    "an error of no kind",
+                    format!("{error:?}"),
+                );
             }
         };
         for _ in 0..4 {

@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Component, Event, Executor, Grants, HttpRule, Placed, Placement, Secret,
-    SecretUse, StoredSecrets, ToolCall,
+    CallOptions, Component, Event, Executor, Grants, HttpRule, Injection, Placement, Secret,
+    SecretGrant, StoredSecrets, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::disguise::{DISGUISES, Finder, disguised};
 
-use crate::stage::{Stage, load_for_good};
+use crate::stage::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// The ways out of a cell.
 const EXITS: [&str; 16] = [
@@ -47,7 +47,7 @@ const EXITS: [&str; 16] = [
 struct Traces(Arc<Mutex<Vec<u8>>>);
 
 impl Traces {
-    fn taken(&self) -> String {
+    fn take(&self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut *self.0.lock().expect("no panic")))
             .into_owned()
     }
@@ -83,8 +83,9 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn new(stage: &Stage) -> Self {
-        let canary = format!("cnry-{}+/=", Dice::of(stage.seed, "secrets", u64::MAX).letters(30));
+    pub(crate) fn new(stage: &Fixture) -> Self {
+        let canary =
+            format!("cnry-{}+/=", SeededRng::of(stage.seed, "secrets", u64::MAX).letters(30));
         // Sends the value back in the disguise that the path names: as body, and as header.
         let known = canary.clone();
         let echo = move |request: &str| {
@@ -107,7 +108,7 @@ impl Secrets {
         }
         grants
             .secrets
-            .insert("token".into(), SecretUse::new(rule(bound.url("/api")), Placed::Bearer));
+            .insert("token".into(), SecretGrant::new(rule(bound.url("/api")), Injection::Bearer));
         grants.reveal.insert("token".into());
         grants.keys.push("write *".parse().expect("a rule"));
         let secrets =
@@ -134,7 +135,7 @@ impl Secrets {
     }
 }
 
-impl Theatre for Secrets {
+impl Scenario for Secrets {
     fn cases(&self) -> Option<u64> {
         Some((EXITS.len() * DISGUISES.len()) as u64)
     }
@@ -157,7 +158,7 @@ impl Theatre for Secrets {
             ("`Debug` of the result", format!("{completion:?}")),
             ("`Debug` of the tool", format!("{:?} {:?}", self.leaker, self.leaker.tools())),
             ("events", std::mem::take(&mut *self.events.lock().expect("no panic"))),
-            ("tracing", self.traces.taken()),
+            ("tracing", self.traces.take()),
             ("another server", self.other.taken().concat()),
         ];
         // The server that the secret is bound to may receive it.
@@ -167,7 +168,7 @@ impl Theatre for Secrets {
             .filter(|(_, text)| self.finder.find(text).is_some())
             .map(|(place, _)| *place)
             .collect();
-        tally.judged(if found.is_empty() {
+        tally.record_result(if found.is_empty() {
             Ok(())
         } else {
             Err((

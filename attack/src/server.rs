@@ -26,17 +26,17 @@ use toolcell_server::{
 };
 use toolcell_test_guests::bytes;
 
-use crate::dice::Dice;
-use crate::stage::{Stage, load_for_good};
+use crate::dice::SeededRng;
+use crate::stage::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// The tools of the tenant `globex`: all but `submit_plan` and `spin`.
 const GLOBEX: [&str; 4] = ["book_table", "panics", "opens", "chatters"];
 /// A tool that `globex` does not see.
 const HIDDEN: &str = "submit_plan";
 /// Time until an answer must arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Lines that a guest writes: each would be a message of the server if it got into the channel
 /// unescaped.
 const FORGED: [&str; 8] = [
@@ -67,7 +67,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let engine = stage.engine(Placement::Cells).build().expect("an engine");
         let registry = Registry::new();
         for component in ["desk", "mischief"] {
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Checks that a tool's text arrives as a value in a message, never as a message.
-    fn forge(&self, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
+    fn forge(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
         let mut words = String::new();
         for _ in 0..dice.number(1..6) {
             words.push_str(dice.pick(&ENDS));
@@ -166,7 +166,11 @@ impl Server {
 
     /// Checks that a tenant cannot reach another tenant's artifacts, questions and running calls:
     /// neither by their ids, nor by a difference between answers.
-    fn guess(&self, case: u64, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
+    fn probe_isolation(
+        &self,
+        case: u64,
+        dice: &mut SeededRng,
+    ) -> Result<(), (Fault, String, String)> {
         let content = dice.letters(40);
         let kept = json_of(&self.sent(&self.acme, "POST /v1/artifacts", "", &content));
         let id = kept["id"].as_str().unwrap_or_default().to_owned();
@@ -236,7 +240,7 @@ impl Server {
     }
 
     /// Checks that a hidden tool and a missing one get the same answer, and so do refused keys.
-    fn compare(&self, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
+    fn compare(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
         if dice.one_in(8) {
             let made_up = format!("tck_{}", dice.letters(43));
             let (_, headers, body) = mcp(HIDDEN, &json!({}));
@@ -298,12 +302,12 @@ impl Server {
     }
 }
 
-impl Theatre for Server {
+impl Scenario for Server {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "server", case);
-        tally.judged(match case % 8 {
-            0 => self.guess(case, &mut dice),
-            4 => self.tamper(&mut dice),
+        let mut dice = SeededRng::of(self.seed, "server", case);
+        tally.record_result(match case % 8 {
+            0 => self.probe_isolation(case, &mut dice),
+            4 => self.check_states(&mut dice),
             1..=3 => self.compare(&mut dice),
             _ => self.forge(&mut dice),
         });
@@ -339,7 +343,7 @@ fn mcp(name: &str, arguments: &Value) -> (&'static str, String, Value) {
 
 fn sent(address: SocketAddr, key: &str, line: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server accepts connections");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a timeout");
     let request = format!(
         "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",

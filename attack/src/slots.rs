@@ -6,18 +6,18 @@ use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Placement, Tool, T
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending, wait};
 
-use crate::dice::Dice;
-use crate::stage::{Stage, load_for_good};
+use crate::dice::SeededRng;
+use crate::stage::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Calls of one case.
 pub(crate) const CALLS: u64 = 1_000;
 /// Memory in pages of the guests that are called mostly, and of those that are called rarely.
-const OFTEN: [u32; 4] = [1, 2, 3, 4];
-const SELDOM: [u32; 3] = [16, 256, 1000];
+const FREQUENT_PAGES: [u32; 4] = [1, 2, 3, 4];
+const RARE_PAGES: [u32; 3] = [16, 256, 1000];
 /// Memories beside the guest's own: none, or as many as a cell can have.
-const MORE: [usize; 2] = [0, 3];
+const EXTRA_MEMORIES: [usize; 2] = [0, 3];
 
 pub(crate) struct Slots {
     seed: u64,
@@ -26,12 +26,12 @@ pub(crate) struct Slots {
 
 struct Guests {
     _engine: Engine,
-    often: Vec<Tool>,
-    seldom: Vec<Tool>,
+    frequent_guests: Vec<Tool>,
+    rare_guests: Vec<Tool>,
 }
 
 impl Slots {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         let set_up = |placement| {
             let engine = stage.engine(placement).cells(1).build().expect("an engine");
             let guest = |pages, more_memories| {
@@ -46,20 +46,27 @@ impl Slots {
                 component.tools()[0].clone()
             };
             let all = |pages: &[u32]| {
-                pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect()
+                pages
+                    .iter()
+                    .flat_map(|pages| EXTRA_MEMORIES.map(|more| guest(*pages, more)))
+                    .collect()
             };
-            Guests { often: all(&OFTEN), seldom: all(&SELDOM), _engine: engine }
+            Guests {
+                frequent_guests: all(&FREQUENT_PAGES),
+                rare_guests: all(&RARE_PAGES),
+                _engine: engine,
+            }
         };
         Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
     }
 }
 
-impl Theatre for Slots {
+impl Scenario for Slots {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "slots", case);
+        let mut dice = SeededRng::of(self.seed, "slots", case);
         let guests = &self.engines[dice.index(2)];
         let one = |_| {
-            let from = if dice.one_in(200) { &guests.seldom } else { &guests.often };
+            let from = if dice.one_in(200) { &guests.rare_guests } else { &guests.frequent_guests };
             dice.pick(from)
         };
         let tools: Vec<_> = (0..CALLS).map(one).collect();
@@ -74,7 +81,7 @@ impl Theatre for Slots {
             endings
         });
         for ending in endings {
-            tally.judged(if ending == "ok" {
+            tally.record_result(if ending == "ok" {
                 Ok(())
             } else {
                 Err((

@@ -12,11 +12,11 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::binary::{of_component, section};
 use toolcell_tests::wait;
 
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::pieces::{module, with_module};
-use crate::stage::{Stage, load_with, try_stranger};
+use crate::stage::{Fixture, check_untrusted, load_with};
 use crate::tally::Tally;
-use crate::theatre::Theatre;
+use crate::theatre::Scenario;
 
 /// Limits of the generator: its memory in bytes, its time.
 const MEMORY: u64 = 512 << 20;
@@ -24,15 +24,15 @@ const TIME: Duration = Duration::from_secs(5);
 /// Real tools whose modules are small enough to be mutated often.
 const REAL: [&str; 4] = ["hello", "calculator", "mischief", "caller"];
 
-pub(crate) struct Smith {
+pub(crate) struct GeneratedComponents {
     seed: u64,
     forge: Component,
     engines: [Engine; 2],
     real: Vec<Vec<u8>>,
 }
 
-impl Smith {
-    pub(crate) fn new(stage: &Stage) -> Self {
+impl GeneratedComponents {
+    pub(crate) fn new(stage: &Fixture) -> Self {
         // With a frozen clock the generator's result does not depend on how long it took.
         let engine = stage.engine(Placement::Cells).frozen_clock().seed(stage.seed);
         // Optimising the generator takes a minute of processor time, and the optimised code would
@@ -48,7 +48,7 @@ impl Smith {
     }
 
     /// Runs the generator. Returns `None` if it fails.
-    fn made(&self, kind: &str, dice: &mut Dice, base: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn generate(&self, kind: &str, dice: &mut SeededRng, base: Option<&[u8]>) -> Option<Vec<u8>> {
         let tool = self.forge.tools()[0].clone();
         let base = base.map(|base| STANDARD.encode(base));
         let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
@@ -64,30 +64,30 @@ impl Smith {
         STANDARD.decode(value.as_str()?).ok()
     }
 
-    fn stranger(&self, dice: &mut Dice) -> Option<Vec<u8>> {
+    fn untrusted_component(&self, dice: &mut SeededRng) -> Option<Vec<u8>> {
         let hostile = Hostile {
             answer: Answer::Echo,
             ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL))
         };
         match dice.number(0..8) {
-            0 => self.made("component", dice, None),
+            0 => self.generate("component", dice, None),
             // Beside a guest that behaves: otherwise it is refused before the compiler sees it.
             1 => Some(
                 [
                     hostile.component(),
-                    section(of_component::COMPONENT, &self.made("component", dice, None)?),
+                    section(of_component::COMPONENT, &self.generate("component", dice, None)?),
                 ]
                 .concat(),
             ),
             2 | 3 => {
                 let guest = hostile.component();
-                with_module(&guest, &self.made("shaped", dice, Some(&module(&guest)?))?)
+                with_module(&guest, &self.generate("shaped", dice, Some(&module(&guest)?))?)
             }
             kind => {
                 let mut guest = if kind == 4 { dice.pick(&self.real) } else { hostile.component() };
                 // Some mutations are impossible for some modules.
                 for _ in 0..dice.number(2..8) {
-                    let changed = self.made("mutated", dice, Some(&module(&guest)?));
+                    let changed = self.generate("mutated", dice, Some(&module(&guest)?));
                     guest =
                         changed.and_then(|module| with_module(&guest, &module)).unwrap_or(guest);
                 }
@@ -97,12 +97,12 @@ impl Smith {
     }
 }
 
-impl Theatre for Smith {
+impl Scenario for GeneratedComponents {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "smith", case);
-        if let Some(stranger) = self.stranger(&mut dice) {
+        let mut dice = SeededRng::of(self.seed, "smith", case);
+        if let Some(stranger) = self.untrusted_component(&mut dice) {
             let engine = dice.pick(&self.engines);
-            try_stranger(&engine, stranger, &mut dice, tally);
+            check_untrusted(&engine, stranger, &mut dice, tally);
         }
     }
 }

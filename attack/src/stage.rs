@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolcell::{Component, Engine, EngineBuilder, Error, Grants, Limits, Missing, Placement};
+use toolcell::{
+    Component, Engine, EngineBuilder, Error, Grants, Limits, OnMissingGrant, Placement,
+};
 use toolcell_tests::{call, ending, wait, worst_case};
 
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::tally::{Fault, Tally};
 
 /// Cells of an engine.
@@ -18,7 +20,7 @@ pub(crate) const MEMORY: u64 = 16 << 20;
 pub(crate) const COMPILE_TIME: Duration = Duration::from_secs(10);
 
 /// The fixture of a scenario.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) seed: u64,
     /// This program, which engines also start as their compiler.
     pub(crate) program: PathBuf,
@@ -28,7 +30,7 @@ pub(crate) struct Stage {
     pub(crate) temp: PathBuf,
 }
 
-impl Stage {
+impl Fixture {
     /// Returns the memory that the process may have at most, in bytes.
     pub(crate) fn bound() -> u64 {
         worst_case(CELLS, MEMORY)
@@ -53,7 +55,7 @@ pub(crate) fn load_with(
     grants: Grants,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
-    wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
+    wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await })
 }
 
 /// Loads a component that is called until the end, and waits for its optimised code. Optimised code
@@ -66,7 +68,7 @@ pub(crate) fn load_for_good(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> 
 }
 
 /// Limits for the tools of an untrusted component.
-pub(crate) fn tight() -> Limits {
+pub(crate) fn tight_limits() -> Limits {
     let limits = Limits::default().with_fuel(20_000_000).with_memory(MEMORY).with_host_calls(2_000);
     limits.with_result(64 << 10).with_log(4 << 10).with_timeout(Duration::from_millis(100))
 }
@@ -85,12 +87,21 @@ pub(crate) fn is_typed(error: &Error) -> bool {
 
 /// Loads an untrusted component and calls each of its tools: everything must end in time with a
 /// typed error or result.
-pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tally: &mut Tally) {
+pub(crate) fn check_untrusted(
+    engine: &Engine,
+    bytes: Vec<u8>,
+    dice: &mut SeededRng,
+    tally: &mut Tally,
+) {
     let component = match load_with(engine, bytes, Grants::default()) {
         Ok(component) => component,
-        Err(error) if is_typed(&error) => return tally.survived(),
+        Err(error) if is_typed(&error) => return tally.record_success(),
         Err(error) => {
-            return tally.failed(Fault::Wrong, "an error of no kind at load", format!("{error:?}"));
+            return tally.record_failure(
+                Fault::Wrong,
+                "an error of no kind at load",
+                format!("{error:?}"),
+            );
         }
     };
     let mut judgement = Ok(());
@@ -103,14 +114,14 @@ pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tal
             "[",
             "",
         ]);
-        let (name, limits) = (tool.definition().name.clone(), tight());
+        let (name, limits) = (tool.definition().name.clone(), tight_limits());
         let began = Instant::now();
         let completion = call(&component, &name, arguments, limits);
         if let Err(fault) = in_time(&ending(&completion.result), began, limits, tally) {
             judgement = Err(fault);
         }
     }
-    tally.judged(judgement);
+    tally.record_result(judgement);
 }
 
 /// Records the overrun of a call that its deadline ended. A call that ends a second late is a

@@ -6,9 +6,9 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Kinds of failure that are listed; further kinds are only counted as failed attempts.
-const KEPT: usize = 200;
+const MAX_FINDINGS: usize = 200;
 /// Microseconds. Longer times are recorded as a day.
-const LONGEST: u64 = 86_400_000_000;
+const MAX_LATENCY: u64 = 86_400_000_000;
 /// Characters of a failure's detail.
 const DETAIL: usize = 400;
 
@@ -48,13 +48,13 @@ pub(crate) struct Finding {
 /// Records a time of any length. `saturating_record` would cut it off at the current end of the
 /// histogram, which grows.
 pub(crate) fn record(times: &mut Histogram<u64>, time: Duration) {
-    let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
-    times.record(micros.min(LONGEST)).expect("it grows");
+    let micros = u64::try_from(time.as_micros()).unwrap_or(MAX_LATENCY);
+    times.record(micros.min(MAX_LATENCY)).expect("it grows");
 }
 
 /// The results so far.
 pub(crate) struct Tally {
-    theatre: String,
+    scenario: String,
     pub(crate) case: u64,
     pub(crate) tried: u64,
     pub(crate) failed: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new(theatre: String) -> Self {
         Self {
-            theatre,
+            scenario: theatre,
             case: 0,
             tried: 0,
             failed: 0,
@@ -88,12 +88,12 @@ impl Tally {
     }
 
     /// Counts an attempt that ended as it should.
-    pub(crate) fn survived(&mut self) {
+    pub(crate) fn record_success(&mut self) {
         self.tried += 1;
     }
 
     /// Counts an attempt that failed.
-    pub(crate) fn failed(
+    pub(crate) fn record_failure(
         &mut self,
         fault: Fault,
         what: impl Into<String>,
@@ -121,17 +121,17 @@ impl Tally {
         let known = |finding: &&mut Finding| finding.fault == fault && finding.what == what;
         if let Some(finding) = self.findings.iter_mut().find(known) {
             finding.count += 1;
-        } else if self.findings.len() < KEPT {
-            let (theatre, case) = (self.theatre.clone(), self.case);
+        } else if self.findings.len() < MAX_FINDINGS {
+            let (theatre, case) = (self.scenario.clone(), self.case);
             self.findings.push(Finding { theatre, fault, what, count: 1, case, detail });
         }
     }
 
     /// Counts an attempt: as survived, or as failed with this fault.
-    pub(crate) fn judged(&mut self, judgement: Result<(), (Fault, String, String)>) {
+    pub(crate) fn record_result(&mut self, judgement: Result<(), (Fault, String, String)>) {
         match judgement {
-            Ok(()) => self.survived(),
-            Err((fault, what, detail)) => self.failed(fault, what, detail),
+            Ok(()) => self.record_success(),
+            Err((fault, what, detail)) => self.record_failure(fault, what, detail),
         }
     }
 
@@ -149,6 +149,6 @@ mod tests {
         let mut tally = Tally::new(String::new());
         tally.overran(Duration::from_secs(90));
         tally.overran(Duration::MAX);
-        assert!(tally.overruns.min() > 89_000_000 && tally.overruns.max() > LONGEST / 2);
+        assert!(tally.overruns.min() > 89_000_000 && tally.overruns.max() > MAX_LATENCY / 2);
     }
 }

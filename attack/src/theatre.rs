@@ -1,14 +1,14 @@
 //! The trait of a scenario, which has cases by number, and the constructors of all scenarios.
 
 use crate::options::Name;
-use crate::stage::Stage;
+use crate::stage::Fixture;
 use crate::tally::Tally;
 use crate::{
     bombs, guests, mixed, mutants, network, paths, schemas, secrets, server, slots, smith,
 };
 
 /// A scenario: one kind of attack.
-pub(crate) trait Theatre {
+pub(crate) trait Scenario {
     /// Returns the number of cases. `None`: without end.
     fn cases(&self) -> Option<u64> {
         None
@@ -22,11 +22,11 @@ pub(crate) trait Theatre {
 }
 
 /// Sets a scenario up.
-pub(crate) fn theatre(name: Name, stage: &Stage) -> Box<dyn Theatre> {
+pub(crate) fn set_up(name: Name, stage: &Fixture) -> Box<dyn Scenario> {
     match name {
         Name::Guests => Box::new(guests::Guests::new(stage)),
         Name::Mutants => Box::new(mutants::Mutants::new(stage)),
-        Name::Smith => Box::new(smith::Smith::new(stage)),
+        Name::Smith => Box::new(smith::GeneratedComponents::new(stage)),
         Name::Network => Box::new(network::Network::new(stage)),
         Name::Paths => Box::new(paths::Paths::new(stage)),
         Name::Secrets => Box::new(secrets::Secrets::new(stage)),

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// Time after the last call in which resources may still be given back: idle threads are kept for
 /// ten seconds.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Threads that are started when first needed, and kept: for files, for names, for waiting.
-const ONCE: i64 = 4;
+const LASTING_THREADS: i64 = 4;
 const STEP: Duration = Duration::from_millis(100);
 
 /// One reading of the counts.
@@ -26,17 +26,17 @@ impl Reading {
         Self {
             fds: entries("/proc/self/fd".as_ref()),
             threads: entries("/proc/self/task".as_ref()),
-            files: below(temp),
+            files: count_files(temp),
         }
     }
 
     /// Returns the counts above a baseline, after waiting for resources to be given back.
-    pub(crate) fn settled(baseline: Self, temp: &Path) -> Self {
+    pub(crate) fn after_settling(baseline: Self, temp: &Path) -> Self {
         let began = Instant::now();
         loop {
-            let over = Self::now(temp).over(baseline);
+            let over = Self::now(temp).relative_to(baseline);
             if [over.fds, over.threads, over.files].iter().all(|count| *count <= 0)
-                || began.elapsed() > PATIENCE
+                || began.elapsed() > SETTLE_TIMEOUT
             {
                 return over;
             }
@@ -44,10 +44,10 @@ impl Reading {
         }
     }
 
-    fn over(self, baseline: Self) -> Self {
+    fn relative_to(self, baseline: Self) -> Self {
         Self {
             fds: self.fds - baseline.fds,
-            threads: (self.threads - baseline.threads - ONCE).max(0),
+            threads: (self.threads - baseline.threads - LASTING_THREADS).max(0),
             files: self.files - baseline.files,
         }
     }
@@ -58,10 +58,10 @@ fn entries(path: &Path) -> i64 {
 }
 
 /// Counts files and directories below a path, recursively.
-fn below(path: &Path) -> i64 {
+fn count_files(path: &Path) -> i64 {
     fs::read_dir(path).into_iter().flatten().flatten().fold(0, |count, entry| {
         let inside = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            below(&entry.path())
+            count_files(&entry.path())
         } else {
             0
         };

@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Placement,
-    Secret, SecretUse, StoredSecrets, Tool, ToolCall,
+    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant,
+    Placement, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_benches::timing::{Contender, Summary, interleaved};
 use toolcell_test_guests::{Answer, Hostile};
@@ -99,7 +99,7 @@ fn loaded(
         .secrets(secrets)
         .build()?;
     let component =
-        runtime.block_on(Component::load_with(&engine, bytes, grants, Missing::Refused))?;
+        runtime.block_on(Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused))?;
     ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())
 }
@@ -107,15 +107,14 @@ fn loaded(
 /// Measures answers of a tool, which are searched when they leave the cell.
 fn answers(runtime: &Runtime, name: &str, text: &str) -> Result<()> {
     let echo = Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }.component();
-    let tool =
-        |count: usize| {
-            let rule: HttpRule = "https://example.com/".parse()?;
-            let mut grants = Grants::default();
-            grants.secrets.extend((0..count).map(|number| {
-                (format!("key_{number}"), SecretUse::new(rule.clone(), Placed::Bearer))
-            }));
-            loaded(runtime, echo.clone(), grants, secrets(count)?)
-        };
+    let tool = |count: usize| {
+        let rule: HttpRule = "https://example.com/".parse()?;
+        let mut grants = Grants::default();
+        grants.secrets.extend((0..count).map(|number| {
+            (format!("key_{number}"), SecretGrant::new(rule.clone(), Injection::Bearer))
+        }));
+        loaded(runtime, echo.clone(), grants, secrets(count)?)
+    };
     let arguments = json!({"text": text}).to_string();
     compare(runtime, &format!("an answer of 64 KiB, {name}"), &arguments, tool)
 }

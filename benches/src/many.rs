@@ -63,7 +63,7 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     let mut shown = Vec::with_capacity(count);
     for number in 0..count {
         let name = format!("t{number:04}");
-        shown.push((name.clone(), runtime.block_on(configuration.shown(&engines, &name))?));
+        shown.push((name.clone(), runtime.block_on(configuration.review(&engines, &name))?));
     }
     configuration.approve(&Lock::beside(&configuration)?, &shown, &[])?;
     drop((shown, engines, configuration));

@@ -1,7 +1,7 @@
 //! Tools to measure, and calls to them.
 
 use anyhow::{Result, ensure};
-use toolcell::{Code, Component, Engine, Grants, Missing, Tool, ToolCall};
+use toolcell::{Code, Component, Engine, Grants, OnMissingGrant, Tool, ToolCall};
 
 /// Loads a tool and waits for its optimised code.
 ///
@@ -21,7 +21,8 @@ pub async fn optimised_with(
     name: &str,
     grants: Grants,
 ) -> Result<Tool> {
-    let component = Component::load_with(engine, bytes.to_vec(), grants, Missing::Refused).await?;
+    let component =
+        Component::load_with(engine, bytes.to_vec(), grants, OnMissingGrant::Refused).await?;
     ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())
 }

@@ -10,5 +10,5 @@ mod side;
 
 pub(crate) use side::{
     Secret, Wish, abort_requested, answer_calls_with, answer_with, compare_and_swap, delete, get,
-    invoke, keep, list, log, progress, remaining, reveal, secret, send, set,
+    invoke, list, log, progress, remaining, reveal, secret, send, set, set_secret,
 };

@@ -75,7 +75,7 @@
 //! # Native tests
 //! The crate compiles for every target, so that tools have ordinary tests: log lines go to stderr,
 //! no call is aborted, and the budget is unlimited. Start with [`Context::default`].
-//! [`http::answer_with`] answers requests, [`secrets::keep`] provides secrets, and [`kv`] stores
+//! [`http::answer_with`] answers requests, [`secrets::set`] provides secrets, and [`kv`] stores
 //! its keys in memory, separately for each thread. [`Outcome`] shows how to check an answer.
 
 pub mod abort;

@@ -4,7 +4,7 @@
 //! put its value into a request, and the tool never sees it. [`reveal`] is for the rare tool that
 //! must compute with the value.
 //!
-//! In native tests, [`keep`] provides secrets:
+//! In native tests, [`set`] provides secrets:
 //!
 //! ```
 //! use toolcell_guest::{Failure, http, secrets, tool};
@@ -23,7 +23,7 @@
 //! // Without the secret, the error says what to grant.
 //! assert!(weather("Bern".into()).is_err());
 //!
-//! secrets::keep("weather_key", "not a real key");
+//! secrets::set("weather_key", "not a real key");
 //! http::answer_with(|_| Ok(http::Response::new(200).with_body("21.5")));
 //! assert_eq!(weather("Bern".into()), Ok(21.5));
 //! ```
@@ -84,6 +84,6 @@ pub fn reveal(name: &str) -> Result<String, Error> {
 }
 
 /// For native tests: sets a secret of this thread. In a cell it does nothing.
-pub fn keep(name: impl Into<String>, value: impl Into<String>) {
-    imports::keep(name.into(), value.into());
+pub fn set(name: impl Into<String>, value: impl Into<String>) {
+    imports::set_secret(name.into(), value.into());
 }

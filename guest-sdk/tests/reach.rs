@@ -7,7 +7,7 @@ use toolcell_guest::{Failure, http, json, kv, secrets};
 
 #[test]
 fn requests_are_built_and_answered() {
-    secrets::keep("token", "s3cret");
+    secrets::set("token", "s3cret");
     let token = secrets::get("token").expect("kept a line above");
     http::answer_with(|request| {
         assert_eq!(
@@ -58,7 +58,7 @@ fn every_http_error_becomes_a_readable_failure() {
 #[test]
 fn secrets_are_provided_by_the_test() {
     assert!(matches!(secrets::get("token"), Err(secrets::Error::Unavailable(_))));
-    secrets::keep("token", "s3cret");
+    secrets::set("token", "s3cret");
     assert_eq!(secrets::get("token").map(|secret| secret.name()), Ok("token".to_owned()));
     assert_eq!(secrets::reveal("token").as_deref(), Ok("s3cret"));
     assert!(!format!("{:?}", secrets::get("token")).contains("s3cret"));

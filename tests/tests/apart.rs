@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    Component, Definition, Engine, Event, Executor, Grants, Missing, Registry, RunOptions, Runner,
-    Secret, StoredSecrets, Tool, ToolCall,
+    Component, Definition, Engine, Event, Executor, Grants, OnMissingGrant, Registry, RunOptions,
+    Runner, Secret, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};
@@ -28,7 +28,7 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     grants.http.push("https://granted.example".parse().expect("a rule"));
     let engine = engine.clone();
     let loaded = wait(async move {
-        Component::load_with(&engine, bytes(name), grants, Missing::Refused).await
+        Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Refused).await
     });
     loaded.expect("it loads").tools()[0].clone()
 }

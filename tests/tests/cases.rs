@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcell::{CallOptions, Examination, Executor, Grants, Placement, ToolCall};
+use toolcell::{CallOptions, Executor, Grants, Inspection, Placement, ToolCall};
 use toolcell_tests::{context, engine, load, wait};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
@@ -111,7 +111,7 @@ fn file_search() {
 
 /// Asserts the imports of a component that need a grant, and that the error names them.
 fn needs_grant(name: &str, expected: &[&str]) {
-    let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
+    let examination = Inspection::of(&toolcell_test_guests::bytes(name)).expect("a component");
     let nothing = Grants::default();
     let missing: Vec<_> =
         examination.ungranted(&nothing).map(|(import, _)| import.as_str()).collect();
@@ -131,7 +131,7 @@ fn fetch() {
 #[test]
 fn tools_import_only_used_interfaces() {
     for name in ["hello", "calculator", "desk", "file_search"] {
-        let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
+        let examination = Inspection::of(&toolcell_test_guests::bytes(name)).expect("a component");
         let ours = examination.imports.iter().filter(|(import, _)| import.starts_with("toolcell:"));
         assert_eq!(ours.count(), 0, "{name}: {:?}", examination.imports);
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use toolcell::defence::{self, Defence};
+use toolcell::defence::{self, Control};
 
 /// Seconds that a test has to fail. A test that has to be killed has detected nothing.
 const PATIENCE: u32 = 60;
@@ -157,10 +157,10 @@ fn failure(test: &Test, defence: &str) -> Result<String, String> {
         .envs([("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "1")])
         .output()
         .map_err(|error| error.to_string())?;
-    judged(&output)
+    judge_output(&output)
 }
 
-fn judged(output: &Output) -> Result<String, String> {
+fn judge_output(output: &Output) -> Result<String, String> {
     let said = [&output.stdout, &output.stderr]
         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
         .concat();
@@ -188,7 +188,7 @@ fn judged(output: &Output) -> Result<String, String> {
 #[test]
 fn every_control_is_in_the_threat_model_once() {
     let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
-    let all: Vec<_> = Defence::ALL.iter().map(|defence| defence.name()).collect();
+    let all: Vec<_> = Control::ALL.iter().map(|defence| defence.name()).collect();
     assert_eq!(
         on_the_page, all,
         "the page and `defence/table.rs` have the same controls in the same order"
@@ -240,7 +240,7 @@ fn user_build_cannot_disable_controls() {
             .expect("its source");
     }
     let main =
-        "fn main() { assert!(defence::Defence::ALL.iter().all(|one| defence::stands(*one))); }";
+        "fn main() { assert!(defence::Control::ALL.iter().all(|one| defence::stands(*one))); }";
     fs::write(&probe, format!("mod defence;\n{main}\n")).expect("a file");
     let build = |assertions: &str, features: &[&str]| {
         let program = scratch.path().join(format!("{assertions}{}", features.len()));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Missing,
-    Placement, Room, ToolCall,
+    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits,
+    OnMissingGrant, Placement, Room, ToolCall,
 };
 use toolcell_tests::{ending, engine, wait};
 
@@ -51,8 +51,9 @@ fn write_past_file_size_limit_fails_alone() {
         .push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_room(room));
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let bytes = toolcell_test_guests::bytes("clerk");
-    let component =
-        wait(async move { Component::load_with(&engine, bytes, grants, Missing::Refused).await });
+    let component = wait(async move {
+        Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await
+    });
     let component = component.expect("it loads");
     let ended =
         call(&component, &[&["write", "/data/large", TOO_MUCH], &["write", "/data/small", "10"]]);

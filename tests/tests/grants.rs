@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing,
-    Overlay, Placed, Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule,
+    Injection, OnMissingGrant, Overlay, Placement, Secret, SecretGrant, StoredSecrets, Tenant,
+    Tool, ToolCall,
 };
 use toolcell_test_guests::{asker, bytes};
 use toolcell_tests::server::Server;
@@ -32,7 +33,7 @@ fn load(
     engine: &Engine,
     name: &'static str,
     grants: Grants,
-    missing: Missing,
+    missing: OnMissingGrant,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
     wait(async move { Component::load_with(&engine, bytes(name), grants, missing).await })
@@ -41,16 +42,16 @@ fn load(
 fn notes(engine: &Engine) -> Tool {
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
-    load(engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone()
+    load(engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()[0].clone()
 }
 
 fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Tool {
     let mut grants = Grants::default();
     grants.http = rules;
     if let Some(bound_to) = secret {
-        grants.secrets.insert("fetch_token".into(), SecretUse::new(bound_to, Placed::Bearer));
+        grants.secrets.insert("fetch_token".into(), SecretGrant::new(bound_to, Injection::Bearer));
     }
-    load(engine, "fetch", grants, Missing::Refused).expect("it loads").tools()[0].clone()
+    load(engine, "fetch", grants, OnMissingGrant::Refused).expect("it loads").tools()[0].clone()
 }
 
 /// Returns the outcome of a call as JSON.
@@ -68,14 +69,16 @@ fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
 #[test]
 fn ungranted_import_is_refused_with_the_grant_to_add() {
     let engine = engine();
-    let error = load(&engine, "notes", Grants::default(), Missing::Refused).expect_err("no grant");
+    let error =
+        load(&engine, "notes", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/kv"), "{error}");
     assert!(error.hint().contains(r#"kv = ["write notes/*"]"#), "{}", error.hint());
     let granted = r#"write notes/*"#.parse().expect("what the hint says");
     let mut grants = Grants::default();
     grants.keys.push(granted);
-    assert!(load(&engine, "notes", grants, Missing::Refused).is_ok());
-    let error = load(&engine, "fetch", Grants::default(), Missing::Refused).expect_err("no grant");
+    assert!(load(&engine, "notes", grants, OnMissingGrant::Refused).is_ok());
+    let error =
+        load(&engine, "fetch", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/http"), "{error}");
 }
 
@@ -140,8 +143,9 @@ fn notes_persist_across_calls_per_tenant() {
     let mut grants = Grants::default();
     grants.keys.push("write *".parse().expect("a rule"));
     grants.store = Some("elsewhere".into());
-    let other =
-        load(&engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+    let other = load(&engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()
+        [0]
+    .clone();
     assert!(outcome(&executor, &other, &get, of("a"))["error"].is_object());
 }
 
@@ -150,7 +154,7 @@ fn tools_of_a_component_share_its_keys() {
     let engine = engine();
     let mut grants = Grants::default();
     grants.keys.push("write *".parse().expect("a rule"));
-    let component = load(&engine, "messenger", grants, Missing::Denied).expect("it loads");
+    let component = load(&engine, "messenger", grants, OnMissingGrant::Denied).expect("it loads");
     let [repeat, stored] =
         ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
     let (executor, of) = (Executor::new(), |tenant: &str| context(&json!({"tenant": tenant})));
@@ -179,9 +183,10 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
         }
     });
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
-    let ungranted =
-        load(&engine, "notes", Grants::default(), Missing::Denied).expect("it loads").tools()[0]
-            .clone();
+    let ungranted = load(&engine, "notes", Grants::default(), OnMissingGrant::Denied)
+        .expect("it loads")
+        .tools()[0]
+        .clone();
     let told = said(&executor, &ungranted, &add);
     assert!(
         told["error"]["message"]
@@ -250,7 +255,8 @@ fn request_reaches_only_granted_urls() {
 #[test]
 fn wasi_http_follows_the_same_rules() {
     let (engine, server, other) = (engine(), Server::echo(), Server::echo());
-    let error = load(&engine, "caller", Grants::default(), Missing::Refused).expect_err("no grant");
+    let error =
+        load(&engine, "caller", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
     assert!(
         error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"),
         "{error}"
@@ -259,7 +265,8 @@ fn wasi_http_follows_the_same_rules() {
     let posts: HttpRule = format!("POST {}", server.url("/in")).parse().expect("a rule");
     grants.http.push(posts.with_private(["127.0.0.0/8".parse().expect("a network")]));
     let caller =
-        load(&engine, "caller", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+        load(&engine, "caller", grants, OnMissingGrant::Refused).expect("it loads").tools()[0]
+            .clone();
     let (executor, denials) = (Executor::new(), Arc::new(Mutex::new(0)));
     let seen = Arc::clone(&denials);
     let executor = executor.with_events(move |event: Event| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use toolcell::{Component, Definition, Grants, Missing, Placement, Provider, Tool};
+use toolcell::{Component, Definition, Grants, OnMissingGrant, Placement, Provider, Tool};
 use toolcell_tests::{engine, wait};
 
 type Complaints = Vec<String>;
@@ -195,7 +195,7 @@ fn every_example_tool_converts_for_every_provider() {
     for (name, _) in toolcell_test_guests::COMPONENTS {
         let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
         let loaded = async move {
-            Component::load_with(&engine, bytes, Grants::default(), Missing::Denied).await
+            Component::load_with(&engine, bytes, Grants::default(), OnMissingGrant::Denied).await
         };
         let component = wait(loaded).expect("a component that loads");
         definitions.extend(component.tools().iter().map(|tool| tool.definition().clone()));
@@ -224,9 +224,9 @@ fn every_example_tool_converts_for_every_provider() {
 }
 
 /// A deterministic random number generator (xorshift).
-struct Dice(u64);
+struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -240,7 +240,7 @@ impl Dice {
 }
 
 /// Returns a schema of random keywords, sensible or not.
-fn schema(dice: &mut Dice, depth: usize) -> Value {
+fn schema(dice: &mut Xorshift, depth: usize) -> Value {
     if depth == 0 || dice.below(12) == 0 {
         return dice.one::<fn() -> Value>(&[
             || json!(true),
@@ -303,7 +303,7 @@ fn schema(dice: &mut Dice, depth: usize) -> Value {
 
 #[test]
 fn any_schema_is_refused_or_fits_the_provider() {
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut dice = Xorshift(0x9E37_79B9_7F4A_7C15);
     let (mut good, mut said, mut refused) = (0, 0, 0);
     for round in 0..1500 {
         let mut parameters = schema(&mut dice, 4);

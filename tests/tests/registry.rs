@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Definition, EncodeError, Event, Executor, Invocation, LastError, Limits,
-    Placement, Reason, Registry, RunOptions, Runner, Said, Statistics, Stepper, Tool, ToolCall,
+    CallOptions, Definition, EncodeError, EncodeInput, Event, Executor, Invocation, LastError,
+    Limits, Placement, Reason, Registry, RunOptions, Runner, Statistics, Stepper, Tool, ToolCall,
     Turn,
 };
 use toolcell_tests::{ending, engine, load, wait};
@@ -215,7 +215,7 @@ fn last_error_is_kept() {
         assert_eq!(told(&registry), Some((expected.0, expected.1.to_owned())), "{arguments}");
     }
     let encoder =
-        |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+        |_: EncodeInput<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
     let runner = Runner::new(registry.clone()).with_encoder(encoder);
     wait(async move { runner.run([call("{}")], RunOptions::default()).await }).expect("it starts");
     let expected =

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Missing, Placed, Resolved,
-    Resolver, Secret, SecretUse, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant,
+    Resolved, Resolver, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::Server;
@@ -35,7 +35,7 @@ fn engine(secrets: StoredSecrets) -> Engine {
 fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let loaded = wait(async move {
-        Component::load_with(&engine, bytes(component), grants, Missing::Refused).await
+        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Refused).await
     });
     loaded.expect("it loads").tool(tool).expect("the tool").clone()
 }
@@ -69,7 +69,7 @@ fn secret_is_bound_to_tenant_tool_and_host() {
         grants.http = HOSTS.map(rule).into();
         grants
             .secrets
-            .insert("fetch_token".into(), SecretUse::new(rule(HOSTS[bound]), Placed::Bearer));
+            .insert("fetch_token".into(), SecretGrant::new(rule(HOSTS[bound]), Injection::Bearer));
         tool(&engine, "fetch", "fetch", grants)
     });
     let mut injected = BTreeMap::new();

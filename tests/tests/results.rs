@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, EncodeError, Executor, Halt, HandlerError,
-    Invocation, Json, Media, OnToolError, Outcome, Output, Part, Provider, Question, Registry,
-    ResultView, RunEvent, RunOptions, RunOutcome, Runner, Said, Step, Stepper, Tool, ToolCall,
+    CallOptions, CallResult, Completion, Definition, EncodeError, EncodeInput, Executor, Halt,
+    HandlerError, Invocation, Json, Media, OnToolError, Outcome, Output, Part, Provider, Question,
+    Registry, ResultView, RunEvent, RunOptions, RunOutcome, Runner, Step, Stepper, Tool, ToolCall,
     Turn, agui_events,
 };
 use toolcell_tests::{ending, wait};
@@ -314,7 +314,7 @@ fn panic_payload_is_reported() {
 
 #[test]
 fn panicking_encoders_message_is_kept() {
-    let encoder = |_: Said<'_>| -> Result<String, EncodeError> { panic!("no form for it") };
+    let encoder = |_: EncodeInput<'_>| -> Result<String, EncodeError> { panic!("no form for it") };
     let runner = Runner::new(registry()).with_encoder(encoder);
     let outcome = wait(async move { runner.run(calls(&[""]), RunOptions::default()).await })
         .expect("it starts");

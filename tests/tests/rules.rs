@@ -317,13 +317,13 @@ fn list_shows_only_visible_tools() {
 
 /// A handler whose `visible` waits until those of other tools run too, and whose `validate` never
 /// ends.
-struct Slow {
+struct SlowHandler {
     meeting: Arc<Barrier>,
     /// The names of the calls that it was to check.
     checked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Slow {
+impl SlowHandler {
     fn new(most: usize) -> Self {
         Self { meeting: Arc::new(Barrier::new(most)), checked: Arc::default() }
     }
@@ -334,7 +334,7 @@ impl Slow {
     }
 }
 
-impl Handler for Slow {
+impl Handler for SlowHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move { CallResult::Outcome(invocation.arguments().clone().into()) })
     }
@@ -355,7 +355,7 @@ impl Handler for Slow {
 /// If tools were asked one after the other, they would wait for ever.
 #[test]
 fn list_checks_visibility_concurrently() {
-    let (registry, slow) = (Registry::new(), Slow::new(3));
+    let (registry, slow) = (Registry::new(), SlowHandler::new(3));
     registry
         .register_all(["a", "b", "c"].map(|name| slow.tool(definition(name))))
         .expect("names of their own");
@@ -366,7 +366,7 @@ fn list_checks_visibility_concurrently() {
 /// A check without a call runs like the check of a call: with the tool's own name and time limit.
 #[test]
 fn validate_runs_the_same_check_as_a_call() {
-    let (slow, own) = (Slow::new(1), Duration::from_millis(10));
+    let (slow, own) = (SlowHandler::new(1), Duration::from_millis(10));
     let tool = slow.tool(definition("t").with_max_execution(own));
     let options = CallOptions::default()
         .with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Component, Engine, Event, Executor, Grants, LogLevel, LogSource, Missing, Placed,
-    Secret, SecretUse, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Engine, Event, Executor, Grants, Injection, LogLevel, LogSource,
+    OnMissingGrant, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -48,7 +48,7 @@ impl Scene {
             .secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
         let loaded = wait(async move {
-            Component::load_with(&engine, bytes(name), grants, Missing::Refused).await
+            Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Refused).await
         });
         let tool = loaded.expect("it loads").tools()[0].clone();
         let events = Arc::new(Mutex::new(Vec::new()));
@@ -86,7 +86,7 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     if let Some(path) = secret {
         grants.secrets.insert(
             "gossip_key".into(),
-            SecretUse::new(server.rule("GET,POST", path), Placed::Bearer),
+            SecretGrant::new(server.rule("GET,POST", path), Injection::Bearer),
         );
     }
     grants
@@ -235,7 +235,7 @@ fn sent_secret_is_redacted_in_later_responses() {
     grants.http.push(server.rule("GET,POST", "/"));
     grants.secrets.insert(
         "fetch_token".into(),
-        SecretUse::new(server.rule("GET,POST", "/own"), Placed::Bearer),
+        SecretGrant::new(server.rule("GET,POST", "/own"), Injection::Bearer),
     );
     let scene = Scene::of("fetch", PLACEMENTS[0], grants);
     let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::{
     Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder,
-    Executor, Grants, Limits, Missing, Placement, Refusal, Tenant, Tool, ToolCall,
+    Executor, Grants, Limits, OnMissingGrant, Placement, Refusal, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, context, ending, load, wait};
@@ -28,7 +28,7 @@ fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let load = async move {
-        Component::load_with(&engine, bytes(component), grants, Missing::Denied).await
+        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Denied).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }
@@ -37,13 +37,13 @@ fn of(tenant: &str) -> CallOptions {
     CallOptions::default().with_context(context(&json!({ "tenant": tenant })))
 }
 
-async fn made(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
+async fn complete(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
     let call = ToolCall::with_value("1", tool.definition().name.as_str(), &arguments);
     Executor::new().call(&tool, call, options).await
 }
 
 fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
-    wait(made(tool.clone(), arguments.clone(), options))
+    wait(complete(tool.clone(), arguments.clone(), options))
 }
 
 /// A store that does not return for one tenant until its gate is dropped.
@@ -122,7 +122,7 @@ fn hung_store_calls_block_only_their_tenant() {
     let (stuck, arguments) = (notes.clone(), add.clone());
     let hogs: Vec<_> = wait(async move {
         (0..SHARE)
-            .map(|_| tokio::spawn(made(stuck.clone(), arguments.clone(), of("hog"))))
+            .map(|_| tokio::spawn(complete(stuck.clone(), arguments.clone(), of("hog"))))
             .collect()
     });
     for _ in 0..SHARE {
@@ -212,7 +212,7 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         let good = tool(Hostile::answering(Answer::Echo));
         let all = |_| {
             let calls: Vec<_> =
-                others.iter().map(|other| made(good.clone(), json!({}), of(other))).collect();
+                others.iter().map(|other| complete(good.clone(), json!({}), of(other))).collect();
             let ended = wait(async {
                 let mut ended = Vec::new();
                 for call in calls.into_iter().map(tokio::spawn).collect::<Vec<_>>() {

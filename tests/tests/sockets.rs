@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolcell::{
-    CallOptions, Event, Examination, Executor, Grants, Layer, Placement, Standing, ToolCall,
+    CallOptions, Event, Executor, Grants, ImportStatus, Inspection, Layer, Placement, ToolCall,
 };
 use toolcell_tests::{engine, load, wait};
 
@@ -32,10 +32,10 @@ fn socket_use_is_denied_and_opens_no_socket() {
     tcp.set_nonblocking(true).expect("a socket");
     udp.set_nonblocking(true).expect("a socket");
     let prober = toolcell_test_guests::bytes("prober");
-    let examination = Examination::of(&prober).expect("a component");
+    let examination = Inspection::of(&prober).expect("a component");
     assert_eq!(examination.ungranted(&Grants::default()).count(), 0, "{:?}", examination.imports);
     let inert = |name: &str| {
-        examination.imports.iter().any(|row| *row == (name.to_owned(), Standing::Inert))
+        examination.imports.iter().any(|row| *row == (name.to_owned(), ImportStatus::Inert))
     };
     assert!(
         inert("wasi:sockets/tcp@0.2.6") && inert("wasi:sockets/udp@0.2.6"),

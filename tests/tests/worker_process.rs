@@ -26,7 +26,7 @@ fn worker_process() -> WorkerProcess {
     wait(builder(&["tools"]).start()).expect("it starts")
 }
 
-async fn made(
+async fn complete(
     tool: Tool,
     arguments: Value,
     executor: Executor,
@@ -38,7 +38,7 @@ async fn made(
 
 fn call(worker_process: &WorkerProcess, tool: &str, arguments: Value) -> Completion {
     let tool = worker_process.tool(tool).expect("the tool").clone();
-    wait(made(tool, arguments, Executor::new(), CallOptions::default()))
+    wait(complete(tool, arguments, Executor::new(), CallOptions::default()))
 }
 
 fn said(completion: &Completion) -> Value {
@@ -77,7 +77,7 @@ fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Complet
         }
     });
     std::thread::spawn(move || {
-        drop(ends.send(wait(made(tool, json!({}), executor, CallOptions::default()))))
+        drop(ends.send(wait(complete(tool, json!({}), executor, CallOptions::default()))))
     });
     begun.recv_timeout(PATIENCE).expect("it runs");
     ended
@@ -140,7 +140,7 @@ fn calls_are_equal_with_and_without_worker_process() {
                 heard.lock().expect("no panic").push(serde_json::to_value(event).expect("JSON"));
             });
             let mut completion =
-                wait(made(tool.clone(), arguments.clone(), executor, CallOptions::default()));
+                wait(complete(tool.clone(), arguments.clone(), executor, CallOptions::default()));
             completion.usage.wall = Duration::ZERO;
             let mut events = std::mem::take(&mut *events.lock().expect("no panic"));
             events.pop().expect("an end");
@@ -174,7 +174,7 @@ fn context_abort_and_rules_reach_the_worker() {
     }));
     let options = CallOptions::default().with_context(sent.clone());
     let tool = worker_process.tool("context").expect("it").clone();
-    let told = wait(made(tool, json!({}), Executor::new().without_sealer(), options));
+    let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
     let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
@@ -183,8 +183,12 @@ fn context_abort_and_rules_reach_the_worker() {
             abort.raise();
         }
     });
-    let stopped =
-        wait(made(worker_process.tool("stops").expect("it").clone(), json!({}), executor, options));
+    let stopped = wait(complete(
+        worker_process.tool("stops").expect("it").clone(),
+        json!({}),
+        executor,
+        options,
+    ));
     assert_eq!(said(&stopped), json!("stopped"));
     // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
@@ -194,8 +198,12 @@ fn context_abort_and_rules_reach_the_worker() {
             abort.raise();
         }
     });
-    let ended =
-        wait(made(worker_process.tool("hangs").expect("it").clone(), json!({}), executor, options));
+    let ended = wait(complete(
+        worker_process.tool("hangs").expect("it").clone(),
+        json!({}),
+        executor,
+        options,
+    ));
     assert_eq!(ending(&ended.result), "handler_exit/cancelled");
     assert_eq!(ending(&call(&worker_process, "hidden", json!({})).result), "refusal/not_visible");
     let hidden = worker_process.tool("hidden").expect("it").clone();
@@ -274,7 +282,8 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
     let is_told = || {
         let (tool, executor) =
             (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
-        let ended = ending(&wait(made(tool, json!({}), executor, CallOptions::default())).result);
+        let ended =
+            ending(&wait(complete(tool, json!({}), executor, CallOptions::default())).result);
         assert!(
             ["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()),
             "{ended}"
@@ -301,7 +310,7 @@ fn unreadable_message_ends_only_its_own_call() {
         for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
             let options = CallOptions::default().with_context(context(&sent));
             let tool = worker_process.tool("pid").expect("it").clone();
-            let told = wait(made(tool, json!({}), Executor::new().without_sealer(), options));
+            let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
         }
     }
@@ -321,7 +330,7 @@ fn worker_holding_an_ended_call_is_killed() {
     let tool = worker_process.tool("never_lets_go").expect("it").clone();
     let executor =
         Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
-    let ended = wait(made(tool, json!({}), executor, CallOptions::default()));
+    let ended = wait(complete(tool, json!({}), executor, CallOptions::default()));
     assert_eq!(ending(&ended.result), "timeout/blocked");
     assert!(eventually(|| worker_process.pid().is_some_and(|pid| Some(pid) != before)));
     assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
@@ -330,7 +339,7 @@ fn worker_holding_an_ended_call_is_killed() {
 /// Makes a call, and drops it when `begun` reports that it runs.
 fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
     wait(async move {
-        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
+        let task = tokio::spawn(complete(tool, json!({}), executor, CallOptions::default()));
         tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
         task.abort();
         assert!(task.await.is_err());
@@ -388,7 +397,7 @@ fn blocking_observer_delays_only_its_own_call() {
                 blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
         }
     });
-    std::thread::spawn(move || wait(made(tool, json!({}), executor, CallOptions::default())));
+    std::thread::spawn(move || wait(complete(tool, json!({}), executor, CallOptions::default())));
     assert_eq!(blocked.recv_timeout(PATIENCE), Ok(None));
     assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
     frees.send(()).expect("it waits");
@@ -401,7 +410,7 @@ fn worker_ends_with_its_handle_or_parent() {
     let (pid, tool) =
         (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());
     drop(worker_process);
-    let told = wait(made(tool, json!({}), Executor::new(), CallOptions::default()));
+    let told = wait(complete(tool, json!({}), Executor::new(), CallOptions::default()));
     assert_eq!(said(&told), json!(pid), "a tool keeps it");
     assert!(eventually(|| !lives(pid)), "nothing keeps it any more");
     let parent =

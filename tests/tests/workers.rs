@@ -23,7 +23,7 @@ fn worker_process(program: &str, words: &[&str]) -> WorkerProcess {
     wait(builder.start()).expect("it starts")
 }
 
-async fn made(tool: Tool, time: Duration) -> Completion {
+async fn complete(tool: Tool, time: Duration) -> Completion {
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), "{}");
     let executor = Executor::new().with_limits(Limits::default().with_timeout(time));
     executor.call(&tool, call, CallOptions::default()).await
@@ -33,7 +33,7 @@ async fn made(tool: Tool, time: Duration) -> Completion {
 fn ends(worker_process: &WorkerProcess, tool: &str, time: Duration) -> String {
     let tool = worker_process.tool(tool).expect("the tool").clone();
     let (end, ended) = mpsc::channel();
-    std::thread::spawn(move || drop(end.send(ending(&wait(made(tool, time)).result))));
+    std::thread::spawn(move || drop(end.send(ending(&wait(complete(tool, time)).result))));
     ended.recv_timeout(PATIENCE).expect("it ends")
 }
 

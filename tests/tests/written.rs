@@ -262,7 +262,7 @@ fn tool() -> Tool {
 }
 
 /// Like `same`, from the JSON of a value, which cuts its times to the precision of the text.
-fn told<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     same::<T>(&serde_json::to_value(value).expect("JSON"));
 }
 
@@ -324,14 +324,14 @@ fn real_call_results_round_trip_through_json() {
             (outcome, completions, steps)
         });
     assert_eq!((outcome.messages.len(), completions.len(), steps.len()), (8, 8, 11));
-    told(&outcome);
-    outcome.messages.iter().for_each(told::<Message>);
-    told(outcome.halted.as_ref().expect("it halts"));
-    completions.iter().for_each(told);
+    round_trips(&outcome);
+    outcome.messages.iter().for_each(round_trips::<Message>);
+    round_trips(outcome.halted.as_ref().expect("it halts"));
+    completions.iter().for_each(round_trips);
     for completion in &completions {
-        told(&ResultView::of(completion, tool().definition()));
+        round_trips(&ResultView::of(completion, tool().definition()));
     }
-    steps.iter().for_each(told);
-    sink.lock().expect("no panic").iter().for_each(told::<Settled>);
-    heard.lock().expect("no panic").iter().for_each(told::<Event>);
+    steps.iter().for_each(round_trips);
+    sink.lock().expect("no panic").iter().for_each(round_trips::<Settled>);
+    heard.lock().expect("no panic").iter().for_each(round_trips::<Event>);
 }

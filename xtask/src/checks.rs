@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::shell::say;
+use crate::shell::print;
 
 /// A program that runs longer is killed.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The results of checks so far.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Checks {
 impl Checks {
     /// Records a check; `why` is the reason for a failure.
     pub(crate) fn note(&mut self, name: &str, why: Option<&str>) {
-        say(&format!("check {name} ... {}\n", if why.is_none() { "ok" } else { "FAILED" }));
+        print(&format!("check {name} ... {}\n", if why.is_none() { "ok" } else { "FAILED" }));
         match why {
             None => self.passed += 1,
             Some(why) => self.failed.push(format!("{name}: {why}")),
@@ -39,7 +39,10 @@ impl Checks {
         }
         if !ended.success || checked == 0 {
             let failed = ended.stdout.lines().find_map(|line| line.strip_prefix("FAILED: "));
-            self.note(&format!("{title}: {}", failed.unwrap_or("ends well")), Some(&ended.told()));
+            self.note(
+                &format!("{title}: {}", failed.unwrap_or("ends well")),
+                Some(&ended.all_output()),
+            );
         }
         Ok(())
     }
@@ -47,31 +50,31 @@ impl Checks {
     /// Prints the summary.
     pub(crate) fn finish(self) -> Result<()> {
         for failure in &self.failed {
-            say(&format!("\nFAILED {failure}\n"));
+            print(&format!("\nFAILED {failure}\n"));
         }
         let failed = self.failed.len();
         let word = if failed == 0 { "ok" } else { "FAILED" };
-        say(&format!("\ntest result: {word}. {} passed; {failed} failed\n\n", self.passed));
+        print(&format!("\ntest result: {word}. {} passed; {failed} failed\n\n", self.passed));
         ensure!(failed == 0 && self.passed > 0, "{failed} checks failed");
         Ok(())
     }
 }
 
 /// The end of a program: success, and its output.
-pub(crate) struct Ended {
+pub(crate) struct ProgramOutput {
     pub(crate) success: bool,
     pub(crate) stdout: String,
     stderr: String,
 }
 
-impl Ended {
-    pub(crate) fn told(&self) -> String {
+impl ProgramOutput {
+    pub(crate) fn all_output(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
-/// Runs a program to its end, or kills it after `PATIENCE`.
-pub(crate) fn run(command: &mut Command) -> Result<Ended> {
+/// Runs a program to its end, or kills it after `PROGRAM_TIMEOUT`.
+pub(crate) fn run(command: &mut Command) -> Result<ProgramOutput> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let texts =
@@ -88,12 +91,12 @@ pub(crate) fn run(command: &mut Command) -> Result<Ended> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > PROGRAM_TIMEOUT {
             child.kill()?;
         }
         thread::sleep(Duration::from_millis(20));
     };
     let [stdout, stderr] =
         texts.map(|text| text.and_then(|text| text.join().ok()).unwrap_or_default());
-    Ok(Ended { success: status.success(), stdout, stderr: format!("{stderr}{status}") })
+    Ok(ProgramOutput { success: status.success(), stdout, stderr: format!("{stderr}{status}") })
 }

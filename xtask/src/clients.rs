@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<()> {
 
     let mut types = packages.node_program("typescript/bin/tsc");
     let judged = ended(types.args(["--project", "."]))?;
-    checks.note("typescript: types", (!judged.success).then(|| judged.told()).as_deref());
+    checks.note("typescript: types", (!judged.success).then(|| judged.all_output()).as_deref());
 
     for (at, (language, mcp)) in programs.iter().enumerate() {
         let mut command = match *language {
@@ -136,7 +136,7 @@ fn inspector(
             command.arg("--cli").args(&target).args(words).env("PATH", path_with(folder));
             let seen = ended(served.environment(&mut command))?;
             let name = format!("inspector, {title}: {}", words[1]);
-            let told = seen.told();
+            let told = seen.all_output();
             checks
                 .note(&name, (!seen.success || !seen.stdout.contains(expected)).then_some(&*told));
         }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::checks::run as ended;
 use crate::registries::Packages;
-use crate::shell::{cargo, root, say};
+use crate::shell::{cargo, print, root};
 
 /// The program of the suite.
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
@@ -39,22 +39,22 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Result<()> {
-    say(&format!("MCP {revision}\n"));
+    print(&format!("MCP {revision}\n"));
     let expected = root().join(format!("host/server/conformance/{revision}.yaml"));
     let mut suite = packages.node_program(SUITE);
     suite
         .args(["server", "--url", url, "--requirements", revision, "--expected-failures"])
         .arg(expected);
     let seen = ended(&mut suite).context("the suite does not run")?;
-    say(&format!("{}\n", seen.told()));
+    print(&format!("{}\n", seen.all_output()));
     ensure!(seen.success, "the suite for {revision} failed");
-    let passed = passed(&seen.stdout);
+    let passed = count_passed(&seen.stdout);
     ensure!(passed >= least, "{passed} scenarios of {revision} passed; {least} are the least");
     Ok(())
 }
 
 /// Counts the scenarios of a summary that passed a check: "✓ ping: 1 passed, 0 failed".
-fn passed(output: &str) -> usize {
+fn count_passed(output: &str) -> usize {
     let (_, summary) = output.split_once("SUMMARY").unwrap_or_default();
     let counts = summary.lines().filter_map(|line| line.strip_prefix("✓ ")?.split_once(": "));
     counts.filter(|(_, counts)| !counts.starts_with("0 passed")).count()
@@ -62,13 +62,13 @@ fn passed(output: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::passed;
+    use super::count_passed;
 
     #[test]
     fn scenario_without_checks_does_not_pass() {
         let output = "✓ before: 1 passed, 0 failed\n=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n✗ caching: 1 passed, 1 failed\n\
                       ✓ tasks: 0 passed, 0 failed\n\nTotal: 3 passed, 1 failed\n";
-        assert_eq!(passed(output), 1);
-        assert_eq!(passed("✓ ping: 2 passed, 0 failed\n"), 0, "without a summary");
+        assert_eq!(count_passed(output), 1);
+        assert_eq!(count_passed("✓ ping: 2 passed, 0 failed\n"), 0, "without a summary");
     }
 }

@@ -14,9 +14,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 
-use crate::shell::{cargo, guest_workspaces, root, say};
-use steps::{Reach, SERVER, STATE, STEPS, Step};
-use world::{TOKEN, TOKEN_VARIABLE, World};
+use crate::shell::{cargo, guest_workspaces, print, root};
+use steps::{SERVER, STATE, STEPS, Step, StepAccess};
+use world::{Fixture, TOKEN, TOKEN_VARIABLE};
 
 /// Lines that are shown of an approval: the component, its imports, the beginning of its first
 /// tool.
@@ -25,39 +25,39 @@ const APPROVED_LINES: usize = 9;
 /// Builds, runs the tour, and prints how to go on.
 pub(crate) fn run() -> Result<()> {
     tour()?;
-    let tour = Tour::new()?;
-    say(&format!(
+    let tour = DemoPaths::new()?;
+    print(&format!(
         "Yours to try:\n\n  {} inspect {}\n\nNext: README.md, \"First tool\".\n",
-        shown(&tour.toolcell),
-        shown(&tour.component("calculator")?),
+        display_path(&tour.toolcell),
+        display_path(&tour.component("calculator")?),
     ));
     Ok(())
 }
 
 /// Builds and runs the tour.
 pub(crate) fn tour() -> Result<()> {
-    say("1/3  The WebAssembly target and the example tools\n");
+    print("1/3  The WebAssembly target and the example tools\n");
     ensure_target(COMPONENT_TARGET)?;
     for workspace in guest_workspaces() {
         build(&workspace, &[], COMPONENT_TARGET)?;
     }
-    say(
+    print(
         "2/3  toolcell itself; the first time this compiles the WebAssembly engine, which takes some minutes\n",
     );
     // Builds the whole workspace with the features that the tests need, so that nothing is built
     // twice.
     cargo(root(), &["build", "--workspace", "--locked"])?;
-    say("3/3  The tour\n");
-    Tour::new()?.run()
+    print("3/3  The tour\n");
+    DemoPaths::new()?.run()
 }
 
 /// The paths of the command and of its cache, which also holds the key that seals states.
-struct Tour {
+struct DemoPaths {
     toolcell: PathBuf,
     cache: PathBuf,
 }
 
-impl Tour {
+impl DemoPaths {
     fn new() -> Result<Self> {
         let own = std::env::current_exe().context("where am I?")?;
         let folder = own.parent().context("a folder")?;
@@ -70,13 +70,13 @@ impl Tour {
     fn run(&self) -> Result<()> {
         let start = Instant::now();
         let world =
-            World::new(&self.cache.with_file_name("demo-world"), |name| self.component(name))?;
+            Fixture::new(&self.cache.with_file_name("demo-world"), |name| self.component(name))?;
         let mut state = None;
         for step in STEPS {
             state = self.step(step, state, &world)?;
         }
         let seconds = start.elapsed().as_secs_f64();
-        say(&format!(
+        print(&format!(
             "\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n",
             STEPS.len()
         ));
@@ -84,14 +84,14 @@ impl Tour {
     }
 
     /// Returns the command with the options that this step needs.
-    fn command(&self, step: &Step, world: &World) -> Command {
+    fn command(&self, step: &Step, world: &Fixture) -> Command {
         let mut command = Command::new(&self.toolcell);
         command
             .arg("--cache-dir")
             .arg(&self.cache)
             .env("XDG_STATE_HOME", &self.cache)
             .env(TOKEN_VARIABLE, TOKEN);
-        if step.reach != Reach::Nothing {
+        if step.access != StepAccess::Nothing {
             command.arg("--config").arg(&world.config).arg("--state-dir").arg(&world.state);
         }
         command
@@ -113,7 +113,7 @@ impl Tour {
 
     /// Runs one step as a person would type it, and prints it. Returns the state of its question,
     /// which the next step may pass back.
-    fn step(&self, step: &Step, state: Option<String>, world: &World) -> Result<Option<String>> {
+    fn step(&self, step: &Step, state: Option<String>, world: &Fixture) -> Result<Option<String>> {
         let component = self.component(step.component)?;
         let state = state.as_deref().unwrap_or_default();
         let words = step.arguments.iter().map(|&word| if word == STATE { state } else { word });
@@ -122,22 +122,22 @@ impl Tour {
             [step.tool].into_iter().chain(words.iter().map(String::as_str)).collect();
         // With a grant, a component is called by its name in the configuration.
         let file = format!("{}.wasm", step.component);
-        let (typed, named) = match step.reach {
-            Reach::Nothing => (file.as_str(), component.as_os_str()),
-            Reach::Granted | Reach::Approved => (step.component, step.component.as_ref()),
+        let (typed, named) = match step.access {
+            StepAccess::Nothing => (file.as_str(), component.as_os_str()),
+            StepAccess::Granted | StepAccess::Approved => (step.component, step.component.as_ref()),
         };
-        say(&format!("\n-- {}\n", step.title));
-        if step.reach == Reach::Approved {
-            say(&format!("$ toolcell approve {typed} --yes\n"));
+        print(&format!("\n-- {}\n", step.title));
+        if step.access == StepAccess::Approved {
+            print(&format!("$ toolcell approve {typed} --yes\n"));
             let output = self.command(step, world).args(["approve", typed, "--yes"]).output()?;
             let shown = String::from_utf8_lossy(&output.stdout)
                 .replace(&component.display().to_string(), &file);
             for line in shown.lines().take(APPROVED_LINES).chain(["  …"]) {
-                say(&format!("   {line}\n"));
+                print(&format!("   {line}\n"));
             }
             ensure!(output.status.success(), "`{typed}` should have been approved");
         }
-        say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
+        print(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
         // The options for the tour's own configuration and state are left out of hints.
         let own =
@@ -150,11 +150,11 @@ impl Tour {
                 .replace(&world.config.display().to_string(), "toolcell.toml")
                 .replace(&self.toolcell.display().to_string(), "toolcell");
             for line in text.lines() {
-                say(&format!("   {line}\n"));
+                print(&format!("   {line}\n"));
             }
         }
         let code = output.status.code();
-        say(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
+        print(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
         ensure!(!String::from_utf8_lossy(&output.stdout).contains(TOKEN), "the secret came back");
         ensure!(
             code == Some(step.exit),
@@ -172,7 +172,7 @@ impl Tour {
 }
 
 /// Returns a path as a user in the repository would type it.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 

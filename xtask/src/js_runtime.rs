@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// A package, its features, and the name of its file in `host/build/runtime`.
@@ -72,7 +72,11 @@ pub(crate) fn run() -> Result<()> {
         let kept = root.join("host/build/runtime").join(kept);
         let is_same = fs::read(&kept).is_ok_and(|old| old == new);
         fs::write(&kept, &new)?;
-        say(&format!("{} {}\n", kept.display(), if is_same { "is unchanged" } else { "changed" }));
+        print(&format!(
+            "{} {}\n",
+            kept.display(),
+            if is_same { "is unchanged" } else { "changed" }
+        ));
     }
     fs::write(root.join(DIGEST), format!("{}\n", digest_of_sources(root)?))?;
     Ok(())

@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::registries::{Packages, install_python};
-use crate::shell::{cargo, root, say};
+use crate::shell::{cargo, print, root};
 
 /// The packages to install: the versions that `host/build/src/python.rs` and
 /// `host/build/src/c/compiler.rs` demand.
@@ -152,7 +152,7 @@ impl Bench {
     fn fault(&self, project: &Path) -> Result<Option<String>> {
         let name = name_of(project);
         let component = self.place.join(format!("{name}.wasm"));
-        say(&format!("{name}\n"));
+        print(&format!("{name}\n"));
         if !self.toolcell(&words!["build", "--output", &component, project])? {
             return Ok(Some(format!("{name}: it is not built")));
         }
@@ -164,7 +164,7 @@ impl Bench {
             let done = done.context("the command does not start")?;
             let told = [done.stdout, done.stderr].concat();
             let told = String::from_utf8_lossy(&told);
-            say(&told);
+            print(&told);
             if !done.status.success() {
                 let failed: Vec<_> = told.lines().filter(|line| !line.starts_with("ok ")).collect();
                 return Ok(Some(format!("{name}: {}", failed.join("\n"))));
@@ -197,7 +197,7 @@ impl Bench {
             let project = place.join(format!("refused-{name}"));
             fs::create_dir_all(&project)?;
             fs::write(project.join(module), &source)?;
-            say(&format!("refused: {name}\n"));
+            print(&format!("refused: {name}\n"));
             let done = self
                 .command(&words!["build", &project])?
                 .output()
@@ -205,7 +205,7 @@ impl Bench {
             let told = String::from_utf8_lossy(&done.stderr);
             let missing = messages.iter().find(|message| !told.contains(**message));
             if done.status.success() || missing.is_some() {
-                say(&format!("`{}` is not in:\n{told}", missing.unwrap_or(&"an error")));
+                print(&format!("`{}` is not in:\n{told}", missing.unwrap_or(&"an error")));
                 failed.push(format!("refused-{name}"));
             }
         }
@@ -227,7 +227,7 @@ impl Bench {
                 fs::copy(file.path(), to.join(file.file_name()))?;
             }
         }
-        say("types\n");
+        print("types\n");
         let mut compiler = packages.node_program("typescript/bin/tsc");
         Ok(compiler.arg("--project").arg(folder).status().context("tsc does not start")?.success())
     }
@@ -254,7 +254,7 @@ fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> 
         };
         cases = without(&cases, name)
             .with_context(|| format!("there is no common case `{name}`, which is skipped"))?;
-        say(&format!("skipped: {name}: {reason}\n"));
+        print(&format!("skipped: {name}: {reason}\n"));
     }
     let folder = place.join(project.file_name().unwrap_or_default()).with_extension("cases");
     fs::create_dir_all(&folder)?;

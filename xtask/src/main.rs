@@ -59,18 +59,18 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         [] | ["help" | "-h" | "--help"] => {
-            shell::say(HELP);
+            shell::print(HELP);
             return ExitCode::SUCCESS;
         }
         [unknown, ..] => {
-            shell::complain(&format!("there is no task `{unknown}`\n\n{HELP}"));
+            shell::print_error(&format!("there is no task `{unknown}`\n\n{HELP}"));
             return ExitCode::from(2);
         }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            shell::complain(&format!("error: {error:#}"));
+            shell::print_error(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -32,8 +32,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let rows =
         [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
     match arguments {
-        [] => shell::say(&rows.iter().map(Row::text).collect::<String>()),
-        ["--json"] => shell::say(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>())),
+        [] => shell::print(&rows.iter().map(Row::text).collect::<String>()),
+        ["--json"] => {
+            shell::print(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()))
+        }
         _ => bail!("`measure` takes `--json` or nothing"),
     }
     Ok(())

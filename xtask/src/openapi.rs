@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::checks::{Checks, run as ended};
 use crate::registries::Packages;
 use crate::served::Served;
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 /// The seed of all generated requests.
 const SEED: &str = "1";
@@ -39,7 +39,7 @@ fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Resul
     let document = format!("{}/openapi.json", served.url);
     let mut step = |name: &str, command: &mut Command| -> Result<bool> {
         let seen = ended(served.environment(command))?;
-        checks.note(name, (!seen.success).then(|| seen.told()).as_deref());
+        checks.note(name, (!seen.success).then(|| seen.all_output()).as_deref());
         Ok(seen.success)
     };
     let mut validator = Command::new(&packages.python);
@@ -116,18 +116,18 @@ fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result
     ]);
     // Schemathesis writes its own files there too.
     let seen = ended(served.environment(command.current_dir(&served.folder)))?;
-    say(&seen.stdout);
+    print(&seen.stdout);
     // "Test cases:\n  1540 generated, …"
     let (_, summary) = seen
         .stdout
         .split_once("Test cases:")
-        .with_context(|| format!("Schemathesis printed no summary: {}", seen.told()))?;
+        .with_context(|| format!("Schemathesis printed no summary: {}", seen.all_output()))?;
     let generated = summary
         .split_whitespace()
         .next()
         .and_then(|number| number.parse::<usize>().ok())
         .unwrap_or(0);
-    let told = seen.told();
+    let told = seen.all_output();
     checks.note(&format!("schemathesis: {generated} requests"), (!seen.success).then_some(&*told));
     ensure!(generated >= LEAST, "only {generated} requests were made; {LEAST} are the least");
     Ok(())

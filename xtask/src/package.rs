@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::shell::{cargo, root, say};
+use crate::shell::{cargo, print, root};
 
 /// The published packages, each after its dependencies.
 const PUBLISHED: [&str; 7] = [
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     workspace(&place)?;
-    say(&format!("In {}, where there is nothing but the packages:\n", place.display()));
+    print(&format!("In {}, where there is nothing but the packages:\n", place.display()));
     cargo(&place, &["check", "--workspace", "--target-dir", target])
 }
 
@@ -76,7 +76,7 @@ fn workspace(place: &Path) -> Result<()> {
     let (members, after) = after.split_once(']').context("the members")?;
     for member in members.split('"').skip(1).step_by(2) {
         let own = fs::read_to_string(root().join(member).join("Cargo.toml"))?;
-        stand_in(&place.join("others"), &member.replace('/', "-"), &own)?;
+        write_stand_in(&place.join("others"), &member.replace('/', "-"), &own)?;
     }
     let patches: String =
         PUBLISHED.iter().map(|name| format!("{name} = {{ path = \"packed/{name}\" }}\n")).collect();
@@ -92,7 +92,7 @@ fn workspace(place: &Path) -> Result<()> {
 /// Writes a package without sources that has the dependencies of another one and of its tests,
 /// except the project's own packages. Its name and folder differ from the other's: packages with
 /// the same ones would overwrite each other in the target directory.
-fn stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
+fn write_stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
     let folder = folder.join(name);
     fs::create_dir_all(folder.join("src"))?;
     let mut text = format!("[package]\nname = \"{name}-stand-in\"\nedition.workspace = true\n");

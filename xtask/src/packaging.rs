@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::checks::{Checks, run as ended};
 use crate::registries::install_python;
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 /// The exposure of the unit that `systemd-analyze security` may find at most, in tenths: 0 is none,
 /// 100 is full exposure.
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<()> {
     )?;
 
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        say(
+        print(
             "SKIPPED: this machine has no `systemd-analyze`, so systemd does not judge packaging/toolcell.service\n\
              hint: apt-get install systemd\n",
         );
@@ -60,6 +60,6 @@ pub(crate) fn run() -> Result<()> {
 /// Runs a program, and records a failure if its exit status is not 0.
 fn passes(checks: &mut Checks, name: &str, command: &mut Command) -> Result<()> {
     let ended = ended(command).with_context(|| format!("{name} does not run"))?;
-    checks.note(name, (!ended.success).then(|| ended.told()).as_deref());
+    checks.note(name, (!ended.success).then(|| ended.all_output()).as_deref());
     Ok(())
 }

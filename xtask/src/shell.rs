@@ -18,7 +18,7 @@ pub(crate) fn guest_workspaces() -> [PathBuf; 2] {
 
 /// Runs cargo in a folder with its output shown, and fails if it fails.
 pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
-    say(&format!("$ cargo {}\n", arguments.join(" ")));
+    print(&format!("$ cargo {}\n", arguments.join(" ")));
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Variables of the outer cargo about this package: dependencies that read them would be rebuilt
     // at each `cargo test` after `cargo xtask test`.
@@ -39,13 +39,13 @@ pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
 }
 
 /// Prints and flushes at once, so that the text stands before the output of the next child.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     // If the reader is gone, the work goes on, as with any command whose output is closed.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Prints to standard error.
-pub(crate) fn complain(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use super::{Server, json_of, mcp};
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::tally::Fault;
 
 /// Seconds after which a question cannot be answered any more: its lifetime and one more.
-const TOO_LATE: u64 = 24 * 60 * 60 + 1;
+const EXPIRED_AFTER: u64 = 24 * 60 * 60 + 1;
 /// The characters of a sealed state.
 const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 const TOOL: &str = "book_table";
@@ -27,12 +27,12 @@ enum Form {
 impl Server {
     /// Checks that a state is accepted unchanged, from the key, for the tool and the arguments that
     /// it was made for, until it expires, and in no other case.
-    pub(super) fn tamper(&self, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
+    pub(super) fn check_states(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
         let form = dice.pick(&[Form::Resume, Form::RequestState]);
         let arguments = json!({"date": "2030-05-04", "time": "18:30", "party_size": 2});
         let other_arguments = json!({"date": "2030-05-04", "time": "18:30", "party_size": 3});
         let plan = json!({"goal": "tea", "steps": [{"id": "a", "title": "A"}]});
-        let asked = self.stated(form, &self.acme, TOOL, &arguments, None);
+        let asked = self.call_with_state(form, &self.acme, TOOL, &arguments, None);
         let state = match form {
             Form::Resume => asked["outcome"]["ask_user"]["state"].as_str(),
             Form::RequestState => asked["result"]["requestState"].as_str(),
@@ -55,7 +55,7 @@ impl Server {
         }
         forged.push(format!("{state}A"));
         let answered = |key: &str, tool: &str, arguments: &Value, state: &str| {
-            let answer = self.stated(form, key, tool, arguments, Some(state));
+            let answer = self.call_with_state(form, key, tool, arguments, Some(state));
             let codes = [&answer["outcome"]["refusal"]["kind"], &answer["error"]["data"]["code"]];
             let code = codes.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
             (code, answer)
@@ -82,7 +82,7 @@ impl Server {
                 ));
             }
         }
-        self.seconds.fetch_add(TOO_LATE, Ordering::Relaxed);
+        self.seconds.fetch_add(EXPIRED_AFTER, Ordering::Relaxed);
         let (code, answer) = answered(&self.acme, TOOL, &arguments, state);
         if code != "resume_expired" {
             return Err((Fault::Wrong, "a state was accepted too late".into(), answer.to_string()));
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Calls a tool; with a state, it also sends an answer.
-    fn stated(
+    fn call_with_state(
         &self,
         form: Form,
         key: &str,

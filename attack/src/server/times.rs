@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{HIDDEN, Server};
-use crate::dice::Dice;
+use crate::dice::SeededRng;
 use crate::tally::{Fault, Tally};
 
 /// Requests of each kind.
@@ -23,7 +23,7 @@ type Request<'a> = (&'a str, String, String);
 impl Server {
     /// Compares the times of refusals that must look alike.
     pub(super) fn compare_times(&self, tally: &mut Tally) {
-        let mut dice = Dice::of(self.seed, "times", 0);
+        let mut dice = SeededRng::of(self.seed, "times", 0);
         let (missing, unknown) = (dice.letters(HIDDEN.len()).to_lowercase(), "0".repeat(64));
         let kept = super::json_of(&self.sent(&self.acme, "POST /v1/artifacts", "", &missing));
         let id = kept["id"].as_str().unwrap_or_default().to_owned();
@@ -42,13 +42,13 @@ impl Server {
                 .take_while(|ratio| *ratio > RATIO)
                 .collect();
             if ratios.len() == TIMES {
-                tally.failed(
+                tally.record_failure(
                     Fault::Slow,
                     format!("a difference of times: {what}"),
                     format!("{ratios:?}"),
                 );
             } else {
-                tally.survived();
+                tally.record_success();
             }
         }
         self.sent(&self.acme, &format!("DELETE /v1/artifacts/{id}"), "", "");

@@ -66,7 +66,7 @@ mod tests {
         });
         assert_eq!(fetch(args(false)).expect("a page").text, "");
         assert!(fetch(args(true)).is_err(), "there is no token yet");
-        secrets::keep(TOKEN, "s3cret");
+        secrets::set(TOKEN, "s3cret");
         let page = fetch(args(true)).expect("a page");
         assert_eq!((page.text.as_str(), page.truncated), ("fet", true));
     }

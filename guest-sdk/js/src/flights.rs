@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Stores a request and returns its number.
-pub(crate) fn keep(pending: Pending) -> u32 {
+pub(crate) fn add(pending: Pending) -> u32 {
     let number = LAST.get() + 1;
     LAST.set(number);
     let ready = pending.subscribe();

@@ -186,7 +186,7 @@ fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fau
     let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
     let Request { method, url, headers, .. } = request;
     let request = http::Request { method, url, headers, body, timeout_ms };
-    http::start(&request, secret.as_ref()).map(flights::keep).map_err(unsent)
+    http::start(&request, secret.as_ref()).map(flights::add).map_err(unsent)
 }
 
 /// Waits for the response of a request and returns `{"head": JSON, "body"}`.

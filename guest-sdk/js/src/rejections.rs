@@ -33,13 +33,13 @@ pub(crate) fn track(runtime: &Runtime) {
                 // Dropped only after the borrow has ended.
                 drop(removed(promise.as_raw()));
             } else {
-                keep(&ctx, promise, reason);
+                add_rejected(&ctx, promise, reason);
             }
         },
     )));
 }
 
-fn keep<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>) {
+fn add_rejected<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>) {
     UNHANDLED.with_borrow_mut(|unhandled| {
         if unhandled.try_reserve(1).is_ok() {
             let address = promise.as_raw();

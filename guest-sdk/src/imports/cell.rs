@@ -83,7 +83,7 @@ fn no_secret(fault: host::secrets::Fault) -> secrets::Error {
 }
 
 /// Does nothing: in a cell the host has the secrets.
-pub(crate) fn keep(_name: String, _value: String) {}
+pub(crate) fn set_secret(_name: String, _value: String) {}
 
 pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::Error> {
     use host::http::Fault;

@@ -78,12 +78,12 @@ pub(crate) fn secret(name: &str) -> Result<Secret, secrets::Error> {
 pub(crate) fn reveal(name: &str) -> Result<String, secrets::Error> {
     SECRETS.with_borrow(|secrets| secrets.get(name).cloned()).ok_or_else(|| {
         let problem =
-            format!("outside of a cell there is no secret of this name: set it with `secrets::keep(\"{name}\", …)`");
+            format!("outside of a cell there is no secret of this name: set it with `secrets::set(\"{name}\", …)`");
         secrets::Error::Unavailable(problem)
     })
 }
 
-pub(crate) fn keep(name: String, value: String) {
+pub(crate) fn set_secret(name: String, value: String) {
     SECRETS.with_borrow_mut(|secrets| secrets.insert(name, value));
 }
 

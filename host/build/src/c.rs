@@ -100,7 +100,7 @@ pub(crate) fn build(
     let own = format!("{}/", scratch.join("sdk").display());
     let said = String::from_utf8_lossy(&done.stderr).replace(&own, "");
     if !done.status.success() {
-        return Err(refused(&said));
+        return Err(compiler_error(&said));
     }
     let module = fs::read(&module).map_err(|error| Error::file("read", &module, &error))?;
     let component = component(&module, &folder, &authors)?;
@@ -174,7 +174,7 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
 }
 
 /// Returns the error for a failed compiler or linker, with the places in the author's files.
-fn refused(said: &str) -> Error {
+fn compiler_error(said: &str) -> Error {
     let faults = said.lines().filter_map(fault).collect();
     let hint = "correct the source where the compiler's message points";
     Error::new(
@@ -207,7 +207,7 @@ mod tests {
     fn compiler_error_position_is_parsed() {
         let said = "src/tool.c:3:12: error: use of undeclared identifier 'x'\n    3 |     return x;\n      |            ^\n\
                     wasm-ld: error: tool.o: undefined symbol: helper\nsrc/a.c:1:10: fatal error: 'b.h' file not found\n";
-        let error = refused(said);
+        let error = compiler_error(said);
         let faults: Vec<_> = error.source_faults().iter().map(ToString::to_string).collect();
         assert_eq!(
             faults,

@@ -78,7 +78,7 @@ impl Error {
 
     /// The error for a module of the author, or one that it imports, whose evaluation runs for too
     /// long.
-    pub(crate) fn endless(entry: &str) -> Self {
+    pub(crate) fn evaluation_timeout(entry: &str) -> Self {
         let message = format!(
             "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"
         );
@@ -96,14 +96,14 @@ impl Error {
             [first, ..] => format!("{first} (and {} more)", faults.len() - 1),
             [] => "the source cannot be parsed".to_owned(),
         };
-        let hint = at_this_place(faults.first().map_or("", |fault| fault.file.as_str()));
+        let hint = place_hint(faults.first().map_or("", |fault| fault.file.as_str()));
         Self { faults, ..Self::new(ErrorKind::Source, message, hint) }
     }
 
     /// The error for an exception in the author's source, with the places on its stack.
-    pub(crate) fn raised(message: String) -> Self {
+    pub(crate) fn exception(message: String) -> Self {
         let first = message.lines().find(|line| line.starts_with("    at ")).unwrap_or_default();
-        let hint = at_this_place(first);
+        let hint = place_hint(first);
         Self::new(ErrorKind::Source, message, hint)
     }
 
@@ -136,7 +136,7 @@ impl Error {
 }
 
 /// Returns the hint for a fault at this place. A package's file is not the author's to correct.
-fn at_this_place(place: &str) -> String {
+fn place_hint(place: &str) -> String {
     const PACKAGES: &str = "node_modules/";
     let Some((_, path)) = place.rsplit_once(PACKAGES) else {
         return "correct the source at this place".to_owned();
@@ -161,7 +161,7 @@ mod tests {
         ] {
             let fault =
                 Fault { file: file.to_owned(), line: 1, column: 1, message: "no".to_owned() };
-            let raised = Error::raised(format!(
+            let raised = Error::exception(format!(
                 "Error: no\n    at f ({file}:1:1)\n    at g (src/tool.js:2:2)"
             ));
             for error in [Error::faults(vec![fault]), raised] {

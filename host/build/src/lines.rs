@@ -15,7 +15,7 @@ use toolcell::Frame;
 use wasmparser::{Encoding, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef};
 
 /// Maximum number of places that are returned.
-const MOST: usize = 24;
+const MAX_PLACES: usize = 24;
 /// Maximum characters of a file or function name.
 const CHARS: usize = 160;
 /// Bytes of a name. A longer one is not demangled, because an untrusted component could make that
@@ -71,7 +71,7 @@ pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
 }
 
 /// Formats the places for display below a message, one a line, as the SDKs do for an exception.
-pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
+pub(crate) fn format_lines(lines: &[SourceLine]) -> String {
     let lines = shown_lines(lines).into_iter();
     lines
         .map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " }))
@@ -92,7 +92,7 @@ pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
         let found = lookups.iter().find_map(|(module, lookup)| module.places(lookup, *frame));
         found.unwrap_or_default()
     });
-    places.take(MOST).collect()
+    places.take(MAX_PLACES).collect()
 }
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
@@ -132,7 +132,7 @@ impl<'a> Module<'a> {
         // name section.
         if let Some(Some(SourceLine { function: function @ None, .. })) = places.last_mut() {
             let name = self.names.iter().find(|(index, _)| *index == frame.function);
-            *function = name.map(|(_, name)| short(name));
+            *function = name.map(|(_, name)| last_segment(name));
         }
         Some(places.into_iter().flatten().collect())
     }
@@ -208,7 +208,7 @@ fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>>
         .unwrap_or_default();
     let mut places = Vec::new();
     while let Ok(Some(frame)) = frames.next()
-        && places.len() < MOST
+        && places.len() < MAX_PLACES
     {
         let place = frame
             .location
@@ -219,7 +219,7 @@ fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>>
             continue;
         };
         let file = file.strip_prefix(&*folder).map_or(file, |file| file.trim_start_matches('/'));
-        let function = frame.function.and_then(|name| Some(short(&name.raw_name().ok()?)));
+        let function = frame.function.and_then(|name| Some(last_segment(&name.raw_name().ok()?)));
         places.push(Some(SourceLine {
             file: plain(file.trim_start_matches("./")),
             line,
@@ -230,7 +230,7 @@ fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>>
 }
 
 /// Returns the last part of a path, demangled if it is Rust's: `Deep<T>::pick` of `_RN…`.
-fn short(name: &str) -> String {
+fn last_segment(name: &str) -> String {
     if name.len() > MANGLED_BYTES {
         return plain(name);
     }
@@ -311,7 +311,7 @@ mod tests {
         module.finish()
     }
 
-    fn shown(module: &[u8], frames: &[Frame]) -> Vec<String> {
+    fn line_texts(module: &[u8], frames: &[Frame]) -> Vec<String> {
         source_lines(module, frames).iter().map(ToString::to_string).collect()
     }
 
@@ -326,7 +326,7 @@ mod tests {
             ("/ada/.cargo/registry/src/index/serde-1.0.0", "src/lib.rs", &[]),
         ] {
             assert_eq!(
-                shown(&module(folder, file, 7), &[Frame::new(1, 1)]),
+                line_texts(&module(folder, file, 7), &[Frame::new(1, 1)]),
                 shows,
                 "{folder} {file}"
             );
@@ -338,19 +338,22 @@ mod tests {
         let module = module("/tool", "tool.c", 7);
         for (function, offset) in [(0, 1), (1, 3), (1, u64::MAX), (2, 0), (u32::MAX, 0)] {
             assert_eq!(
-                shown(&module, &[Frame::new(function, offset)]),
+                line_texts(&module, &[Frame::new(function, offset)]),
                 [""; 0],
                 "{function} {offset}"
             );
         }
-        assert_eq!(shown(&module[..module.len() / 2], &[Frame::new(1, 1)]), [""; 0]);
-        assert_eq!(shown(b"\0asm", &[Frame::new(1, 1)]), [""; 0]);
+        assert_eq!(line_texts(&module[..module.len() / 2], &[Frame::new(1, 1)]), [""; 0]);
+        assert_eq!(line_texts(b"\0asm", &[Frame::new(1, 1)]), [""; 0]);
     }
 
     #[test]
     fn places_are_bounded_in_number_and_length() {
-        assert_eq!(shown(&module("/tool", "tool.c", 7), &[Frame::new(1, 1); 100]).len(), MOST);
-        let long = shown(&module("/tool", &"x".repeat(5000), 7), &[Frame::new(1, 1)]);
+        assert_eq!(
+            line_texts(&module("/tool", "tool.c", 7), &[Frame::new(1, 1); 100]).len(),
+            MAX_PLACES
+        );
+        let long = line_texts(&module("/tool", &"x".repeat(5000), 7), &[Frame::new(1, 1)]);
         assert_eq!(long, [format!("{}:7", "x".repeat(CHARS))]);
     }
 
@@ -365,7 +368,7 @@ mod tests {
                 let at = random.usize(40..damaged.len());
                 damaged[at] = random.u8(..);
             }
-            seen += shown(&damaged, &[Frame::new(1, 1)]).len();
+            seen += line_texts(&damaged, &[Frame::new(1, 1)]).len();
         }
         // Some of the damage has no effect.
         assert!(seen > 0);

@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// Passes bytes to the module, and returns its answer.
-    pub(crate) fn ask(&mut self, given: &[u8]) -> Result<Vec<u8>, Stopped> {
+    pub(crate) fn exchange(&mut self, given: &[u8]) -> Result<Vec<u8>, Stopped> {
         let length = u32::try_from(given.len())
             .map_err(|_| Stopped::Other(Error::internal("too much source")))?;
         let buffer = self.call::<u32, u32>("toolcell_js_buffer", length)?;

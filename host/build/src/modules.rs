@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::machine::{Compiled, Machine, Stopped};
 use crate::{Error, ErrorKind, Fault};
 use absent::Absent;
-use resolve::{Resolver, Wanted};
+use resolve::{ImportKind, Resolver};
 
 /// The reader, which parses modules and strips types: `guest-sdk/js/typescript`, built by `cargo
 /// xtask js-runtime`.
@@ -164,7 +164,7 @@ fn collected(
         };
         let (mut meanings, mut missing) = (BTreeMap::new(), BTreeMap::new());
         for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
-            match (resolver.resolve(&name, specifier, text.wanted()), &text) {
+            match (resolver.resolve(&name, specifier, text.import_kind()), &text) {
                 (Ok(target), _) => {
                     open.push(target.clone());
                     meanings.insert(specifier.clone(), target);
@@ -188,7 +188,7 @@ fn collected(
             if specifier == SDK || meanings.contains_key(specifier) {
                 continue;
             }
-            match resolver.resolve(&name, specifier, Wanted::Import) {
+            match resolver.resolve(&name, specifier, ImportKind::Import) {
                 Ok(target) => {
                     open.push(target.clone());
                     meanings.insert(specifier.clone(), target);
@@ -207,7 +207,7 @@ fn collected(
         Modules {
             warnings: absent.warnings(),
             uses_intl: absent.uses_intl(),
-            ..written(&files, entry)?
+            ..render(&files, entry)?
         },
         absent,
     ))
@@ -220,7 +220,7 @@ fn without(file: &str, error: &Error) -> String {
 }
 
 /// Writes the files as modules. A CommonJS module that is imported gets a second module, its front.
-fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error> {
+fn render(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error> {
     let mut done = Modules { entry: entry.to_owned(), ..Modules::default() };
     let names = commonjs::names(files)?;
     for (name, file) in files {
@@ -230,7 +230,7 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
                 for target in
                     meanings.values_mut().filter(|target| names.contains_key(target.as_str()))
                 {
-                    *target = commonjs::front(target);
+                    *target = commonjs::front_name(target);
                 }
                 if !lines.is_empty() {
                     done.lines.insert(name.clone(), lines.clone());
@@ -243,7 +243,7 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
                         && !facts.requires.contains(specifier)
                         && names.contains_key(target.as_str())
                     {
-                        *target = commonjs::front(target);
+                        *target = commonjs::front_name(target);
                     }
                 }
                 commonjs::module(name, source, &facts.requires, file, files)
@@ -254,7 +254,7 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
         done.modules.insert(name.clone(), source);
     }
     for (name, exports) in names {
-        let front = commonjs::front(name);
+        let front = commonjs::front_name(name);
         done.imports.insert(front.clone(), BTreeMap::from([(name.to_owned(), name.to_owned())]));
         done.modules.insert(front, commonjs::front_module(name, &exports));
     }
@@ -283,8 +283,8 @@ impl Text {
         imports.into_iter().flat_map(BTreeMap::keys).chain(requires.into_iter().flatten())
     }
 
-    fn wanted(&self) -> Wanted {
-        if matches!(self, Self::CommonJs { .. }) { Wanted::Require } else { Wanted::Import }
+    fn import_kind(&self) -> ImportKind {
+        if matches!(self, Self::CommonJs { .. }) { ImportKind::Require } else { ImportKind::Import }
     }
 }
 
@@ -326,7 +326,7 @@ fn read(
         };
     }
     let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
-    let answer = reader.ask(given.to_string().as_bytes());
+    let answer = reader.exchange(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
         Stopped::Fuel => Error::new(
             ErrorKind::Source,

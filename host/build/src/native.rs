@@ -10,11 +10,11 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 /// The names of the variables that a program gets, with the reason. A name that ends in `*` is a
 /// prefix.
-const KEPT: [&str; 49] = [
+const KEPT_VARIABLES: [&str; 49] = [
     // To find programs, and the files of programs.
     "PATH",
     "HOME",
@@ -79,7 +79,7 @@ const CREDENTIALS: [&str; 3] = ["TOKEN", "SECRET_KEY", "PASSWORD"];
 /// Returns a command that starts this program.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    if stands(Defence::BuildVariables) {
+    if stands(Control::BuildVariables) {
         command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name)));
     }
     command
@@ -87,7 +87,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 
 fn is_kept(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let is_listed = KEPT.iter().any(|kept| match kept.strip_suffix('*') {
+    let is_listed = KEPT_VARIABLES.iter().any(|kept| match kept.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => name == *kept,
     });
@@ -127,7 +127,7 @@ mod tests {
     fn security_page_lists_every_kept_variable() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");
         let page = std::fs::read_to_string(page).expect("a page");
-        for name in KEPT {
+        for name in KEPT_VARIABLES {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }
     }

@@ -18,7 +18,7 @@ const VERSION: &str = "0.25.1";
 /// The pip requirement.
 pub(crate) const PACKAGE: &str = "componentize-py==0.25.1";
 /// Time limit of componentize-py, which evaluates the author's modules. Usually it takes seconds.
-const LONGEST: Duration = Duration::from_secs(120);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
 const WORLD: &str = "toolcell:tool/python";
 /// The module that componentize-py loads. It loads the author's module.
 const ENTRY: &str = "toolcell_entry";
@@ -92,7 +92,7 @@ pub(crate) fn build(
         .arg("-o")
         .arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
-    run(&mut command, LONGEST, &Module { folder: typed, name: source, below: &below })?;
+    run(&mut command, COMPILE_TIMEOUT, &Module { folder: typed, name: source, below: &below })?;
     let component = fs::read(&out).map_err(|error| Error::file("read", &out, &error))?;
     let warnings = fs::read_to_string(scratch.join(WARNINGS)).unwrap_or_default();
     Ok((component, warnings.trim_end().to_owned()))
@@ -124,8 +124,8 @@ fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<
         .map_err(|error| missing(module.folder, &error.to_string()))?
     {
         Some(done) if done.status.success() => Ok(()),
-        Some(done) => Err(fault(&told(&done), module.below)),
-        None => Err(Error::endless(module.name)),
+        Some(done) => Err(fault(&output_text(&done), module.below)),
+        None => Err(Error::evaluation_timeout(module.name)),
     }
 }
 
@@ -166,7 +166,8 @@ fn find(folder: &Path) -> Result<Program, String> {
     let mut others = Vec::new();
     for candidate in candidates {
         let program = Program(candidate);
-        let Ok(Some(answer)) = bounded::output(program.command(folder).arg("--version"), LONGEST)
+        let Ok(Some(answer)) =
+            bounded::output(program.command(folder).arg("--version"), COMPILE_TIMEOUT)
         else {
             continue;
         };
@@ -196,14 +197,14 @@ fn fault(told: &str, below: &str) -> Error {
     let hint = "correct the source where Python's message points";
     Error::new(
         ErrorKind::Source,
-        format!("the module cannot be loaded:\n{}", authored(told, below)),
+        format!("the module cannot be loaded:\n{}", author_traceback(told, below)),
         hint,
     )
 }
 
 /// Returns the last traceback, without the frames of the programs that load the module. `below` is
 /// the folder of the author's modules.
-fn authored(told: &str, below: &str) -> String {
+fn author_traceback(told: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
     let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
     let traceback = told[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
@@ -226,7 +227,7 @@ fn authored(told: &str, below: &str) -> String {
     lines.join("\n")
 }
 
-fn told(done: &Output) -> String {
+fn output_text(done: &Output) -> String {
     [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
@@ -253,8 +254,8 @@ mod tests {
                     load()\n  File \"<frozen importlib._bootstrap>\", line 1, in f\n  File \"/1/tool.py\", line 2, in \
                     <module>\n    boom()\nNameError: boom\n\n\nCaused by:\n    NameError: boom\n";
         let shown = "  File \"src/tool.py\", line 2, in <module>\n    boom()\nNameError: boom";
-        assert_eq!(authored(told, "src/"), shown);
-        assert_eq!(authored("no traceback\n", ""), "no traceback");
+        assert_eq!(author_traceback(told, "src/"), shown);
+        assert_eq!(author_traceback("no traceback\n", ""), "no traceback");
     }
 
     #[test]
@@ -265,7 +266,7 @@ mod tests {
                     decode\n    obj = self.raw_decode(s)\n          ~~~~~~~^^^\njson.decoder.JSONDecodeError: no value\n";
         let shown = "  File \"tool.py\", line 3, in <module>\n    json.loads(\"{\")\n    ~~~~~~~~~~^^^^^\n\
                      json.decoder.JSONDecodeError: no value";
-        assert_eq!(authored(told, ""), shown);
+        assert_eq!(author_traceback(told, ""), shown);
     }
 
     #[test]

@@ -52,7 +52,7 @@ enum Answer {
 /// The members of a definition that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct DefinitionForm {
     name: String,
     description: String,
     parameters: Option<Value>,
@@ -79,13 +79,13 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
     let mut machine = Machine::start(&instrumented, compiled)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
-    let answer = machine.ask(&given).map_err(|error| stopped(error, &modules.entry))?;
+    let answer = machine.exchange(&given).map_err(|error| stopped(error, &modules.entry))?;
     let (definitions, drawn) = match serde_json::from_slice(&answer).map_err(Error::internal)? {
         Answer::Definitions { definitions, warnings } => {
             (definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?, warnings)
         }
         Answer::Error { error } if error.contains("\n    at ") => {
-            return Err(Error::raised(error));
+            return Err(Error::exception(error));
         }
         // A thrown value that is not an error has no stack. The same holds for a top-level wait and
         // for an import of a name that is not exported.
@@ -100,7 +100,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     };
     machine.keep_memory();
     machine.call::<(), ()>(SEAL, ()).map_err(|error| stopped(error, &modules.entry))?;
-    let module = at_once(wizer.snapshot(&context, &mut State(machine)))
+    let module = poll_once(wizer.snapshot(&context, &mut State(machine)))
         .ok_or_else(|| Error::internal("the snapshot waits"))?
         .map_err(Error::internal)?;
     let needed = |kind: &str| {
@@ -139,7 +139,8 @@ fn checked(given: Value) -> Result<Definition, Error> {
         let message = format!("the definition of the tool `{name}` is not valid: {problem}");
         Error::new(ErrorKind::Source, message, HINT)
     };
-    let given: Given = serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
+    let given: DefinitionForm =
+        serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
     grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
     let told = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
     let mut definition = Definition::new(given.name, given.description).map_err(told)?;
@@ -154,7 +155,7 @@ fn checked(given: Value) -> Result<Definition, Error> {
 
 fn stopped(stopped: Stopped, entry: &str) -> Error {
     match stopped {
-        Stopped::Fuel => Error::endless(entry),
+        Stopped::Fuel => Error::evaluation_timeout(entry),
         Stopped::Trap(trap) => {
             let message = format!(
                 "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \
@@ -167,7 +168,7 @@ fn stopped(stopped: Stopped, entry: &str) -> Error {
 }
 
 /// Returns the result of a future that never waits.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),
         Poll::Pending => None,

@@ -2,7 +2,7 @@
 //! have an invalid definition.
 
 use tokio::runtime::Builder;
-use toolcell::{Component, Definition, Engine, Grants, Missing, Optimise};
+use toolcell::{Component, Definition, Engine, Grants, OnMissingGrant, Optimise};
 
 use crate::{Error, ErrorKind};
 
@@ -17,7 +17,8 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
             Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
         let engine =
             Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
-        let loading = Component::load_with(&engine, component, Grants::default(), Missing::Denied);
+        let loading =
+            Component::load_with(&engine, component, Grants::default(), OnMissingGrant::Denied);
         let loaded = runtime.block_on(loading);
         let loaded =
             loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;

@@ -69,8 +69,8 @@ fn trap() -> Function {
 
 impl<'a> Trimmer<'a> {
     fn of(module: &[u8], unused: &'a Unused) -> Result<Self, Error> {
-        let reached =
-            reached::reached(module, |name| !name.starts_with(BUILDER)).map_err(Error::internal)?;
+        let reached = reached::reachable(module, |name| !name.starts_with(BUILDER))
+            .map_err(Error::internal)?;
         let mut found =
             Self { unused, imports: Vec::new(), defined: 0, reached, bodies: 0, data: None };
         for payload in Parser::new(0).parse_all(module) {
@@ -89,7 +89,7 @@ impl<'a> Trimmer<'a> {
                 }
                 Payload::FunctionSection(section) => found.defined = section.count(),
                 Payload::DataSection(section) => {
-                    found.data = segments::joined(section).map_err(Error::internal)?
+                    found.data = segments::join_active(section).map_err(Error::internal)?
                 }
                 _ => {}
             }
@@ -97,12 +97,12 @@ impl<'a> Trimmer<'a> {
         Ok(found)
     }
 
-    fn kept(&self) -> u32 {
+    fn kept_imports(&self) -> u32 {
         self.imports.iter().filter(|(_, stays)| *stays).count() as u32
     }
 
     /// Returns the types of the removed imports.
-    fn gone(&self) -> impl Iterator<Item = u32> {
+    fn removed_types(&self) -> impl Iterator<Item = u32> {
         self.imports.iter().filter(|(_, stays)| !stays).map(|(ty, _)| *ty)
     }
 }
@@ -118,8 +118,8 @@ impl Reencode for Trimmer<'_> {
         };
         Ok(match self.imports.get(index as usize) {
             Some((_, true)) => before(true, index as usize),
-            Some((_, false)) => self.kept() + self.defined + before(false, index as usize),
-            None => index - self.imports.len() as u32 + self.kept(),
+            Some((_, false)) => self.kept_imports() + self.defined + before(false, index as usize),
+            None => index - self.imports.len() as u32 + self.kept_imports(),
         })
     }
 
@@ -143,7 +143,7 @@ impl Reencode for Trimmer<'_> {
         section: FunctionSectionReader<'_>,
     ) -> Result2 {
         utils::parse_function_section(self, functions, section)?;
-        for ty in self.gone() {
+        for ty in self.removed_types() {
             functions.function(ty);
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Reencode for Trimmer<'_> {
         section: CodeSectionReader<'_>,
     ) -> Result2 {
         utils::parse_code_section(self, code, section)?;
-        for _ in self.gone() {
+        for _ in self.removed_types() {
             code.function(&trap());
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use toolcell::{Component, Engine, Executor, Grants, HttpRule, Missing, ToolCall};
+use toolcell::{Component, Engine, Executor, Grants, HttpRule, OnMissingGrant, ToolCall};
 use toolcell_build::build;
 
 /// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask
@@ -32,8 +32,9 @@ fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
         let engine =
             Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
         let bytes = fs::read(component).expect("a component");
-        let component =
-            Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
+        let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused)
+            .await
+            .expect("it loads");
         let tool = component.tool("probe").expect("the tool");
         Executor::new()
             .call(tool, ToolCall::new("1", "probe", arguments), toolcell::CallOptions::default())

@@ -13,16 +13,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell::Standing::Inert;
-use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Contents, Definition, Examination, Rights, names};
+use toolcell::ImportStatus::Inert;
+use toolcell::defence::{Control, stands};
+use toolcell::{Component, Contents, Definition, Inspection, Rights, names};
 use toolcell_config::without_password;
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;
 use crate::config::{
-    self, Approval, Approved, Chosen, Config, Difference, Effective, Found, Lock, Page, Problem,
-    Signer, Standing, Wanted, effective,
+    self, Approval, Approved, Chosen, Config, Difference, Effective, FoundConfiguration, Lock,
+    Page, Problem, SecretSelection, Signer, Standing, effective,
 };
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ use crate::host::{self, Engines};
 use crate::printer::{Listener, Printer};
 
 /// Characters of a column.
-const WIDEST: usize = 24;
+const MAX_COLUMN: usize = 24;
 /// The most rows of a page for which the question is asked: terminals keep about this many for
 /// scrolling back.
 const MAX_ROWS: usize = 2000;
@@ -39,16 +39,16 @@ const MAX_ROWS: usize = 2000;
 const ROW: usize = 80;
 
 /// One component in its present form.
-struct Seen<'a> {
+struct ReviewedComponent<'a> {
     name: &'a str,
     chosen: Chosen<'a>,
     /// The signer, if a signature is required.
     signer: Option<Signer>,
     now: Approved,
-    examination: Examination,
+    inspection: Inspection,
     contents: Contents,
     /// The effective grants of each tool, by name.
-    may: Vec<(String, Effective)>,
+    effective: Vec<(String, Effective)>,
     /// Declared needs that are not granted, each with the tool's name.
     gaps: Vec<(String, Gap)>,
     /// The rights of each tool.
@@ -56,13 +56,13 @@ struct Seen<'a> {
 }
 
 /// Everything that one approval is about.
-struct Matter<'a> {
+struct Review<'a> {
     config: &'a Config,
     file: &'a str,
     lock: Lock,
-    seen: Vec<Seen<'a>>,
+    components: Vec<ReviewedComponent<'a>>,
     /// Names in the lock that the configuration no longer has.
-    gone: Vec<String>,
+    removed: Vec<String>,
     /// Rules that have no effect.
     idle: Vec<Problem>,
 }
@@ -74,7 +74,7 @@ pub(crate) async fn approve(
     global: &Global,
     args: &ApproveArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let Some(file) = config.file.as_deref() else {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path needs no approval";
@@ -94,7 +94,9 @@ pub(crate) async fn approve(
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
-        seen.push(look(printer, &engines, &config, (name, chosen)).await.map_err(about)?);
+        seen.push(
+            review_component(printer, &engines, &config, (name, chosen)).await.map_err(about)?,
+        );
     }
     let locked = lock.components.keys().chain(lock.others.keys());
     let gone =
@@ -102,13 +104,13 @@ pub(crate) async fn approve(
     let idle = {
         let loaded = seen.iter().map(|seen| {
             let tools = seen.now.tools.values().zip(seen.rights.iter().cloned()).collect();
-            gaps::Loaded { name: seen.name, examination: &seen.examination, tools }
+            gaps::Loaded { name: seen.name, inspection: &seen.inspection, tools }
         });
         let loaded: Vec<_> = loaded.collect();
-        gaps::idle(&config, &loaded)
+        gaps::rules_without_effect(&config, &loaded)
     };
-    let matter = Matter { config: &config, file, lock, seen, gone, idle };
-    if matter.is_settled() {
+    let matter = Review { config: &config, file, lock, components: seen, removed: gone, idle };
+    if matter.is_unchanged() {
         if args.json {
             printer.json(&matter.to_json(true))?;
         } else {
@@ -134,14 +136,14 @@ pub(crate) async fn approve(
     if args.json {
         printer.json(&matter.to_json(is_approved))?;
     } else {
-        matter.tell(printer);
+        matter.print_summary(printer);
     }
     Ok(if is_approved { ExitStatus::Ok } else { ExitStatus::Refusal })
 }
 
 /// Returns the names of the components, each in backticks, separated by commas.
-fn names_of(matter: &Matter<'_>) -> String {
-    matter.seen.iter().map(|seen| format!("`{}`", seen.name)).collect::<Vec<_>>().join(", ")
+fn names_of(matter: &Review<'_>) -> String {
+    matter.components.iter().map(|seen| format!("`{}`", seen.name)).collect::<Vec<_>>().join(", ")
 }
 
 fn is_yes(answer: &str) -> bool {
@@ -155,7 +157,7 @@ fn is_yes(answer: &str) -> bool {
 fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<(), Failure> {
     const NOT_APPROVED: &str = "not approved, and nothing was written";
     let listener = printer.listener();
-    if let Some(why) = unasked(listener, page) {
+    if let Some(why) = cannot_ask(listener, page) {
         let is_above = listener == Listener::Absent && !page.is_cut;
         let read = if is_above {
             "the page above".to_owned()
@@ -166,7 +168,7 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
             format!("read {read}; then {} approves it without a question", again(&["--yes"]));
         return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
     }
-    if printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)) {
+    if printer.ask_yes_no("approve this?").is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }
     let instead = format!("change what you do not want to allow; {} then asks again", again(&[]));
@@ -175,11 +177,11 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
 
 /// Returns the reason why the question cannot be asked; none if it can. Approval covers exactly the
 /// content that was shown.
-fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
+fn cannot_ask(listener: Listener, page: &Page) -> Option<&'static str> {
     match listener {
         Listener::Absent => Some("there is no terminal to ask at"),
-        Listener::Elsewhere | Listener::Reader if !stands(Defence::SeenWhole) => None,
-        Listener::Elsewhere => Some("the page went to a file or a pipe, not to the terminal"),
+        Listener::Redirected | Listener::Reader if !stands(Control::SeenWhole) => None,
+        Listener::Redirected => Some("the page went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("the page is cut"),
         Listener::Reader if rows(page) > MAX_ROWS => {
             Some("the page is longer than a terminal keeps")
@@ -216,15 +218,15 @@ fn chosen<'a>(
 
 /// Loads a component without grants, asks for its definitions, and computes the effective grants of
 /// each tool.
-async fn look<'a>(
+async fn review_component<'a>(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
     (name, chosen): (&'a str, Chosen<'a>),
-) -> Result<Seen<'a>, Failure> {
+) -> Result<ReviewedComponent<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
-    let component = components::freely(printer, engines, bytes, &chosen).await?;
+    let component = components::load_without_grants(printer, engines, bytes, &chosen).await?;
     chosen.check_tools(
         component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
     )?;
@@ -240,20 +242,30 @@ async fn look<'a>(
         .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None)))
         .collect();
     let of = |(tool, rights): &(&Definition, Rights)| {
-        let gaps = gaps::of(config, name, rights, tool).into_iter();
+        let gaps = gaps::missing_needs(config, name, rights, tool).into_iter();
         gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
     };
     let gaps = tools.iter().flat_map(of).collect();
     let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
     let rights = tools.into_iter().map(|(_, rights)| rights).collect();
-    let examination = component.examination().clone();
-    Ok(Seen { name, signer, now, examination, contents, may, gaps, rights, chosen })
+    let examination = component.inspection().clone();
+    Ok(ReviewedComponent {
+        name,
+        signer,
+        now,
+        inspection: examination,
+        contents,
+        effective: may,
+        gaps,
+        rights,
+        chosen,
+    })
 }
 
-impl Seen<'_> {
+impl ReviewedComponent<'_> {
     /// Returns the imports that have no effect.
     fn inert(&self) -> BTreeSet<String> {
-        let imports = self.examination.imports.iter();
+        let imports = self.inspection.imports.iter();
         imports
             .filter(|(_, standing)| *standing == Inert)
             .map(|(import, _)| import.clone())
@@ -262,22 +274,24 @@ impl Seen<'_> {
 }
 
 /// Compares a loaded component with the lock.
-pub(crate) fn standing(
+pub(crate) fn approval_state(
     lock: &Lock,
     name: &str,
     component: &Component,
     signer: Option<&Signer>,
 ) -> Standing {
     let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
-    Difference { old: lock.components.get(name), new: &now }.standing()
+    Difference { old: lock.components.get(name), new: &now }.state()
 }
 
-impl Matter<'_> {
-    fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
+impl Review<'_> {
+    fn differences(&self) -> impl Iterator<Item = (&ReviewedComponent<'_>, Difference<'_>)> {
         // A lock that was approved by another user does not count for this one.
         let is_news = self.unapproved().is_some_and(|found| !found.is_lock_known());
         let old = move |name: &str| self.lock.components.get(name).filter(|_| !is_news);
-        self.seen.iter().map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
+        self.components
+            .iter()
+            .map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
     }
 
     /// Returns true if the configuration was found, not named, and this user has not approved its
@@ -286,38 +300,39 @@ impl Matter<'_> {
         self.config.approval == Approval::Missing
     }
 
-    fn unapproved(&self) -> Option<&Found> {
+    fn unapproved(&self) -> Option<&FoundConfiguration> {
         self.config.found.as_ref().filter(|_| self.is_found())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_unchanged(&self) -> bool {
         let is_locked =
-            |(_, difference): (_, Difference<'_>)| difference.standing() == Standing::Locked;
-        !self.is_found() && self.gone.is_empty() && self.differences().all(is_locked)
+            |(_, difference): (_, Difference<'_>)| difference.state() == Standing::Locked;
+        !self.is_found() && self.removed.is_empty() && self.differences().all(is_locked)
     }
 
     fn to_json(&self, is_approved: bool) -> Value {
         let components = self.differences().map(|(seen, difference)| {
             let mut shown = difference.to_json();
             shown["name"] = seen.name.into();
-            shown["path"] = seen.chosen.shown().into();
+            shown["path"] = seen.chosen.display_path().into();
             shown["signed_by"] = json!(seen.signer);
-            shown["given"] = json!(self.given(&seen.chosen));
+            shown["given"] = json!(self.grant_rows(&seen.chosen));
             shown["not_granted"] =
                 seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
-            shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
+            shown["may"] =
+                seen.effective.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
         json!({
             "config": self.file,
-            "lock": self.lock.shown(),
+            "lock": self.lock.display_path(),
             "approved": is_approved,
             "found": self.is_found(),
             "text": self.unapproved().map(|found| json!({
                 "old": found.before().as_deref().map(without_password), "new": without_password(&found.text),
             })),
             "components": components.collect::<Vec<_>>(),
-            "gone": self.gone,
+            "gone": self.removed,
             "look_alikes": self.look_alikes(),
             "warnings": self.warnings(),
         })
@@ -325,18 +340,22 @@ impl Matter<'_> {
 
     /// Returns the components of the lock that are approved after a yes; none if all of them are.
     fn only(&self) -> Option<BTreeSet<String>> {
-        self.config.only_approved(&self.lock, self.seen.iter().map(|seen| seen.name), &self.gone)
+        self.config.only_approved(
+            &self.lock,
+            self.components.iter().map(|seen| seen.name),
+            &self.removed,
+        )
     }
 
     /// Writes the lock, and the record that the configuration is approved.
     fn write(&self) -> Result<(), Failure> {
         let seen: Vec<_> =
-            self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
-        Ok(self.config.approve(&self.lock, &seen, &self.gone)?)
+            self.components.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
+        Ok(self.config.approve(&self.lock, &seen, &self.removed)?)
     }
 
     /// Prints a note that lists the approved components.
-    fn tell(&self, printer: &Printer) {
+    fn print_summary(&self, printer: &Printer) {
         let file = if self.is_found() {
             format!("`{}` for this user, ", self.file)
         } else {
@@ -345,10 +364,13 @@ impl Matter<'_> {
         let only = self.only().filter(|_| self.is_found());
         let components = match only {
             None if self.is_found() => "its components".to_owned(),
-            None if self.seen.is_empty() => format!("the components of `{}`", self.file),
+            None if self.components.is_empty() => format!("the components of `{}`", self.file),
             _ => names_of(self),
         };
-        printer.note("note", &format!("approved: {file}{components} in `{}`", self.lock.shown()));
+        printer.note(
+            "note",
+            &format!("approved: {file}{components} in `{}`", self.lock.display_path()),
+        );
         if let Some(only) = only {
             let rest = self
                 .config
@@ -375,10 +397,10 @@ mod tests {
             (Listener::Reader, page(9, true), "the page is cut"),
             (Listener::Reader, page(MAX_ROWS + 1, false), "longer than a terminal keeps"),
             (Listener::Reader, long, "longer than a terminal keeps"),
-            (Listener::Elsewhere, page(9, false), "went to a file or a pipe"),
+            (Listener::Redirected, page(9, false), "went to a file or a pipe"),
             (Listener::Absent, page(9, false), "no terminal to ask at"),
         ] {
-            let why = unasked(listener, &page).unwrap_or_default();
+            let why = cannot_ask(listener, &page).unwrap_or_default();
             assert!(
                 why.contains(needle) && why.is_empty() == needle.is_empty(),
                 "{listener:?}: {why}"

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 use toolcell::{DEFAULT_CACHE_BYTES, DEFAULT_COMPILE_TIME};
 
-use crate::built::HERE;
+use crate::built::CURRENT_DIR;
 use crate::exit;
 use crate::format::{self, Format};
 use crate::units::{Date, Size, Time, number};
@@ -41,7 +41,7 @@ pub(crate) use worker::WorkerArgs;
 /// file, network or environment variable unless `toolcell.toml` grants it. Each call has limits on
 /// instructions, time and memory, and starts with fresh memory.
 #[derive(Debug, Parser)]
-#[command(name = "toolcell", version, arg_required_else_help = true, after_long_help = tour(), after_help = SHORT)]
+#[command(name = "toolcell", version, arg_required_else_help = true, after_long_help = help_topics(), after_help = SHORT)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -83,7 +83,7 @@ Environment:
   XDG_STATE_HOME   directory of approvals and `kv` data [default: ~/.local/state]
   NO_COLOR         if set, no colours; CLICOLOR_FORCE=1 colours errors without a terminal";
 
-fn tour() -> String {
+fn help_topics() -> String {
     [TOUR, exit::HELP, VARIABLES].join("\n\n")
 }
 
@@ -347,7 +347,7 @@ Each line of `lint` is one of these:
 pub(crate) struct InspectArgs {
     /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built
     /// here
-    #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
     /// Show only this tool of the component
     #[arg(add = complete::tools())]

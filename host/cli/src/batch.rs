@@ -22,7 +22,7 @@ use toolcell::{
 };
 
 use crate::args::{BatchArgs, Global};
-use crate::components::{self, LeftOut};
+use crate::components::{self, OnUnusable};
 use crate::config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ use crate::format::{self, Format};
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::{Size, counted};
-use crate::worker_process::{self, Hosted, Together};
+use crate::worker_process::{self, ChildOptions, ToolUse};
 use crate::{context, host, state};
 use calls::List;
 use summary::Summary;
@@ -45,9 +45,9 @@ pub(crate) async fn batch(
 ) -> Result<ExitStatus, Failure> {
     // The options are checked before any file is read, and the calls are read before anything is
     // compiled.
-    let shown = Shown::of(args)?;
+    let shown = OutputForm::from_args(args)?;
     let ended = run(printer, interrupt, global, args, shown).await;
-    if let (Shown::Events(form), Err(failure)) = (shown, &ended) {
+    if let (OutputForm::Events(form), Err(failure)) = (shown, &ended) {
         // If standard output cannot be written, the error on standard error remains.
         let _ = form.failed(printer, failure);
     }
@@ -59,18 +59,18 @@ async fn run(
     interrupt: &Interrupt,
     global: &Global,
     args: &BatchArgs,
-    shown: Shown,
+    shown: OutputForm,
 ) -> Result<ExitStatus, Failure> {
     let context = context(args)?;
     let config = config::read(global)?;
-    let words = components::typed(&config, &args.components)?;
+    let words = components::typed_components(&config, &args.components)?;
     let config = config::with_typed(config, &words, &args.grants.typed())?;
     let components = components::chosen(&config, &words)?;
-    let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
+    let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, &components);
     let isolation = config.isolation_of(context.tenant.as_deref());
     let components: Vec<_> =
-        components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
+        components.into_iter().map(|chosen| chosen.with_isolation(isolation)).collect();
     // A run has one budget for each of its calls: the smallest of the components' limits.
     let limits =
         components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
@@ -97,36 +97,36 @@ async fn run(
     let are_named = !args.components.is_empty();
     let tools = if has_process {
         let (components, tenant) = (&words, options.context.tenant.as_deref());
-        let together = if are_named { Together::Beside } else { Together::All };
-        let hosted = Hosted { components, tenant, calls: at_once, together };
+        let together = if are_named { ToolUse::Several } else { ToolUse::All };
+        let hosted = ChildOptions { components, tenant, calls: at_once, together };
         worker_process::start(global, &config, &hosted).await?.tools().to_vec()
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
-        let left_out = LeftOut::unless(are_named);
+        let left_out = OnUnusable::unless(are_named);
         let tenant = options.context.tenant.as_deref();
         components::tools(printer, &engines, &config, &components, left_out, tenant).await?
     };
     let registry = Registry::new();
-    registry.register_all(config::offered(&config, &options.context, tools))?;
+    registry.register_all(config::offered_tools(&config, &options.context, tools))?;
     if calls.ids().is_empty() {
         printer.note("note", "the list has no calls: no tool was called");
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
-    let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
-    let given_up = interrupt.given_up();
+    let options = options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
+    let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
     let batch =
         Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
     let halted = match shown {
-        Shown::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
-        Shown::Events(form) => match batch.events(form).await? {
+        OutputForm::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
+        OutputForm::Events(form) => match batch.events(form).await? {
             ControlFlow::Continue(halted) => halted,
             ControlFlow::Break(status) => return Ok(status),
         },
     };
-    summary.tell(printer, unreadable);
+    summary.print(printer, unreadable);
     if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
         let lost = Size(log_bytes_lost).rounded();
         printer.note(
@@ -135,14 +135,14 @@ async fn run(
         );
     }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
-        failure.about("this run's questions cannot be answered later").tell(printer);
+        failure.about("this run's questions cannot be answered later").print(printer);
     }
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
 }
 
 /// The output on standard output.
 #[derive(Clone, Copy)]
-enum Shown {
+enum OutputForm {
     Messages(Format),
     Events(Form),
 }
@@ -154,8 +154,8 @@ enum Form {
     AgUi,
 }
 
-impl Shown {
-    fn of(args: &BatchArgs) -> Result<Self, Failure> {
+impl OutputForm {
+    fn from_args(args: &BatchArgs) -> Result<Self, Failure> {
         match args.format {
             format if !args.stream => Ok(Self::Messages(format)),
             Format::Own => Ok(Self::Events(Form::Own)),
@@ -217,7 +217,7 @@ struct Batch<'a> {
 
 /// The result of a run, with its messages in one of the formats.
 #[derive(Serialize)]
-struct Told<T> {
+struct RunReport<T> {
     messages: T,
     #[serde(skip_serializing_if = "Option::is_none")]
     halt: Option<Halted>,
@@ -259,7 +259,8 @@ impl Batch<'_> {
         let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
         let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
         let order = self.calls.ids();
-        let unread = self.calls.unread().map(|message| (message.tool_call_id.clone(), message));
+        let unread =
+            self.calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
         let mut messages: HashMap<_, _> = unread.collect();
         let mut run = self.watched();
         while let Some(event) = run.next().await {
@@ -283,11 +284,11 @@ impl Batch<'_> {
         let (halted, logged) = (run.halted(), logs.lossy());
         let halt = halted.clone();
         match format {
-            Format::Own => printer.json(&Told { messages: &messages, halt, logged })?,
+            Format::Own => printer.json(&RunReport { messages: &messages, halt, logged })?,
             Format::Of(provider) => {
                 let converted = provider.results(&messages);
-                printer.json(&Told { messages: converted.value, halt, logged })?;
-                format::tell(printer, &converted.notes);
+                printer.json(&RunReport { messages: converted.value, halt, logged })?;
+                format::print_notes(printer, &converted.notes);
             }
         }
         Ok(halted)
@@ -304,7 +305,7 @@ impl Batch<'_> {
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut finished =
             Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
-        let unread: Vec<_> = self.calls.unread().map(told).collect();
+        let unread: Vec<_> = self.calls.unreadable_messages().map(unreadable_event).collect();
         for event in &unread {
             finished.failed += 1;
             if form.print(printer, event)?.is_break() {
@@ -325,7 +326,7 @@ impl Batch<'_> {
             }
             if let RunEvent::Error(RunFailure(error)) = event {
                 let failure = with_policy(Failure::from(error));
-                failure.tell(printer);
+                failure.print(printer);
                 return Ok(ControlFlow::Break(failure.status()));
             }
         }
@@ -350,7 +351,7 @@ impl Form {
     fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>, Failure> {
         match self {
             Self::Own => printer.event(event),
-            Self::AgUi => each(&agui_events(event), |event| printer.event(event)),
+            Self::AgUi => print_each(&agui_events(event), |event| printer.event(event)),
         }
     }
 
@@ -381,14 +382,14 @@ impl Form {
 }
 
 /// Returns the event of a call that cannot be read.
-fn told(message: Message) -> RunEvent {
+fn unreadable_event(message: Message) -> RunEvent {
     let settled =
         Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
     RunEvent::Settled { settled, message }
 }
 
 /// Prints values until the reader goes away.
-fn each<T>(
+fn print_each<T>(
     values: &[T],
     print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<ControlFlow<()>, Failure> {

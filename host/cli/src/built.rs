@@ -14,14 +14,14 @@ use crate::failure::Failure;
 use crate::{env, files};
 
 /// The current folder: the default operand of a command that names no component.
-pub(crate) const HERE: &str = ".";
+pub(crate) const CURRENT_DIR: &str = ".";
 
 const TARGET: &str = "wasm32-wasip2";
 /// Folders of cargo's own profiles.
 const PROFILES: [&str; 2] = ["release", "debug"];
 
 /// Folders above a component that may be its project: cargo writes to `target/TARGET/PROFILE`.
-const ABOVE: usize = 4;
+const MAX_PARENTS: usize = 4;
 
 /// The parts of a `Cargo.toml` that are read.
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
     // A library's file has the name of its crate, a program's that of its package.
     let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));
     let names = [format!("{library}.wasm"), format!("{}.wasm", package.name)];
-    let written = || beside(path).filter(|file| file.is_file());
+    let written = || build_output(path).filter(|file| file.is_file());
     newest(path, &names).or_else(written).map(Some).ok_or_else(|| {
         let missing =
             anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
@@ -89,33 +89,33 @@ pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
     let built = |folder: &Path| {
         component(folder, again).ok().flatten().and_then(|built| built.canonicalize().ok())
     };
-    file.ancestors().skip(1).take(ABOVE).any(|folder| built(folder).as_ref() == Some(&file))
+    file.ancestors().skip(1).take(MAX_PARENTS).any(|folder| built(folder).as_ref() == Some(&file))
 }
 
 /// Returns the component of a project that is not a crate.
 fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
-    let Some(file) = beside(path) else { return Ok(None) };
+    let Some(file) = build_output(path) else { return Ok(None) };
     if file.is_file() {
         return Ok(Some(file));
     }
     let folder = path.to_string_lossy();
-    let operand = Some(&*folder).filter(|folder| *folder != HERE);
+    let operand = Some(&*folder).filter(|folder| *folder != CURRENT_DIR);
     let build = again.command("build", &[], operand.as_slice());
     let missing = anyhow!("the project is not built: there is no `{}`", file.display());
     Err(Failure::file(missing, format!("build it: {build}")))
 }
 
 /// Returns the file that `toolcell build` writes, if the path is the folder of a project.
-fn beside(path: &Path) -> Option<PathBuf> {
+fn build_output(path: &Path) -> Option<PathBuf> {
     let file = toolcell_build::component_of(path).ok().filter(|_| path.is_dir())?;
     // Without the leading `./`, as a user types it.
-    Some(file.strip_prefix(HERE).map(Path::to_owned).unwrap_or(file))
+    Some(file.strip_prefix(CURRENT_DIR).map(Path::to_owned).unwrap_or(file))
 }
 
 /// Returns the command that builds the crate.
 fn build(path: &Path) -> String {
     let command = format!("cargo build --release --target {TARGET}");
-    if path.as_os_str().is_empty() || path == Path::new(HERE) {
+    if path.as_os_str().is_empty() || path == Path::new(CURRENT_DIR) {
         return command;
     }
     format!("{command} --manifest-path {}", quoted(&path.join("Cargo.toml").to_string_lossy()))
@@ -139,14 +139,14 @@ fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
         let metadata = file.metadata().ok().filter(|metadata| metadata.is_file())?;
         Some((metadata.modified().ok()?, file))
     };
-    files.filter_map(written).max().map(|(_, file)| below(path, &folder, file))
+    files.filter_map(written).max().map(|(_, file)| relative_to_crate(path, &folder, file))
 }
 
 /// Returns the file relative to the crate's folder as it was named, if it lies there: a
 /// configuration with such a path can be moved.
-fn below(path: &Path, folder: &Path, file: PathBuf) -> PathBuf {
+fn relative_to_crate(path: &Path, folder: &Path, file: PathBuf) -> PathBuf {
     match file.strip_prefix(folder) {
-        Ok(rest) if path == Path::new(HERE) => rest.to_owned(),
+        Ok(rest) if path == Path::new(CURRENT_DIR) => rest.to_owned(),
         Ok(rest) => path.join(rest),
         Err(_) => file,
     }

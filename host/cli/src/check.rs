@@ -7,7 +7,7 @@ use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::clash::Homes;
+use crate::clash::ToolOwners;
 use crate::config::{
     self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, Unset,
     effective,
@@ -20,7 +20,7 @@ use crate::units::{Count, Size, Time};
 use crate::{clean, components, host, secrets, table, unset};
 
 /// Characters of a column.
-const WIDEST: usize = 24;
+const MAX_COLUMN: usize = 24;
 
 /// Runs the command: validates the configuration, loads its components, and prints the grants.
 pub(crate) async fn check(
@@ -41,9 +41,10 @@ pub(crate) async fn check(
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut shown, mut failures, mut components, mut clashes) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut unapproved, mut developed, mut homes) = (Vec::new(), Vec::new(), Homes::default());
+    let (mut unapproved, mut developed, mut homes) =
+        (Vec::new(), Vec::new(), ToolOwners::default());
     for chosen in config.all() {
-        let loaded = components::one(printer, &engines, &config, &chosen).await;
+        let loaded = components::load(printer, &engines, &config, &chosen).await;
         let loaded =
             loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
         if let Ok((component, _)) = &loaded {
@@ -51,7 +52,8 @@ pub(crate) async fn check(
         }
         let judged = match &loaded {
             Ok((component, signer)) => {
-                let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
+                let standing =
+                    approve::approval_state(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
                 if standing != Standing::Locked {
                     let list = if chosen.development().is_some() {
@@ -92,8 +94,13 @@ pub(crate) async fn check(
         message: clash.message(),
         hint: "leave out one of the two sections: `serve`, `batch` and `tools` refuse the two together".to_owned(),
     });
-    let warnings: Vec<_> =
-        config.warnings.iter().cloned().chain(idle(&config, &components)).chain(clashes).collect();
+    let warnings: Vec<_> = config
+        .warnings
+        .iter()
+        .cloned()
+        .chain(rules_without_effect(&config, &components))
+        .chain(clashes)
+        .collect();
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
@@ -125,7 +132,7 @@ pub(crate) async fn check(
     }
     let quotas = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}"));
     let of_tenants: Vec<_> =
-        tools.iter().map(|(name, tools)| offered(name, tools)).chain(quotas).collect();
+        tools.iter().map(|(name, tools)| offered_line(name, tools)).chain(quotas).collect();
     let of_tenants = [of_tenants, secrets::lines(&config)].concat();
     if !of_tenants.is_empty() {
         printer.text(&format!("\n{}", of_tenants.join("\n")))?;
@@ -134,9 +141,12 @@ pub(crate) async fn check(
         printer.note("warning", &warning.to_string());
         printer.note("hint", &warning.hint);
     }
-    failures.iter().for_each(|failure| failure.tell(printer));
+    failures.iter().for_each(|failure| failure.print(printer));
     for unset in &unset {
-        printer.note("error", &unset::told(unset.problem, &users(&config, *unset, &components)));
+        printer.note(
+            "error",
+            &unset::problem_text(unset.problem, &users(&config, *unset, &components)),
+        );
         printer.note("hint", &unset.problem.hint);
     }
     if config.approval == Approval::Missing {
@@ -168,7 +178,7 @@ pub(crate) async fn check(
 }
 
 /// Returns a line with the tools that a tenant is offered.
-fn offered(tenant: &str, tools: &[String]) -> String {
+fn offered_line(tenant: &str, tools: &[String]) -> String {
     if tools.is_empty() {
         format!("tenant {tenant}: no tools")
     } else {
@@ -177,14 +187,14 @@ fn offered(tenant: &str, tools: &[String]) -> String {
 }
 
 /// Returns the rules that have no effect.
-fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
+fn rules_without_effect(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     let rights = |tool: &Tool| tool.rights().cloned().unwrap_or_default();
     let loaded = components.iter().map(|(name, component)| gaps::Loaded {
         name,
-        examination: component.examination(),
+        inspection: component.inspection(),
         tools: component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect(),
     });
-    gaps::idle(config, &loaded.collect::<Vec<_>>())
+    gaps::rules_without_effect(config, &loaded.collect::<Vec<_>>())
 }
 
 /// Returns the names of the tools whose calls need a value that is not set.
@@ -203,7 +213,7 @@ fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Componen
 /// Returns the declared needs of a tool that are not granted.
 fn not_granted(config: &Config, chosen: &Chosen<'_>, tool: &Tool) -> Vec<Gap> {
     tool.rights()
-        .map(|rights| gaps::of(config, name(chosen), rights, tool.definition()))
+        .map(|rights| gaps::missing_needs(config, name(chosen), rights, tool.definition()))
         .unwrap_or_default()
 }
 
@@ -212,7 +222,7 @@ fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
 }
 
 /// Returns the effective grants of a tool, for one tenant if an overlay is given.
-fn left(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
+fn effective_grants(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     let Some(rights) = tool.rights() else { return Effective::new() };
     let rights = rights.narrowed(overlay.cloned(), None);
     effective::effective(&rights, tool.definition(), overlay.map(|overlay| &**overlay))
@@ -231,21 +241,24 @@ fn to_json(
             .iter()
             .map(|(name, tenant)| {
                 let is_offered = config.offers(Some(name), &tool.definition().name);
-                (name.clone(), json!(is_offered.then(|| left(tool, tenant.overlay.as_ref()))))
+                (
+                    name.clone(),
+                    json!(is_offered.then(|| effective_grants(tool, tenant.overlay.as_ref()))),
+                )
             })
             .collect();
         let definition = tool.definition();
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
         let (name, needs) = (&definition.name, &definition.needs);
         json!({
-            "name": name, "needs": needs, "not_granted": not_granted(config, chosen, tool), "may": left(tool, None), "limits": limits,
+            "name": name, "needs": needs, "not_granted": not_granted(config, chosen, tool), "may": effective_grants(tool, None), "limits": limits,
             "tenants": tenants,
         })
     };
     json!({
         "name": name(chosen),
         "path": chosen.path.to_string_lossy(),
-        "digest": component.examination().digest,
+        "digest": component.inspection().digest,
         "signed_by": signer,
         "state": standing,
         "development": chosen.development().is_some(),
@@ -280,7 +293,7 @@ fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
     format!("{}{}", chosen.isolation.word(), more.collect::<String>())
 }
 
-fn in_words(limits: &Limits) -> String {
+fn limits_text(limits: &Limits) -> String {
     format!(
         "at most {}, {} fuel, {}",
         Time(limits.timeout),
@@ -300,36 +313,36 @@ fn to_text(
     let mut text = vec![format!(
         "component {} ({}): {}",
         name(chosen),
-        clean::shown(&chosen.shown()),
+        clean::escaped(&chosen.display_path()),
         standing.word()
     )];
     text.extend(signer.map(|signer| format!("  signed by {signer}")));
     text.extend(
         chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),
     );
-    text.push(format!("  {}", in_words(limits)));
+    text.push(format!("  {}", limits_text(limits)));
     text.push(format!("  isolation {}", isolation(config, chosen)));
     for tool in component.tools() {
-        let own = left(tool, None);
+        let own = effective_grants(tool, None);
         let tool_name = &tool.definition().name;
         text.push(format!("  tool {tool_name}"));
         let tightened = limits.tightened(&chosen.limits_of(tool_name));
         if tightened != *limits {
-            text.push(format!("    {}", in_words(&tightened)));
+            text.push(format!("    {}", limits_text(&tightened)));
         }
-        text.push(table::columns(4, WIDEST, &effective::rows(&own)));
+        text.push(table::columns(4, MAX_COLUMN, &effective::rows(&own)));
         for gap in not_granted(config, chosen, tool) {
             text.push(format!("    ! {}", gap.text()));
         }
         for (name, tenant) in &config.tenants {
-            let theirs = left(tool, tenant.overlay.as_ref());
+            let theirs = effective_grants(tool, tenant.overlay.as_ref());
             if !config.offers(Some(name), tool_name) {
                 text.push(format!("    for {name}: not offered"));
             } else if theirs == own {
                 text.push(format!("    for {name}: the same grants"));
             } else {
                 text.push(format!("    for {name}:"));
-                text.push(table::columns(6, WIDEST, &effective::rows(&theirs)));
+                text.push(table::columns(6, MAX_COLUMN, &effective::rows(&theirs)));
             }
         }
     }

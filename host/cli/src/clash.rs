@@ -3,26 +3,26 @@
 use std::collections::HashMap;
 
 use anyhow::anyhow;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::names;
 
 use crate::failure::Failure;
 
 /// The component of each tool, by the name that users see.
 #[derive(Default)]
-pub(crate) struct Homes {
+pub(crate) struct ToolOwners {
     /// In the order of addition.
     tools: Vec<String>,
-    homes: HashMap<String, String>,
+    owners: HashMap<String, String>,
 }
 
-impl Homes {
+impl ToolOwners {
     /// Adds a tool of this component.
     ///
     /// # Errors
     /// Another component has a tool of the same name.
     pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<(), Failure> {
-        let Some(first) = self.homes.insert(tool.to_owned(), home.to_owned()) else {
+        let Some(first) = self.owners.insert(tool.to_owned(), home.to_owned()) else {
             self.tools.push(tool.to_owned());
             return Ok(());
         };
@@ -37,8 +37,8 @@ impl Homes {
     /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match names::look_alike(self.tools.iter().map(String::as_str)) {
-            Some((tool, other)) if stands(Defence::LookAlikes) => {
-                let place = |name: &str| self.homes.get(name).cloned().unwrap_or_default();
+            Some((tool, other)) if stands(Control::LookAlikes) => {
+                let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
                 let message = anyhow!(
                     "`{tool}` of `{}` looks like `{other}` of `{}`",
                     place(tool),

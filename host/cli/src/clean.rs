@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal as _};
 
 use toolcell_config::clean::start;
 
-pub(crate) use toolcell_config::clean::{json, json_line, note, shown, text};
+pub(crate) use toolcell_config::clean::{escaped, json, json_line, note, text};
 
 /// The reader of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Reader {
 const MAX_RESULT: usize = 64 << 10;
 /// A result in the form for its reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct CleanText<'a> {
     pub(crate) text: Cow<'a, str>,
     /// Number of harmful characters that were removed.
     pub(crate) lost: usize,
@@ -41,14 +41,14 @@ pub(crate) struct Shown<'a> {
 
 /// Prepares a plain-text result. A program gets every byte, because it needs them all and executes
 /// none.
-pub(crate) fn result(result: &str, reader: Reader) -> Shown<'_> {
+pub(crate) fn result(result: &str, reader: Reader) -> CleanText<'_> {
     match reader {
         Reader::Person => {
             let (kept, cut) = start(result, MAX_RESULT);
             let (clean, lost) = text(kept);
-            Shown { text: clean.into(), lost, cut }
+            CleanText { text: clean.into(), lost, cut }
         }
-        Reader::Program => Shown { text: result.into(), lost: 0, cut: 0 },
+        Reader::Program => CleanText { text: result.into(), lost: 0, cut: 0 },
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
         assert_eq!(
             result(&exact, Reader::Program),
-            Shown { text: exact.as_str().into(), lost: 0, cut: 0 }
+            CleanText { text: exact.as_str().into(), lost: 0, cut: 0 }
         );
         let shown = result(&exact, Reader::Person);
         assert_eq!(

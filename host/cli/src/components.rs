@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use toolcell::{
-    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool,
+    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, OnMissingGrant,
+    Suggestion, Tool,
 };
 use toolcell_config::{Error, Rebuilt};
 
-use crate::clash::Homes;
+use crate::clash::ToolOwners;
 use crate::config::{
     self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
 };
@@ -26,7 +27,7 @@ use crate::{gaps, grant_text, inspect, remedy, state, unset};
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
         if let Error::Toolcell(error) = error {
-            Failure::from(error).about(chosen.shown())
+            Failure::from(error).about(chosen.display_path())
         } else {
             error.into()
         }
@@ -34,7 +35,7 @@ pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Fa
 }
 
 /// Loads the component under its grants. Returns it with its signer, if a signature is required.
-pub(crate) async fn one(
+pub(crate) async fn load(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
@@ -42,7 +43,9 @@ pub(crate) async fn one(
 ) -> Result<(Component, Option<Signer>), Failure> {
     let (bytes, signer) = bytes(chosen)?;
     let loaded = loaded(printer, engines, config, chosen, bytes).await;
-    loaded.map(|component| (component, signer)).map_err(|failure| failure.about(chosen.shown()))
+    loaded
+        .map(|component| (component, signer))
+        .map_err(|failure| failure.about(chosen.display_path()))
 }
 
 /// Loads one component for use, in its approved form.
@@ -54,7 +57,7 @@ pub(crate) async fn alone(
 ) -> Result<Component, Failure> {
     let (vetted, lock) = (bytes(chosen)?, Lock::beside(config)?);
     let component = approved(printer, engines, config, &lock, chosen, vetted).await;
-    component.map_err(|failure| failure.about(chosen.shown()))
+    component.map_err(|failure| failure.about(chosen.display_path()))
 }
 
 /// Returns true if the configuration is approved, and the component is in the form that was
@@ -71,7 +74,7 @@ pub(crate) fn is_approved(
     }
     let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
     let lock = Lock::beside(config)?;
-    Ok(Difference { old: lock.components.get(name), new: &now }.standing() == Standing::Locked)
+    Ok(Difference { old: lock.components.get(name), new: &now }.state() == Standing::Locked)
 }
 
 /// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
@@ -93,7 +96,7 @@ pub(crate) async fn approved(
             "warning",
             &format!(
                 "development mode: {} is used without approval, {development}",
-                chosen.shown()
+                chosen.display_path()
             ),
         );
     }
@@ -127,7 +130,7 @@ pub(crate) async fn loaded(
             "note",
             &format!(
                 "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
-                chosen.shown()
+                chosen.display_path()
             ),
         );
     }
@@ -151,13 +154,13 @@ pub(crate) async fn loaded(
         // An unusable state directory is an error now: during a call it would look like a fault of
         // the tool.
         (Some(state), written) if written.is_some() || !grants.keys.is_empty() => {
-            state::usable(state)?
+            state::create_state_dir(state)?
         }
         (Some(_) | None, _) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded =
-        host::load(printer, engine, component, &chosen.path, grants, Missing::Refused).await;
+        host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Refused).await;
     match loaded {
         Ok(component) => {
             chosen.check_tools(
@@ -172,7 +175,7 @@ pub(crate) async fn loaded(
         Err(error) if error.is_not_granted() => {
             let failure = Failure::from(error);
             let Ok((bytes, _)) = chosen.bytes() else { return Err(failure) };
-            Err(match freely(printer, engines, bytes, chosen).await {
+            Err(match load_without_grants(printer, engines, bytes, chosen).await {
                 Ok(component) => failure.with_hint(how_to_grant(config, chosen, &component)),
                 Err(_) => failure,
             })
@@ -183,7 +186,7 @@ pub(crate) async fn loaded(
 
 /// Loads the component without grants: each use of an import is denied. For `inspect` and the like,
 /// and to learn its needs.
-pub(crate) async fn freely(
+pub(crate) async fn load_without_grants(
     printer: &Printer,
     engines: &Engines<'_>,
     bytes: Vec<u8>,
@@ -191,7 +194,7 @@ pub(crate) async fn freely(
 ) -> Result<Component, Failure> {
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded = granted(printer, engines, component, chosen, Grants::default()).await;
-    loaded.map_err(|failure| failure.about(chosen.shown()))
+    loaded.map_err(|failure| failure.about(chosen.display_path()))
 }
 
 /// Loads the component under other grants than the configuration's. Uses of further imports are
@@ -204,7 +207,7 @@ pub(crate) async fn granted(
     grants: Grants,
 ) -> Result<Component, Failure> {
     let engine = engines.of(chosen.isolation)?;
-    Ok(host::load(printer, engine, component, &chosen.path, grants, Missing::Denied).await?)
+    Ok(host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied).await?)
 }
 
 /// Returns the error of a component that cannot be called under its grants, with the imports that
@@ -215,7 +218,7 @@ pub(crate) fn ungranted(
     component: &Component,
 ) -> Option<Failure> {
     let missing =
-        inspect::missing(component.examination(), component.definitions(), &chosen.grants());
+        inspect::missing(component.inspection(), component.definitions(), &chosen.grants());
     let message =
         || format!("the component imports interfaces that are not granted: {}", missing.join(", "));
     (!missing.is_empty())
@@ -236,7 +239,7 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
     let mut needs = Suggestion::default();
     for tool in component.tools() {
         let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&granted));
-        for gap in gaps::of(config, name, &rights, tool.definition()) {
+        for gap in gaps::missing_needs(config, name, &rights, tool.definition()) {
             needs.add_need(gap.need());
             if gap.need().kind == "secret" {
                 remedy::add_secret(&mut needs, tool.definition(), &gap.need().pattern);
@@ -266,7 +269,7 @@ pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
 pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let word = chosen.word();
     let call = config.hint.call();
-    let proposed = || component.examination().proposal().filter(|_| chosen.configured.is_none());
+    let proposed = || component.inspection().proposal().filter(|_| chosen.configured.is_none());
     let options: Vec<_> =
         used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
     let options = options.as_slice();
@@ -298,7 +301,10 @@ pub(crate) fn needs<'a>(definitions: impl Iterator<Item = &'a Definition>) -> Su
 ///
 /// # Errors
 /// None was typed, and no configuration names a component.
-pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn typed_components(
+    config: &Config,
+    words: &[PathBuf],
+) -> Result<Vec<PathBuf>, Failure> {
     if !words.is_empty() {
         return Ok(words.to_vec());
     }
@@ -315,12 +321,12 @@ pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, 
 
 /// Resolves a word to a component, for inspection.
 pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
-    Ok(config.choose(&config::word(config, word)?)?)
+    Ok(config.choose(&config::resolve_word(config, word)?)?)
 }
 
 /// Resolves a word to a component, for use.
-pub(crate) fn used<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
-    Ok(config.used(&config::word(config, word)?)?)
+pub(crate) fn resolve_for_use<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
+    Ok(config.used(&config::resolve_word(config, word)?)?)
 }
 
 /// Resolves words to components, for use.
@@ -328,12 +334,12 @@ pub(crate) fn chosen<'a>(
     config: &'a Config,
     words: &[PathBuf],
 ) -> Result<Vec<Chosen<'a>>, Failure> {
-    words.iter().map(|word| used(config, word)).collect()
+    words.iter().map(|word| resolve_for_use(config, word)).collect()
 }
 
 /// The unusable components that a command continues without. Each causes a warning.
 #[derive(Clone, Copy)]
-pub(crate) enum LeftOut {
+pub(crate) enum OnUnusable {
     /// None: the first component that cannot be used ends the command.
     None,
     /// Those that lack a grant, unless there is only one component.
@@ -342,7 +348,7 @@ pub(crate) enum LeftOut {
     Unusable,
 }
 
-impl LeftOut {
+impl OnUnusable {
     /// Returns the rule for components that were named or not: a named one is not left out.
     pub(crate) fn unless(are_named: bool) -> Self {
         if are_named { Self::None } else { Self::NotGranted }
@@ -364,12 +370,12 @@ pub(crate) async fn tools(
     engines: &Engines<'_>,
     config: &Config,
     components: &[Chosen<'_>],
-    left_out: LeftOut,
+    left_out: OnUnusable,
     tenant: Option<&str>,
 ) -> Result<Vec<Tool>, Failure> {
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
-    let mut homes = Homes::default();
+    let mut homes = ToolOwners::default();
     for chosen in components {
         let read = bytes(chosen);
         // The error of a file that cannot be read already names the file.
@@ -387,16 +393,16 @@ pub(crate) async fn tools(
                 printer.note("hint", failure.hint());
                 continue;
             }
-            Err(failure) if is_read => return Err(failure.about(chosen.shown())),
+            Err(failure) if is_read => return Err(failure.about(chosen.display_path())),
             Err(failure) => return Err(failure),
         };
         for tool in component.tools() {
             let name = &tool.definition().name;
-            homes.add(name, &chosen.shown())?;
+            homes.add(name, &chosen.display_path())?;
             for (_, problem) in
                 tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant))
             {
-                printer.note("warning", &unset::told(problem, &[name]));
+                printer.note("warning", &unset::problem_text(problem, &[name]));
                 printer.note("hint", &problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));

@@ -8,27 +8,27 @@ use toolcell::{CallContext, DEFAULT_COMPILE_TIME, Tool, names};
 use toolcell_config::ReadOptions;
 
 use crate::args::Global;
-use crate::built::HERE;
+use crate::built::CURRENT_DIR;
 use crate::failure::Failure;
 use crate::{built, env, target};
 
 pub(crate) use toolcell_config::effective::{self, Effective};
 pub(crate) use toolcell_config::{
     Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured,
-    Configuration as Config, Development, Difference, Found, HintCommand as Again, Isolation, Keys,
-    Lock, NAME, Page, Problem, ResolvedComponent as Chosen, RuleOf, Section, Signer, Unset, Wanted,
-    WrittenRule, quoted, schema, unusual,
+    Configuration as Config, Development, Difference, FoundConfiguration, HintCommand as Again,
+    Isolation, Keys, Lock, NAME, Page, Problem, ResolvedComponent as Chosen, RuleSection,
+    SecretSelection, Section, Signer, Unset, WrittenRule, quoted, schema, unusual,
 };
 
 /// Finds and reads the configuration, with the values of all secrets.
 pub(crate) fn read(global: &Global) -> Result<Config, Failure> {
-    read_with(global, Wanted::All)
+    read_with(global, SecretSelection::All)
 }
 
 /// Finds and reads the configuration, with the values of the wanted secrets only.
-pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failure> {
+pub(crate) fn read_with(global: &Global, wanted: SecretSelection) -> Result<Config, Failure> {
     let mut options =
-        ReadOptions::from_environment().with_wanted(wanted).with_hint_command(again(global));
+        ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(global));
     if let Some(dir) = &global.cache_dir {
         options = options.with_cache_dir(dir);
     }
@@ -55,15 +55,15 @@ pub(crate) fn with_typed(
 ) -> Result<Config, Failure> {
     let mut components = components.iter().filter(|_| !grants.is_empty());
     components.try_fold(config, |config, component| {
-        let component = word(&config, component)?;
+        let component = resolve_word(&config, component)?;
         Ok(config.with_typed(&component, grants)?)
     })
 }
 
 /// Resolves a word to a component of the configuration or a path: a name, a file, or the built
-/// component for the folder of a project. [`HERE`] is the component built in this folder, else the
-/// only component of the configuration.
-pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
+/// component for the folder of a project. [`CURRENT_DIR`] is the component built in this folder,
+/// else the only component of the configuration.
+pub(crate) fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
         return Ok(word.to_owned());
     }
@@ -71,23 +71,23 @@ pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
         word.to_str().filter(|text| target::looks_like_arguments(text) && !word.exists())
     {
         let message =
-            format!("`{}` is an argument, and the component comes first", target::shortened(text));
+            format!("`{}` is an argument, and the component comes first", target::shorten(text));
         return Err(Failure::usage(
             message,
             "for the component of this folder, write `.` before it",
         ));
     }
-    let is_here = word == Path::new(HERE);
+    let is_here = word == Path::new(CURRENT_DIR);
     let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
     match (built::component(word, &config.hint), only) {
         (Ok(None) | Err(_), Some(only)) => Ok(PathBuf::from(only)),
-        (Ok(None), None) if is_here => Err(nothing_here(config)),
+        (Ok(None), None) if is_here => Err(no_component(config)),
         (built, _) => Ok(built?.unwrap_or_else(|| word.to_owned())),
     }
 }
 
 /// Returns the error of a command that names no component, if no default exists.
-fn nothing_here(config: &Config) -> Failure {
+fn no_component(config: &Config) -> Failure {
     match &config.file {
         Some(file) if !config.components.is_empty() => Failure::usage(
             format!("`{file}` configures several components: name one"),
@@ -119,7 +119,7 @@ pub(crate) fn file_here() -> Option<String> {
 
 /// Returns the program and global options for hints that repeat the command. `TOOLCELL_CONFIG` is
 /// repeated as `--config`, because the variable may have been set for one command alone.
-fn again(global: &Global) -> Again {
+fn hint_command(global: &Global) -> Again {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let config = global.config.clone().or_else(env::config);
     let compile_time = Some(global.compile_time).filter(|time| time.0 != DEFAULT_COMPILE_TIME);
@@ -134,7 +134,7 @@ fn again(global: &Global) -> Again {
 }
 
 /// Returns the context of calls for this tenant.
-pub(crate) fn on_behalf(
+pub(crate) fn for_tenant(
     config: &Config,
     mut context: CallContext,
     tenant: Option<&str>,
@@ -165,7 +165,7 @@ pub(crate) fn on_behalf(
 }
 
 /// Returns the tools that are offered to the tenant of a call. Without a tenant all are.
-pub(crate) fn offered(
+pub(crate) fn offered_tools(
     config: &Config,
     context: &CallContext,
     tools: impl IntoIterator<Item = Tool>,

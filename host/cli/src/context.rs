@@ -104,7 +104,7 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
             "nest lists and objects less deeply"
         } else if matches!(fault, JsonFault::TooManyNodes(_)) {
             "pass fewer values"
-        } else if let Some(meant) = json_slip::meant(typed) {
+        } else if let Some(meant) = json_slip::repaired(typed) {
             return Failure::usage(
                 format!("{what}: {fault}"),
                 format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),

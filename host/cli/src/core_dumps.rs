@@ -6,7 +6,7 @@
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// Disables core dumps permanently. If that fails, the system's setting stays.
-pub(crate) fn off() {
+pub(crate) fn disable() {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn core_dumps_are_disabled() {
-        off();
+        disable();
         assert_eq!(getrlimit(Resource::Core), Rlimit { current: Some(0), maximum: Some(0) });
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn program() -> String {
 }
 
 /// Returns the variables that this command reads itself, for a child that needs the same ones.
-pub(crate) fn own() -> impl Iterator<Item = (OsString, OsString)> {
+pub(crate) fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     let names = [
         "CARGO_TARGET_DIR",
         "HOME",

@@ -14,17 +14,17 @@ use toolcell::{
 };
 
 use crate::args::{ExplainArgs, Global};
-use crate::built::HERE;
-use crate::config::{self, Chosen, Config, Problem, Wanted};
+use crate::built::CURRENT_DIR;
+use crate::config::{self, Chosen, Config, Problem, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::offered::NotOffered;
 use crate::printer::Printer;
-use crate::remedy::{self, Asker};
+use crate::remedy::{self, RequestOrigin};
 use crate::rule_lines::{Item, RuleLines};
-use crate::uses::{NOTHING, can_make};
+use crate::uses::{NO_IMPORT_TEXT, can_request};
 use crate::{components, target, unset};
 
 /// The decision about a request.
@@ -49,27 +49,29 @@ pub(crate) async fn explain(
     global: &Global,
     args: &ExplainArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
     let request = Request::parse(&request)
         .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
-    let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
+    let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let Found { chosen, component, tool } =
+    let FoundTool { chosen, component, tool } =
         find(printer, &engines, &config, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
     let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
     let reached = std::iter::once(name).chain(called);
-    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), reached) {
+    if let Some(unreached) =
+        NotOffered::first_not_offered(&config, context.tenant.as_deref(), reached)
+    {
         if args.json {
             let (denial, decided_by) = unreached.to_json(&request);
             printer.json(&json!({
                 "tool": name, "request": request.to_string(), "allowed": false,
-                "usable": can_make(component.examination(), &request), "denial": denial, "decided_by": decided_by,
+                "usable": can_request(component.inspection(), &request), "denial": denial, "decided_by": decided_by,
                 "unset_secrets": [],
             }))?;
         } else {
-            unreached.decided(printer)?;
+            unreached.print_decision(printer)?;
         }
         return Ok(ExitStatus::Refusal);
     }
@@ -85,8 +87,9 @@ pub(crate) async fn explain(
     {
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
-    let is_usable = can_make(component.examination(), &request);
-    let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
+    let is_usable = can_request(component.inspection(), &request);
+    let rule =
+        deciding_rule(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
     let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) =
@@ -97,7 +100,7 @@ pub(crate) async fn explain(
         None
     };
     let unset = if is_allowed {
-        unset_of(global, &rights, context.tenant.as_deref())?
+        unset_secrets(global, &rights, context.tenant.as_deref())?
     } else {
         BTreeMap::new()
     };
@@ -138,7 +141,8 @@ pub(crate) async fn explain(
     }
     let by = |rule: &Rule| format!("`{}` (`{file}`, line {})", rule.text, rule.line);
     let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
-    let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
+    let asker =
+        RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
     match &answer {
         Answer::Allowed | Answer::Unresolved(_) => {
             printer.text(
@@ -154,7 +158,7 @@ pub(crate) async fn explain(
             // A grant does not help a component that cannot make the request.
             if is_usable {
                 let denials = std::slice::from_ref(denial);
-                asker.remedy(denials, |_| true, Some(&component)).await.tell(printer);
+                asker.remedy(denials, |_| true, Some(&component)).await.print(printer);
             }
         }
         Answer::Private(networks) => {
@@ -165,14 +169,14 @@ pub(crate) async fn explain(
             printer
                 .text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
             if is_usable {
-                asker.let_through(&request, networks).tell(printer);
+                asker.allow_private(&request, networks).print(printer);
             }
         }
     }
     if !is_usable {
         printer.note(
             "note",
-            &format!("no call can make this request, whatever is granted: {NOTHING}"),
+            &format!("no call can make this request, whatever is granted: {NO_IMPORT_TEXT}"),
         );
     } else if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
@@ -181,14 +185,14 @@ pub(crate) async fn explain(
         printer.note("note", &format!("the value of `{name}` comes from {origin}"));
     }
     for problem in unset.values() {
-        printer.note("warning", &unset::told(problem, &[name]));
+        printer.note("warning", &unset::problem_text(problem, &[name]));
         printer.note("hint", &problem.hint);
     }
     if is_allowed {
         unapproved(printer, &config, &chosen, &component)?;
     }
     if let Some(failure) = unusable {
-        failure.about(chosen.shown()).tell(printer);
+        failure.about(chosen.display_path()).print(printer);
     }
     Ok(status)
 }
@@ -196,7 +200,7 @@ pub(crate) async fn explain(
 /// Returns the secrets without a usable value that the tool may use; its calls are refused. The
 /// values are read after the component was asked for its tools, so that no guest code runs while
 /// they are in memory.
-fn unset_of(
+fn unset_secrets(
     global: &Global,
     rights: &Rights,
     tenant: Option<&str>,
@@ -206,8 +210,10 @@ fn unset_of(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let config =
-        config::read_with(global, Wanted::Only { names, tenant: tenant.map(str::to_owned) })?;
+    let config = config::read_with(
+        global,
+        SecretSelection::Only { names, tenant: tenant.map(str::to_owned) },
+    )?;
     Ok(config
         .unset_of(rights, tenant)
         .map(|(name, problem)| (name.clone(), problem.clone()))
@@ -259,7 +265,7 @@ fn unreadable(
     }
     let mut words: Vec<_> =
         [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
-    words.retain(|word| word != HERE);
+    words.retain(|word| word != CURRENT_DIR);
     words.push(word.into());
     missing(config, &words.iter().map(|word| &**word).collect::<Vec<_>>())
 }
@@ -297,7 +303,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
 }
 
 /// Returns the decision about a request, equal to that in a call.
-pub(crate) async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
+pub(crate) async fn decide(rights: &Rights, request: &Request<'_>) -> Answer {
     decided_by(&Egress::new(), rights, request).await
 }
 
@@ -357,7 +363,7 @@ fn unapproved(
 }
 
 /// Returns the rule of the configuration that decided, if one did.
-pub(crate) fn deciding(
+pub(crate) fn deciding_rule(
     config: &Config,
     chosen: &Chosen<'_>,
     (tenant, tool): (Option<&str>, &str),
@@ -442,7 +448,7 @@ pub(crate) fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
 }
 
 /// A tool, and the component that offers it.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundTool<'a> {
     pub(crate) chosen: Chosen<'a>,
     pub(crate) component: Component,
     pub(crate) tool: Tool,
@@ -455,11 +461,11 @@ pub(crate) async fn find<'a>(
     config: &'a Config,
     component: &Path,
     tool: Option<&str>,
-) -> Result<Found<'a>, Failure> {
+) -> Result<FoundTool<'a>, Failure> {
     let chosen = components::choose(config, component)?;
     let component = load(printer, engines, &chosen).await?;
-    let tool = target::tool(component.tools(), tool, &chosen.shown())?.clone();
-    Ok(Found { chosen, component, tool })
+    let tool = target::tool(component.tools(), tool, &chosen.display_path())?.clone();
+    Ok(FoundTool { chosen, component, tool })
 }
 
 async fn load(
@@ -467,5 +473,5 @@ async fn load(
     engines: &Engines<'_>,
     chosen: &Chosen<'_>,
 ) -> Result<Component, Failure> {
-    components::freely(printer, engines, components::bytes(chosen)?.0, chosen).await
+    components::load_without_grants(printer, engines, components::bytes(chosen)?.0, chosen).await
 }

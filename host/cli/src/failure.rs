@@ -31,7 +31,7 @@ const STATUSES: [ExitStatus; 3] = [ExitStatus::Failed, ExitStatus::BadUsage, Exi
 
 /// A failure as a child process sends it.
 #[derive(Deserialize)]
-struct Words {
+struct FailureForm {
     kind: String,
     status: u8,
     message: String,
@@ -157,13 +157,13 @@ impl Failure {
     /// cannot be printed, prints the text.
     pub(crate) fn show(&self, printer: &Printer, json: bool) -> ExitStatus {
         if !json || printer.json(&json!({ "error": self.to_json() })).is_err() {
-            self.tell(printer);
+            self.print(printer);
         }
         self.status
     }
 
     /// Prints the failure as text on standard error.
-    pub(crate) fn tell(&self, printer: &Printer) {
+    pub(crate) fn print(&self, printer: &Printer) {
         for problem in &self.problems {
             printer.note("error", &problem.to_string());
             printer.note("hint", &problem.hint);
@@ -197,7 +197,7 @@ impl Failure {
 
     /// Parses the failure that a child process sent.
     pub(crate) fn of_words(words: &str) -> Self {
-        let Ok(Words { kind, status, message, causes, hint, problems }) =
+        let Ok(FailureForm { kind, status, message, causes, hint, problems }) =
             serde_json::from_str(words)
         else {
             return Self::environment(

@@ -28,7 +28,7 @@ pub(crate) fn parser(own: &'static str) -> impl TypedValueParser<Value = Format>
 }
 
 /// Prints each change of a conversion once, as a note.
-pub(crate) fn tell(printer: &Printer, notes: &[Note]) {
+pub(crate) fn print_notes(printer: &Printer, notes: &[Note]) {
     let notes: BTreeSet<_> = notes.iter().map(ToString::to_string).collect();
     for note in notes.iter().take(MAX_NOTES) {
         printer.note("note", note);

@@ -10,18 +10,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolcell::{Definition, Examination, Need, Overlay, Rights};
+use toolcell::{Definition, Inspection, Need, Overlay, Rights};
 
 use crate::clean;
 use crate::config::effective::{self, TOO_MANY};
-use crate::config::{Config, Problem, RuleOf, WrittenRule};
+use crate::config::{Config, Problem, RuleSection, WrittenRule};
 use crate::rule_lines::RuleLines;
 use crate::uses;
 
 /// A loaded component: its name in the configuration, and the rights of each of its tools.
 pub(crate) struct Loaded<'a> {
     pub(crate) name: &'a str,
-    pub(crate) examination: &'a Examination,
+    pub(crate) inspection: &'a Inspection,
     pub(crate) tools: Vec<(&'a Definition, Rights)>,
 }
 
@@ -93,7 +93,7 @@ impl Gap {
             }
         };
         // The author's text stays in one line.
-        clean::note(&clean::shown(&format!(
+        clean::note(&clean::escaped(&format!(
             "declares {kind} {pattern} (reason: {reason}): {granted}"
         )))
         .into_owned()
@@ -110,12 +110,12 @@ impl Gap {
                 )
             }
         };
-        self.granted.is_empty().then(|| clean::note(&clean::shown(&clause())).into_owned())
+        self.granted.is_empty().then(|| clean::note(&clean::escaped(&clause())).into_owned())
     }
 }
 
 /// Returns the needs that a tool of this component declares and is not granted.
-pub(crate) fn of(
+pub(crate) fn missing_needs(
     config: &Config,
     component: &str,
     rights: &Rights,
@@ -124,12 +124,12 @@ pub(crate) fn of(
     let open = without_sections(rights);
     let gap = |need: &Need| {
         let (kind, rule, only) = layer(need)?;
-        let granted = left(rights, definition, kind, &only);
+        let granted = remaining_rules(rights, definition, kind, &only);
         let is_whole = granted.iter().any(|left| {
             *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} ("))
         });
         (!is_whole).then(|| {
-            let is_narrowed = left(&open, definition, kind, &only) != granted;
+            let is_narrowed = remaining_rules(&open, definition, kind, &only) != granted;
             let narrowed_by = is_narrowed
                 .then(|| Narrowing::of(config, component, &definition.name, kind))
                 .flatten();
@@ -179,7 +179,12 @@ fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
 }
 
 /// Returns the rules of a kind that remain under the rights and one more layer.
-fn left(rights: &Rights, definition: &Definition, kind: &str, only: &Overlay) -> Vec<String> {
+fn remaining_rules(
+    rights: &Rights,
+    definition: &Definition,
+    kind: &str,
+    only: &Overlay,
+) -> Vec<String> {
     let narrowed = rights.narrowed(Some(Arc::new(only.clone())), None);
     effective::effective(&narrowed, definition, Some(only)).remove(kind).unwrap_or_default()
 }
@@ -194,25 +199,29 @@ fn without_sections(rights: &Rights) -> Rights {
 /// Returns the rules that allow no request of any tool, and the names of tools that no component
 /// has. `components` are all of the configuration, or some of them. A tenant's rules are checked
 /// only if all are given.
-pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
+pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
     let is_idle = |rule: &&WrittenRule| match &rule.of {
-        RuleOf::Component(name) => {
+        RuleSection::Component(name) => {
             let component = components.iter().find(|component| component.name == name);
             component.is_some_and(|found| {
-                !uses::can_use(found.examination, rule.kind) || !allows(rule, found, None)
+                !uses::can_use(found.inspection, rule.kind) || !allows(rule, found, None)
             })
         }
-        RuleOf::Tool(name, tool) => {
+        RuleSection::Tool(name, tool) => {
             let component = components.iter().find(|component| component.name == name);
             component.is_some_and(|found| !allows(rule, found, Some(tool)))
         }
-        RuleOf::Tenant(_) => {
+        RuleSection::Tenant(_) => {
             is_complete && !components.iter().any(|component| allows(rule, component, None))
         }
     };
-    let mut idle: Vec<_> =
-        config.rules.iter().filter(is_idle).map(|rule| told(config, components, rule)).collect();
+    let mut idle: Vec<_> = config
+        .rules
+        .iter()
+        .filter(is_idle)
+        .map(|rule| useless_rule(config, components, rule))
+        .collect();
     if is_complete {
         let known = components
             .iter()
@@ -234,21 +243,25 @@ fn allows(
         .tools
         .iter()
         .filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
-    tools.any(|(definition, rights)| !left(rights, definition, kind, only).is_empty())
+    tools.any(|(definition, rights)| !remaining_rules(rights, definition, kind, only).is_empty())
 }
 
 /// Returns the problem of a rule that has no effect, with the reason.
-fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
+fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
     let WrittenRule { of, kind, only, place } = rule;
-    let useless = format!("the rule `{}` in {kind} has no effect", clean::shown(&place.message));
+    let useless = format!("the rule `{}` in {kind} has no effect", clean::escaped(&place.message));
     let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
     let found = |name: &str| components.iter().find(|component| component.name == name);
     let (message, hint) = match of {
-        RuleOf::Component(name) if found(name).is_some_and(|found| allows(rule, found, None)) => (
-            format!("{useless}: {}", uses::NOTHING),
-            format!("remove the rule; {} shows what the component imports", inspect(name)),
-        ),
-        RuleOf::Component(name) => {
+        RuleSection::Component(name)
+            if found(name).is_some_and(|found| allows(rule, found, None)) =>
+        {
+            (
+                format!("{useless}: {}", uses::NO_IMPORT_TEXT),
+                format!("remove the rule; {} shows what the component imports", inspect(name)),
+            )
+        }
+        RuleSection::Component(name) => {
             let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
             let sections = sections(config, name, tools, kind, only);
             let declared: Vec<_> =
@@ -258,7 +271,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
             let shown = || {
                 declared
                     .iter()
-                    .map(|rule| format!("`{}`", clean::shown(rule)))
+                    .map(|rule| format!("`{}`", clean::escaped(rule)))
                     .collect::<Vec<_>>()
                     .join(", ")
             };
@@ -296,7 +309,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
                 ),
             }
         }
-        RuleOf::Tool(name, tool) => {
+        RuleSection::Tool(name, tool) => {
             let is_granted = found(name).is_some_and(|found| is_granted(found, kind, only));
             if is_granted {
                 (
@@ -311,7 +324,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
                 )
             }
         }
-        RuleOf::Tenant(name) => {
+        RuleSection::Tenant(name) => {
             let useless = format!("{useless} for the tenant `{name}`");
             let sections: Vec<_> = components
                 .iter()
@@ -348,8 +361,8 @@ fn sections(
     only: &Overlay,
 ) -> Vec<Narrowing> {
     let is_narrowed = |(definition, rights): &&(&Definition, Rights)| {
-        left(rights, definition, kind, only).is_empty()
-            && !left(&without_sections(rights), definition, kind, only).is_empty()
+        remaining_rules(rights, definition, kind, only).is_empty()
+            && !remaining_rules(&without_sections(rights), definition, kind, only).is_empty()
     };
     let narrowing = |(definition, _): &(&Definition, Rights)| {
         Narrowing::of(config, component, &definition.name, kind)
@@ -367,7 +380,7 @@ fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
     let Ok(silent) = Definition::new(&definition.name, "") else { return false };
     let granted = without_sections(rights).granted().clone();
     Rights::new(granted.into(), &silent)
-        .is_ok_and(|rights| !left(&rights, &silent, kind, only).is_empty())
+        .is_ok_and(|rights| !remaining_rules(&rights, &silent, kind, only).is_empty())
 }
 
 #[cfg(test)]
@@ -412,7 +425,7 @@ mod tests {
         ] {
             definition.needs = vec![Need::new(kind, pattern, "to work")];
             let Ok(rights) = Rights::new(Arc::new(grants.clone()), &definition) else { continue };
-            let gaps = of(&Config::default(), "c", &rights, &definition);
+            let gaps = missing_needs(&Config::default(), "c", &rights, &definition);
             let granted =
                 gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");

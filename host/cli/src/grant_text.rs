@@ -17,7 +17,7 @@ use crate::rule_lines::{Item, RuleLines};
 
 mod narrow;
 
-pub(crate) use narrow::narrowed;
+pub(crate) use narrow::narrowed_lines;
 
 /// Lines to paste, and their place.
 pub(crate) struct Pasted {
@@ -38,7 +38,7 @@ pub(crate) struct Change {
 
 impl Change {
     /// Returns the change as JSON.
-    pub(crate) fn shown(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({ "line": self.part.line, "kind": self.kind, "text": format!("{}{}", self.key, self.text) })
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn pasted(
         .filter(|(_, configured)| configured.development != Some(Development::Typed))
     {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
-            let lines = widened(config, chosen, name, suggestion, changes).unwrap_or(lines);
+            let lines = widened_lines(config, chosen, name, suggestion, changes).unwrap_or(lines);
             // A part of the section can have a header of its own, further below.
             let is_below = lines.iter().any(|line| line.starts_with("# "));
             let below =
@@ -90,7 +90,7 @@ pub(crate) fn pasted(
         },
         None => {
             let name = free_name(config, &chosen.path);
-            let path = toml_text(&seen_from(config, &chosen.path));
+            let path = toml_text(&path_in_config(config, &chosen.path));
             let kind = chosen.kind();
             let used_as =
                 (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
@@ -171,7 +171,7 @@ pub(crate) fn option(grant: &str) -> String {
 fn place_of(config: &Config, name: &str) -> String {
     match RuleLines::read(config) {
         Some(rules)
-            if whole(&rules, name).is_some()
+            if inline_grants(&rules, name).is_some()
                 || !prefix(&rules, name).is_empty()
                 || has_only_parts(&rules, name) =>
         {
@@ -188,7 +188,7 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
 /// Returns the lines for a section that has grants. A directory that overlaps with a granted one
 /// gets no entry of its own, unless both are only read: a configuration does not allow overlapping
 /// directories with different access.
-fn widened(
+fn widened_lines(
     config: &Config,
     chosen: &Chosen<'_>,
     name: &str,
@@ -321,7 +321,7 @@ fn merged(
             }
         }
     }
-    let lines = match whole(rules, name) {
+    let lines = match inline_grants(rules, name) {
         _ if merged.is_empty() => Vec::new(),
         Some(whole) => in_one_table(rules, &whole, merged),
         None => {
@@ -339,7 +339,7 @@ fn merged(
 }
 
 /// Returns the grants of a component, if they are one inline table.
-fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
+fn inline_grants(rules: &RuleLines, name: &str) -> Option<Item> {
     rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
 }
 
@@ -435,7 +435,7 @@ fn free_name(config: &Config, path: &Path) -> String {
 
 /// Returns a component's path as the configuration has to write it: relative to the configuration's
 /// directory.
-fn seen_from(config: &Config, path: &Path) -> String {
+fn path_in_config(config: &Config, path: &Path) -> String {
     let here = env::current_dir().ok();
     let home = config.path.as_deref().and_then(Path::parent);
     let is_here = home.is_none_or(|home| {

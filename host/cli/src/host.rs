@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use toolcell::{
     Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS,
-    Missing, Optimise, Placement, Proxy, Recorder,
+    OnMissingGrant, Optimise, Placement, Proxy, Recorder,
 };
 
 use crate::args::{self, Global};
@@ -27,7 +27,7 @@ use crate::state;
 use crate::units::{Date, Size};
 
 /// Work that takes no longer shows no spinner.
-const PATIENCE: Duration = Duration::from_millis(150);
+const SPINNER_DELAY: Duration = Duration::from_millis(150);
 /// Bytes of a component that compiles fast enough for no message.
 const SMALL: u64 = 1 << 20;
 
@@ -36,7 +36,7 @@ const SMALL: u64 = 1 << 20;
 pub(crate) struct Engines<'a> {
     printer: &'a Printer,
     /// The settings of an engine without a cache.
-    keeping_nothing: EngineBuilder,
+    uncached: EngineBuilder,
     builder: EngineBuilder,
     cache: Option<PathBuf>,
     /// The directory of stored keys and of the counts of granted directories.
@@ -52,13 +52,13 @@ pub(crate) fn engines<'a>(
     calls: usize,
     config: &Config,
 ) -> Result<Engines<'a>, Failure> {
-    let builder = telling(printer, builder(env::own_program(), global.compile_time.0)?);
+    let builder = with_compile_notes(printer, builder(env::own_program(), global.compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
     let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
-    let builder = builder.egress(hinting(printer, config.egress(), proxy_hint(config)));
+    let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
     let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
     let counts = state::counts(global);
     let builder = match &counts {
@@ -82,7 +82,7 @@ pub(crate) fn engines<'a>(
     let builder = builder.cache_bytes(global.cache_size.0);
     Ok(Engines {
         printer,
-        keeping_nothing,
+        uncached: keeping_nothing,
         builder,
         cache,
         state: state::dir(global),
@@ -95,7 +95,7 @@ impl Engines<'_> {
     /// Makes the engines perform a dry run: they record the tool's requests and execute none.
     pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
         self.builder = self.builder.dry_run(recorder.clone());
-        self.keeping_nothing = self.keeping_nothing.dry_run(recorder.clone());
+        self.uncached = self.uncached.dry_run(recorder.clone());
         self
     }
 
@@ -103,15 +103,15 @@ impl Engines<'_> {
     /// process. On low-priority threads, a busy machine would end it at its time limit.
     pub(crate) fn inline(mut self) -> Self {
         self.builder = self.builder.placement(Placement::Inline);
-        self.keeping_nothing = self.keeping_nothing.placement(Placement::Inline);
+        self.uncached = self.uncached.placement(Placement::Inline);
         self
     }
 
     /// Sets the hint for a tool's request that gets no connection.
     pub(crate) fn with_proxy_hint(mut self, config: &Config, hint: Option<String>) -> Self {
-        let egress = hinting(self.printer, config.egress(), hint);
+        let egress = with_proxy_hint(self.printer, config.egress(), hint);
         self.builder = self.builder.egress(egress.clone());
-        self.keeping_nothing = self.keeping_nothing.egress(egress);
+        self.uncached = self.uncached.egress(egress);
         self
     }
 
@@ -125,14 +125,14 @@ impl Engines<'_> {
         match kept.get() {
             Some(engine) => Ok(engine),
             None => {
-                let engine = self.made(kind)?;
+                let engine = self.build(kind)?;
                 Ok(kept.get_or_init(|| engine))
             }
         }
     }
 
-    fn made(&self, kind: toolcell::Isolation) -> Result<Engine, Failure> {
-        let keeping_nothing = || self.keeping_nothing.clone().isolation(kind).build();
+    fn build(&self, kind: toolcell::Isolation) -> Result<Engine, Failure> {
+        let keeping_nothing = || self.uncached.clone().isolation(kind).build();
         let Some(dir) = &self.cache else { return Ok(keeping_nothing()?) };
         self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
             let engine = keeping_nothing()?;
@@ -149,12 +149,12 @@ impl Engines<'_> {
 /// Returns the engine's settings. The child's program is required: in this process, a component
 /// made to stall the compiler would stall the command.
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
-    let worker = known(worker, "compile in a separate process")?;
+    let worker = program_path(worker, "compile in a separate process")?;
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
 /// Makes an engine print a note when it compiles a large component and no spinner can be drawn.
-pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilder {
+pub(crate) fn with_compile_notes(printer: &Printer, builder: EngineBuilder) -> EngineBuilder {
     let printer = printer.clone();
     builder.on_compile(move |bytes| {
         if bytes > SMALL {
@@ -182,7 +182,7 @@ pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
 }
 
 /// Prints this hint at the first request without a connection, once in this process.
-pub(crate) fn hinting(printer: &Printer, egress: Egress, hint: Option<String>) -> Egress {
+pub(crate) fn with_proxy_hint(printer: &Printer, egress: Egress, hint: Option<String>) -> Egress {
     static ONCE: Once = Once::new();
     let Some(hint) = hint else { return egress };
     let printer = printer.clone();
@@ -193,13 +193,13 @@ pub(crate) fn hinting(printer: &Printer, egress: Egress, hint: Option<String>) -
 pub(crate) fn compile_worker(
     global: &Global,
 ) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
-    let worker = known(env::own_program(), "compile in a separate process")?;
+    let worker = program_path(env::own_program(), "compile in a separate process")?;
     let time = global.compile_time.0;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
 /// Returns the file of this program, or the error that it is needed for this purpose.
-pub(crate) fn known(
+pub(crate) fn program_path(
     program: io::Result<PathBuf>,
     purpose: &'static str,
 ) -> Result<PathBuf, Failure> {
@@ -233,10 +233,10 @@ pub(crate) async fn load(
     component: ComponentBytes,
     path: &Path,
     grants: Grants,
-    missing: Missing,
+    missing: OnMissingGrant,
 ) -> Result<Component, Error> {
     let loading = Component::load_with(engine, component, grants, missing);
-    let loaded = patiently(printer, "compiling", path, loading).await?;
+    let loaded = with_spinner(printer, "compiling", path, loading).await?;
     let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
     tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");
     Ok(loaded)
@@ -245,25 +245,25 @@ pub(crate) async fn load(
 /// Waits until the component is optimised, or cannot be, and shows a spinner if that takes long.
 /// The result is cached for later commands.
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
-    let size = component.examination().size;
+    let size = component.inspection().size;
     if component.code() == Code::Quick && size > SMALL {
         printer.step(&format!(
             "optimising a component of {}, which can take some seconds",
             Size(size).rounded()
         ));
     }
-    patiently(printer, "optimising", path, component.optimised()).await
+    with_spinner(printer, "optimising", path, component.optimised()).await
 }
 
-/// Waits for the work, and shows a spinner after [`PATIENCE`].
-async fn patiently<T>(
+/// Waits for the work, and shows a spinner after [`SPINNER_DELAY`].
+async fn with_spinner<T>(
     printer: &Printer,
     doing: &str,
     path: &Path,
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = pin!(work);
-    match tokio::time::timeout(PATIENCE, work.as_mut()).await {
+    match tokio::time::timeout(SPINNER_DELAY, work.as_mut()).await {
         Ok(done) => done,
         Err(_) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();

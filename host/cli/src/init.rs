@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell::{Examination, MAX_COMPONENT, MAX_NAME, toml_text};
+use toolcell::{Inspection, MAX_COMPONENT, MAX_NAME, toml_text};
 use toolcell_config::quoted;
 
 use crate::args::{Global, InitArgs};
@@ -30,7 +30,7 @@ const EXAMPLE: &str = "# No component was found in this folder. This is how one 
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
 /// A file that gets a section.
-struct Found {
+struct FoundFile {
     /// The path in the configuration.
     file: String,
     /// The value of `as`, if the file does not describe its tools itself: `functions` or `command`.
@@ -68,7 +68,7 @@ pub(crate) fn init(
         "note",
         &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")),
     );
-    for (name, Found { file, kind }) in &found {
+    for (name, FoundFile { file, kind }) in &found {
         let kind = kind.map(|kind| format!(", used as `{kind}`")).unwrap_or_default();
         printer.note("component", &format!("{name}: {file}{kind}"));
     }
@@ -107,7 +107,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Returns the folder's components and its programs for WASI preview 1, by name.
-fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
+fn components(folder: &Path) -> std::io::Result<BTreeMap<String, FoundFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.extend(component(&entry?.path()));
@@ -121,7 +121,7 @@ fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
 }
 
 /// Returns the file if it is a component or a program; none if it cannot be read.
-fn component(path: &Path) -> Option<Found> {
+fn component(path: &Path) -> Option<FoundFile> {
     let file = path.file_name()?.to_str()?.to_owned();
     let is_readable = |path: &Path| {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT)
@@ -131,14 +131,14 @@ fn component(path: &Path) -> Option<Found> {
         return None;
     }
     let bytes = fs::read(path).ok()?;
-    let kind = Examination::of(&bytes).ok().and_then(|examination| examination.proposal());
+    let kind = Inspection::of(&bytes).ok().and_then(|examination| examination.proposal());
     // A damaged component is included too: `check` reports its fault.
-    (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(Found { file, kind })
+    (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(FoundFile { file, kind })
 }
 
 /// Returns the name for a file's component: the stem of the file's name in the characters of
 /// component names, with a number if the name is taken.
-fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
+fn name(file: &str, taken: &BTreeMap<String, FoundFile>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     let plain: String =
@@ -153,8 +153,8 @@ fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
 }
 
 /// Returns the text of the configuration.
-fn text(found: &BTreeMap<String, Found>) -> String {
-    let section = |(name, Found { file, kind }): (&String, &Found)| {
+fn text(found: &BTreeMap<String, FoundFile>) -> String {
+    let section = |(name, FoundFile { file, kind }): (&String, &FoundFile)| {
         let kind = kind.map(|kind| format!("as = {}\n", toml_text(kind))).unwrap_or_default();
         format!("[components.{name}]\npath = {}\n{kind}", toml_text(file))
     };

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Examination,
-    Grants, Hints, Need, Rights, Standing,
+    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Grants, Hints,
+    ImportStatus, Inspection, Need, Rights,
 };
 
 use crate::args::{Global, InspectArgs};
-use crate::config::{self, Chosen, Effective, Signer, Wanted, effective};
+use crate::config::{self, Chosen, Effective, SecretSelection, Signer, effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -24,12 +24,12 @@ use crate::{clean, components, host, schema, table, target};
 pub(crate) use contents::brought_by;
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
-const WIDEST: usize = 48;
+const MAX_COLUMN: usize = 48;
 
 /// The facts that are shown.
-struct Seen<'a> {
+struct Facts<'a> {
     chosen: &'a Chosen<'a>,
-    examination: &'a Examination,
+    inspection: &'a Inspection,
     contents: &'a Contents,
     signer: Option<&'a Signer>,
     kind: &'a ComponentKind,
@@ -42,14 +42,14 @@ struct Seen<'a> {
     tool: Option<&'a str>,
 }
 
-impl Seen<'_> {
+impl Facts<'_> {
     /// Returns the shown definitions as the component gives them.
     fn described<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
         component.described().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
     }
 
     /// Returns the shown definitions.
-    fn shown<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
+    fn definitions<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
         component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
     }
 }
@@ -60,13 +60,13 @@ pub(crate) async fn inspect(
     global: &Global,
     args: &InspectArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
-    let examination =
-        Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let examination = Inspection::of(&bytes)
+        .map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let contents =
-        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let engines = host::engines(printer, global, 1, &config)?;
     let proposal = proposal(&chosen, &examination);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
@@ -92,9 +92,9 @@ pub(crate) async fn inspect(
     }
     let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
     let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
-    let seen = Seen {
+    let seen = Facts {
         chosen,
-        examination,
+        inspection: examination,
         contents,
         signer,
         kind,
@@ -116,7 +116,9 @@ pub(crate) async fn inspect(
         Ok(component) => component,
         Err(failure) => {
             if !args.json {
-                failure.about(format_args!("{} cannot be loaded", chosen.shown())).tell(printer);
+                failure
+                    .about(format_args!("{} cannot be loaded", chosen.display_path()))
+                    .print(printer);
             }
             return Ok(ExitStatus::Failed);
         }
@@ -126,7 +128,7 @@ pub(crate) async fn inspect(
     }
     seen.described(&component).for_each(|tool| warn(printer, "", tool));
     for (_, problem) in component.left_out() {
-        printer.note("warning", &format!("a tool is left out: {}", clean::shown(problem)));
+        printer.note("warning", &format!("a tool is left out: {}", clean::escaped(problem)));
     }
     if let Some(kind) = &proposal {
         let word = kind.word();
@@ -159,7 +161,7 @@ pub(crate) async fn inspect(
 
 /// Returns the possible kind of a component that describes no tools itself, if no configuration
 /// states its kind.
-fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentKind> {
+fn proposal(chosen: &Chosen<'_>, examination: &Inspection) -> Option<ComponentKind> {
     let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
     Some(if word == ComponentKind::Functions.word() {
         ComponentKind::Functions
@@ -172,10 +174,11 @@ fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentK
 /// enforced. `of` names the component if that is not clear.
 pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     for problem in tool.unenforced() {
-        printer.note("warning", &format!("{of}{}: {}", tool.name, clean::shown(&problem)));
+        printer.note("warning", &format!("{of}{}: {}", tool.name, clean::escaped(&problem)));
     }
     for suspicion in tool.suspicions() {
-        let (place, excerpt) = (clean::shown(&suspicion.place), clean::shown(&suspicion.excerpt));
+        let (place, excerpt) =
+            (clean::escaped(&suspicion.place), clean::escaped(&suspicion.excerpt));
         printer.note(
             "warning",
             &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
@@ -186,7 +189,7 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
 /// Returns the names of the imports that have to be granted before a component with these tools can
 /// be called.
 pub(crate) fn missing<'a>(
-    examination: &'a Examination,
+    examination: &'a Inspection,
     tools: impl IntoIterator<Item = &'a Definition>,
     grants: &'a Grants,
 ) -> Vec<String> {
@@ -194,11 +197,11 @@ pub(crate) fn missing<'a>(
 }
 
 fn to_json(
-    seen: &Seen<'_>,
+    seen: &Facts<'_>,
     loaded: Option<&Component>,
     usable: &Result<(), Failure>,
 ) -> Result<serde_json::Value, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, barred, .. } = seen;
+    let Facts { chosen, inspection: examination, contents, signer, kind, barred, .. } = seen;
     let imports = examination.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
         json!({ "name": name, "standing": standing, "modules": modules })
@@ -226,9 +229,9 @@ fn to_json(
             json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
         shown["code"] = json!(component.code());
         shown["pooled"] = json!(component.is_pooled());
-        shown["tools"] = json!(seen.shown(component).collect::<Vec<_>>());
-        for tool in seen.shown(component) {
-            shown["rights"][&tool.name] = json!(left(chosen, tool)?);
+        shown["tools"] = json!(seen.definitions(component).collect::<Vec<_>>());
+        for tool in seen.definitions(component) {
+            shown["rights"][&tool.name] = json!(effective_grants(chosen, tool)?);
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
         for tool in seen.described(component) {
@@ -245,15 +248,24 @@ fn to_json(
 }
 
 /// Returns the effective grants of a tool.
-fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
+fn effective_grants(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
     let rights = Rights::new(chosen.grants().into(), tool);
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
     Ok(effective::effective(&rights, tool, None))
 }
 
-fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: _ } =
-        seen;
+fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
+    let Facts {
+        chosen,
+        inspection: examination,
+        contents,
+        signer,
+        kind,
+        missing,
+        barred,
+        grants,
+        tool: _,
+    } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
@@ -263,7 +275,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
     facts.extend(contents::producers(contents).map(|names| row("made with", names)));
     if **kind != ComponentKind::Tools {
         let proposed = if **kind == chosen.kind() { "" } else { " (proposed)" };
-        facts.push(row("used as", format!("{}{proposed}", clean::shown(&kind.to_string()))));
+        facts.push(row("used as", format!("{}{proposed}", clean::escaped(&kind.to_string()))));
     }
     facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
     if let Some(component) = loaded {
@@ -271,7 +283,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
             Some(time) => format!("now, in {} ms", time.as_millis()),
             None => "earlier, from the cache".to_owned(),
         };
-        facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
+        facts.push(row("compiled", format!("{when}; {}", tier_text(component.code()))));
         let memory = if component.is_pooled() { "" } else { "; memory is allocated for each call" };
         facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
@@ -282,21 +294,22 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         if loaded.is_some() { without } else { contents::REFUSED.to_owned() },
     ));
     let imports = imports(examination, missing, grants, contents);
-    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
-    for definition in loaded.iter().flat_map(|component| seen.shown(component)) {
+    let mut text = vec![table::columns(0, MAX_COLUMN, &facts), String::new(), imports];
+    for definition in loaded.iter().flat_map(|component| seen.definitions(component)) {
         text.extend([String::new(), tool(definition)]);
-        let left = left(chosen, definition)?;
+        let left = effective_grants(chosen, definition)?;
         if left.is_empty() {
             text.push("  grants: none".to_owned());
         } else {
             text.extend([
                 "  grants".to_owned(),
-                table::columns(4, WIDEST, &effective::rows(&left)),
+                table::columns(4, MAX_COLUMN, &effective::rows(&left)),
             ]);
         }
     }
     let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
-    let lint = lint::shown(&lint::findings(kind, examination, contents, &tools), contents, &tools);
+    let lint =
+        lint::finding_lines(&lint::findings(kind, examination, contents, &tools), contents, &tools);
     if !lint.is_empty() {
         text.push(String::new());
         text.extend(lint);
@@ -308,7 +321,7 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn tier(code: Code) -> &'static str {
+fn tier_text(code: Code) -> &'static str {
     match code {
         Code::Optimised => "optimised",
         Code::Unoptimised => "not optimised",
@@ -321,22 +334,22 @@ fn tier(code: Code) -> &'static str {
 /// those that are not granted. `contents` tells which modules have an import that the author's
 /// module does not have.
 pub(crate) fn imports(
-    seen: &Examination,
+    seen: &Inspection,
     missing: &[String],
     grants: &Grants,
     contents: &Contents,
 ) -> String {
-    let is_inert = |standing: &Standing| *standing == Standing::Inert;
-    let row = |(name, standing): &(String, Standing)| {
+    let is_inert = |standing: &ImportStatus| *standing == ImportStatus::Inert;
+    let row = |(name, standing): &(String, ImportStatus)| {
         let (word, meaning) = match standing {
-            Standing::Offered => ("offered", "a service of the host; needs no grant"),
-            Standing::NeedsGrant if missing.contains(name) => ("needs_grant", "not granted"),
-            Standing::NeedsGrant if seen.ungranted(grants).any(|(other, _)| other == name) => {
+            ImportStatus::Offered => ("offered", "a service of the host; needs no grant"),
+            ImportStatus::NeedsGrant if missing.contains(name) => ("needs_grant", "not granted"),
+            ImportStatus::NeedsGrant if seen.ungranted(grants).any(|(other, _)| other == name) => {
                 ("needs_grant", "no tool declares it: each use is denied")
             }
-            Standing::NeedsGrant => ("needs_grant", "granted"),
-            Standing::Unknown => ("unknown", "not known to this host"),
-            Standing::Inert | _ => ("other", ""),
+            ImportStatus::NeedsGrant => ("needs_grant", "granted"),
+            ImportStatus::Unknown => ("unknown", "not known to this host"),
+            ImportStatus::Inert | _ => ("other", ""),
         };
         let by =
             brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
@@ -377,7 +390,7 @@ pub(crate) fn tool(definition: &Definition) -> String {
             text.push(if rows.is_empty() {
                 "  takes no named parameter".to_owned()
             } else {
-                table::columns(4, WIDEST, &rows)
+                table::columns(4, MAX_COLUMN, &rows)
             });
         }
     }
@@ -401,7 +414,7 @@ pub(crate) fn tool(definition: &Definition) -> String {
     if !definition.needs.is_empty() {
         let row = |need: &Need| vec![need.kind.clone(), need.pattern.clone(), need.reason.clone()];
         let rows: Vec<_> = definition.needs.iter().map(row).collect();
-        text.extend(["  needs".to_owned(), table::columns(4, WIDEST, &rows)]);
+        text.extend(["  needs".to_owned(), table::columns(4, MAX_COLUMN, &rows)]);
     } else if definition.declares_needs() {
         text.push("  needs nothing: its list of needs is empty, so it can use no grant".to_owned());
     }

@@ -43,9 +43,9 @@ pub(crate) struct Interrupt(Arc<State>);
 struct State {
     printer: Printer,
     /// Raised when running calls should end.
-    wish: AbortSignal,
-    /// True while a caller listens to `wish`.
-    asked: AtomicBool,
+    abort: AbortSignal,
+    /// True while a caller listens to `abort`.
+    is_listening: AtomicBool,
     /// Time that a server gives its calls, while there is one.
     drains: Mutex<Option<Duration>>,
     /// Raised when the run is no longer waited for.
@@ -74,8 +74,8 @@ impl Interrupt {
             .filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
         let interrupt = Self(Arc::new(State {
             printer: printer.clone(),
-            wish: AbortSignal::new(),
-            asked: AtomicBool::new(false),
+            abort: AbortSignal::new(),
+            is_listening: AtomicBool::new(false),
             drains: Mutex::new(None),
             given_up: AbortSignal::new(),
             flushes: AtomicBool::new(false),
@@ -88,7 +88,7 @@ impl Interrupt {
         let hear = move || {
             let signals = Signals::new(heard);
             drop(begun);
-            signals.map(|signals| listening.hear(signals))
+            signals.map(|signals| listening.handle_signals(signals))
         };
         drop(thread::Builder::new().name("toolcell-signals".into()).spawn(hear));
         // Waits until the thread listens, so that a signal during a call is handled, however busy
@@ -99,16 +99,16 @@ impl Interrupt {
 
     /// Returns a signal for the running calls. The first process signal from here on raises it; the
     /// next one ends the process.
-    pub(crate) fn wish(&self) -> AbortSignal {
-        self.0.asked.store(true, Ordering::SeqCst);
-        self.0.wish.clone()
+    pub(crate) fn abort_signal(&self) -> AbortSignal {
+        self.0.is_listening.store(true, Ordering::SeqCst);
+        self.0.abort.clone()
     }
 
     /// Returns the signal for a server, which itself gives its calls this long. The next process
     /// signal ends the process.
     pub(crate) fn drain(&self, time: Duration) -> AbortSignal {
         *self.0.drains.lock() = Some(time);
-        self.wish()
+        self.abort_signal()
     }
 
     /// Records that the server has shut down in order: the process ends normally, and not by the
@@ -117,31 +117,31 @@ impl Interrupt {
         self.0.ending.lock().signal = None;
     }
 
-    /// Records that no call runs until the next [`wish`](Self::wish): a signal ends the process at
-    /// once.
-    pub(crate) fn idle(&self) {
-        self.0.asked.store(false, Ordering::SeqCst);
+    /// Records that no call runs until the next [`abort_signal`](Self::abort_signal): a signal ends
+    /// the process at once.
+    pub(crate) fn stop_listening(&self) {
+        self.0.is_listening.store(false, Ordering::SeqCst);
     }
 
     /// Returns a signal that is raised when the run is given up: by the second process signal, or
     /// some time after [`GRACE`]. The run then has [`FLUSH`] to print its messages. If no run asked
     /// for this signal, the process ends instead.
-    pub(crate) fn given_up(&self) -> AbortSignal {
+    pub(crate) fn give_up_signal(&self) -> AbortSignal {
         self.0.flushes.store(true, Ordering::SeqCst);
         self.0.given_up.clone()
     }
 
-    fn hear(self, mut signals: Signals) {
+    fn handle_signals(self, mut signals: Signals) {
         for signal in signals.forever() {
             let is_first = self.0.ending.lock().signal.replace(signal).is_none();
-            if !(is_first && self.0.asked.load(Ordering::SeqCst)) {
+            if !(is_first && self.0.is_listening.load(Ordering::SeqCst)) {
                 if self.0.given_up.is_raised() {
                     return self.end();
                 }
                 self.give_up();
                 continue;
             }
-            self.0.wish.raise();
+            self.0.abort.raise();
             if let Some(time) = *self.0.drains.lock() {
                 let words = format!(
                     "running calls have {} s to finish; a second signal stops now",

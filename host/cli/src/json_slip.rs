@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 16;
 
 /// Returns the object that a text probably means. `None` for a text that is JSON, or too far from
 /// it.
-pub(crate) fn meant(text: &str) -> Option<Value> {
+pub(crate) fn repaired(text: &str) -> Option<Value> {
     if text.len() > MAX_TEXT || serde_json::from_str::<Value>(text).is_ok() {
         return None;
     }
@@ -146,7 +146,7 @@ mod tests {
             (r#"{'a': 'it\'s'}"#, json!({"a": "it's"})),
             ("{“a”: “b”}", json!({"a": "b"})),
         ] {
-            assert_eq!(meant(typed), Some(expected), "{typed}");
+            assert_eq!(repaired(typed), Some(expected), "{typed}");
         }
         let deep = "{a: ".repeat(100);
         for none in [
@@ -164,7 +164,7 @@ mod tests {
             &deep,
             &"x".repeat(501),
         ] {
-            assert_eq!(meant(none), None, "{none}");
+            assert_eq!(repaired(none), None, "{none}");
         }
     }
 }

@@ -23,15 +23,15 @@ use toolcell::{
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
-use crate::config::{self, Config, Wanted};
+use crate::config::{self, Config, SecretSelection};
 use crate::exit::ExitStatus;
-use crate::explain::{self, Found};
+use crate::explain::{self, FoundTool};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::offered::NotOffered;
 use crate::printer::Printer;
 use crate::run::misfit;
-use crate::stand_in::{StandIn, directory_of};
+use crate::stand_in::{DryRunFiles, directory_of};
 use crate::target;
 use crate::{clean, components, host, remedy};
 use changed::Changed;
@@ -48,7 +48,7 @@ const MAX_PATHS: usize = 5;
 #[derive(Default)]
 struct Learned {
     /// The grants that are missing.
-    asked: Suggestion,
+    missing: Suggestion,
     /// Requests that are granted already.
     granted: BTreeSet<String>,
     /// Requests that the component's grants, or the sections of the tool and the tenant, do not
@@ -58,7 +58,7 @@ struct Learned {
     narrowed: BTreeSet<String>,
     /// Files and variables that a real call would not get, each with the directory or the variable
     /// to grant. A dry run provides them, so that there is no event of a denial.
-    tried: Vec<(String, Denial)>,
+    unreachable: Vec<(String, Denial)>,
 }
 
 /// Runs the command.
@@ -69,7 +69,7 @@ pub(crate) async fn learn(
 ) -> Result<ExitStatus, Failure> {
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let arguments = target.arguments.read()?;
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
     let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
     let recorder = Recorder::new();
@@ -82,14 +82,15 @@ pub(crate) async fn learn(
             |chosen| target::not_found(failure, &args.call, &chosen.kind()),
         )
     })?;
-    let Found { chosen, component, tool } = found;
+    let FoundTool { chosen, component, tool } = found;
     let name = tool.definition().name.clone();
     let arguments = arguments.of(tool.definition());
     let (bytes, signer) = components::bytes(&chosen)?;
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
-    let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
-    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), [name.as_str()])
+    let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
+    if let Some(unreached) =
+        NotOffered::first_not_offered(&config, context.tenant.as_deref(), [name.as_str()])
     {
         unreached.warn(printer);
     }
@@ -98,11 +99,11 @@ pub(crate) async fn learn(
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let rights = rights.narrowed(overlay.clone(), None);
     let used = if is_approved { granted.clone() } else { Grants::default() };
-    let used = overlay.map_or(used.clone(), |overlay| left_whole(used, &overlay));
-    let mut root = StandIn::new(used, tool.definition())?;
+    let used = overlay.map_or(used.clone(), |overlay| without_narrowed(used, &overlay));
+    let mut root = DryRunFiles::new(used, tool.definition())?;
     let bytes = ComponentBytes::new(bytes, chosen.kind());
     let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
-    let component = component.map_err(|failure| failure.about(chosen.shown()))?;
+    let component = component.map_err(|failure| failure.about(chosen.display_path()))?;
     let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
     let denials = Arc::<Mutex<Vec<Denial>>>::default();
     let heard = Arc::clone(&denials);
@@ -126,7 +127,7 @@ pub(crate) async fn learn(
         let is_last = runs == MAX_RUNS || Instant::now() >= until;
         if is_last
             || matches!(result, CallResult::Refusal(_))
-            || !root.grown(&recorder.recorded())?
+            || !root.extend(&recorder.recorded())?
         {
             break;
         }
@@ -139,7 +140,7 @@ pub(crate) async fn learn(
                 "steps": none, "warnings": none, "changes": none, "narrowed": none,
             }))?;
         } else if let Refusal::InvalidArguments(faults) = refusal {
-            misfit::tell(printer, &args.call, &config.hint, &arguments.text, faults);
+            misfit::print_faults(printer, &args.call, &config.hint, &arguments.text, faults);
         } else {
             printer.note("error", &refusal.to_string());
             printer.note("hint", refusal.hint());
@@ -150,8 +151,8 @@ pub(crate) async fn learn(
     let recorded = recorder.recorded();
     let Changed { changes, requests, warnings } =
         changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
-    let Learned { mut asked, granted, denied, narrowed, tried } =
-        learned(&rights, definition, &recorded, &requests);
+    let Learned { missing: mut asked, granted, denied, narrowed, unreachable: tried } =
+        classify(&rights, definition, &recorded, &requests);
     let Hosts { private, is_unknown: names_host } =
         hosts(definition, &arguments.text, &recorded, &rights).await;
     private.values().for_each(|rule| asked.add_http(rule));
@@ -181,7 +182,7 @@ pub(crate) async fn learn(
         printer.json(&json!({
             "tool": name, "ended": result, "denied": denied, "grants": asked.to_paste(), "granted": granted,
             "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
-            "changes": changes.iter().map(Change::shown).collect::<Vec<_>>(),
+            "changes": changes.iter().map(Change::to_json).collect::<Vec<_>>(),
             "narrowed": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitStatus::Ok);
@@ -200,9 +201,9 @@ pub(crate) async fn learn(
             "hint",
             &format!("to allow this call, {}; then:", pasted.order("the lines printed above")),
         );
-        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point("hint", step));
+        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
-        printer.point("hint", &format!("approve the configuration: {approve}"));
+        printer.print_item("hint", &format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
             let is_itself =
                 |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
@@ -305,7 +306,7 @@ pub(crate) async fn learn(
 
 /// Returns the grants without the kinds that the tenant's section narrows. For those, stand-ins
 /// answer.
-fn left_whole(mut grants: Grants, overlay: &Overlay) -> Grants {
+fn without_narrowed(mut grants: Grants, overlay: &Overlay) -> Grants {
     if overlay.http.is_some() {
         grants.http.clear();
     }
@@ -371,7 +372,7 @@ fn sections(
     let of_tool = component.map(|component| vec!["components", component, "tools", tool]);
     let of_tenant = tenant.map(|tenant| vec!["tenants", tenant]);
     let section =
-        |place: Vec<&str>| (place.join("."), grant_text::narrowed(config, &place, denied));
+        |place: Vec<&str>| (place.join("."), grant_text::narrowed_lines(config, &place, denied));
     of_tool
         .into_iter()
         .chain(of_tenant)
@@ -399,7 +400,7 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
 
 /// Divides the requests of a tool into granted and denied ones. Requests whose rules are to be
 /// changed are in neither set.
-fn learned(
+fn classify(
     rights: &Rights,
     definition: &Definition,
     recorded: &Recorded,
@@ -413,7 +414,7 @@ fn learned(
         Decision::Allowed if changed.contains(request) => {}
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
         Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
-            add(&mut learned.asked);
+            add(&mut learned.missing);
             learned.denied.extend(Request::parse(&request.to_string()));
         }
         Decision::Denied(Denial { layer: Layer::Tool | Layer::Tenant, .. }) => {
@@ -456,7 +457,7 @@ fn learned(
             tried.extend(grantable(rights, &request).map(|denial| (need.pattern.clone(), denial)));
         }
     }
-    Learned { tried, ..learned }
+    Learned { unreachable: tried, ..learned }
 }
 
 /// Returns the denial of a request that the operator could allow.

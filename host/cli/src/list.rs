@@ -4,7 +4,7 @@ use serde_json::json;
 use toolcell::{Component, Contents};
 
 use crate::args::{Global, ListArgs};
-use crate::config::{self, Chosen, Wanted};
+use crate::config::{self, Chosen, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::host::Engines;
@@ -21,13 +21,13 @@ pub(crate) async fn list(
     global: &Global,
     args: &ListArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
-    for word in &components::typed(&config, &args.components)? {
+    for word in &components::typed_components(&config, &args.components)? {
         let name = word.display().to_string();
         let loaded = match components::choose(&config, word) {
-            Ok(chosen) => shown(printer, &engines, &chosen).await,
+            Ok(chosen) => load_component(printer, &engines, &chosen).await,
             Err(failure) => Err(failure),
         };
         match loaded {
@@ -75,32 +75,32 @@ pub(crate) async fn list(
             inspect::warn(printer, &format!("{path}: "), tool);
         }
         for (path, found) in &findings {
-            for (code, message) in lint::told(found) {
+            for (code, message) in lint::summaries(found) {
                 printer.note("warning", &format!("{path}: {message} ({code})"));
             }
         }
         for (_, failure) in &failures {
-            failure.tell(printer);
+            failure.print(printer);
         }
     }
     Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
 }
 
 /// Loads a component without grants. Returns it with the findings for its author.
-async fn shown(
+async fn load_component(
     printer: &Printer,
     engines: &Engines<'_>,
     chosen: &Chosen<'_>,
 ) -> Result<(Component, Vec<Finding>), Failure> {
     let (bytes, _) = components::bytes(chosen)?;
     let contents =
-        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
-    let component = components::freely(printer, engines, bytes, chosen).await?;
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
+    let component = components::load_without_grants(printer, engines, bytes, chosen).await?;
     chosen.check_tools(
         component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
     )?;
     let tools: Vec<_> = component.definitions().collect();
-    let findings = lint::findings(&chosen.kind(), component.examination(), &contents, &tools);
+    let findings = lint::findings(&chosen.kind(), component.inspection(), &contents, &tools);
     Ok((component, findings))
 }
 

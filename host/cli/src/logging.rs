@@ -43,7 +43,7 @@ pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
 }
 
 /// Prints the place of a panic, on whichever thread it happens.
-pub(crate) fn tell_panics(printer: &Printer) {
+pub(crate) fn report_panics(printer: &Printer) {
     let printer = printer.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let place =
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn panic_log_has_location_without_message() {
         if std::env::var_os(PANICS).is_some() {
-            tell_panics(&Printer::new());
+            report_panics(&Printer::new());
             panic!("canary-4711");
         }
         let mut child = Command::new(std::env::current_exe().unwrap());

@@ -68,12 +68,12 @@ use printer::Printer;
 use traces::Traces;
 
 fn main() -> ExitCode {
-    core_dumps::off();
+    core_dumps::disable();
     // Standard output may be a file with a size limit.
     toolcell::survive_file_size_limit();
     args::complete::answer();
     let printer = Printer::new();
-    logging::tell_panics(&printer);
+    logging::report_panics(&printer);
     let args = match mistyped::read(env::args().collect()) {
         Ok(args) => args,
         Err(error) => return mistyped::show(&printer, error).into(),

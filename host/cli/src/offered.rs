@@ -22,7 +22,7 @@ pub(crate) struct NotOffered<'a> {
 
 impl<'a> NotOffered<'a> {
     /// Returns the first of these tools that the tenant is not offered.
-    pub(crate) fn among(
+    pub(crate) fn first_not_offered(
         config: &'a Config,
         tenant: Option<&'a str>,
         tools: impl IntoIterator<Item = &'a str>,
@@ -55,7 +55,7 @@ impl<'a> NotOffered<'a> {
     }
 
     /// Prints it as the decision about a request.
-    pub(crate) fn decided(&self, printer: &Printer) -> Result<(), Failure> {
+    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<(), Failure> {
         printer.text(&self.sentence())?;
         printer.note("hint", &self.hint());
         Ok(())

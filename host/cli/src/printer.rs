@@ -29,7 +29,7 @@ pub(crate) enum Listener {
     /// Present: the output is on the terminal.
     Reader,
     /// There is a terminal, but the output went to a file or a pipe.
-    Elsewhere,
+    Redirected,
     /// There is no terminal.
     Absent,
 }
@@ -44,7 +44,8 @@ pub(crate) struct Printer {
 }
 
 /// Labels of lines that are printed in spite of `--quiet`.
-const LOUD: [&str; 7] = ["error", "caused by", "reason", "in", "bug", "interrupted", "receipt"];
+const ALWAYS_PRINTED: [&str; 7] =
+    ["error", "caused by", "reason", "in", "bug", "interrupted", "receipt"];
 
 impl Printer {
     /// Returns the printer of this process; one instance.
@@ -73,7 +74,7 @@ impl Printer {
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let (clean, lost) = clean::text(text);
         self.out(&clean)?;
-        self.lost(lost);
+        self.note_removed(lost);
         Ok(())
     }
 
@@ -82,7 +83,7 @@ impl Printer {
     pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
         let shown = clean::result(text, self.reader);
         self.out(&shown.text)?;
-        self.lost(shown.lost);
+        self.note_removed(shown.lost);
         if let cut @ 1.. = shown.cut {
             self.note(
                 "note",
@@ -104,13 +105,13 @@ impl Printer {
 
     /// Prints one line of JSON, one of many: breaks if the reader went away.
     pub(crate) fn event(&self, value: &impl Serialize) -> Result<ControlFlow<()>, Failure> {
-        self.written(&clean::json_line(&serde_json::to_string(value)?))
+        self.write_stdout(&clean::json_line(&serde_json::to_string(value)?))
     }
 
     /// Prints `label: text` on standard error. Further lines of the text are indented, so that they
     /// cannot be taken for our own lines.
     pub(crate) fn note(&self, label: &str, text: &str) {
-        if self.is_quiet && !LOUD.contains(&label.trim_start()) {
+        if self.is_quiet && !ALWAYS_PRINTED.contains(&label.trim_start()) {
             return;
         }
         let (clean, _) = clean::text(text.trim_end());
@@ -147,13 +148,13 @@ impl Printer {
     pub(crate) fn listener(&self) -> Listener {
         match self.reader {
             _ if !(io::stdin().is_terminal() && io::stderr().is_terminal()) => Listener::Absent,
-            Reader::Program => Listener::Elsewhere,
+            Reader::Program => Listener::Redirected,
             Reader::Person => Listener::Reader,
         }
     }
 
     /// Asks a person a question, and returns the typed line, if any.
-    pub(crate) fn ask(&self, question: &str) -> Option<String> {
+    pub(crate) fn ask_yes_no(&self, question: &str) -> Option<String> {
         self.prompt(&format!("{question} [y/N] "));
         files::answer()
     }
@@ -165,8 +166,8 @@ impl Printer {
 
     /// Prints one of several points below the note before, which has this label: with `--quiet`
     /// both are printed or neither.
-    pub(crate) fn point(&self, label: &str, text: &str) {
-        if self.is_quiet && !LOUD.contains(&label) {
+    pub(crate) fn print_item(&self, label: &str, text: &str) {
+        if self.is_quiet && !ALWAYS_PRINTED.contains(&label) {
             return;
         }
         let (clean, _) = clean::text(text.trim_end());
@@ -210,7 +211,7 @@ impl Printer {
         Progress(bar)
     }
 
-    fn lost(&self, characters: usize) {
+    fn note_removed(&self, characters: usize) {
         if characters > 0 {
             self.note(
                 "note",
@@ -222,10 +223,10 @@ impl Printer {
     }
 
     fn out(&self, clean: &str) -> Result<(), Failure> {
-        self.written(clean).map(drop)
+        self.write_stdout(clean).map(drop)
     }
 
-    fn written(&self, clean: &str) -> Result<ControlFlow<()>, Failure> {
+    fn write_stdout(&self, clean: &str) -> Result<ControlFlow<()>, Failure> {
         let mut out = io::stdout().lock();
         match writeln!(out, "{clean}").and_then(|()| out.flush()) {
             Ok(()) => Ok(ControlFlow::Continue(())),

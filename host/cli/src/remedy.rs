@@ -19,7 +19,7 @@ use crate::stand_in::directory_of;
 use crate::{components, grant_text};
 
 /// The origin of the requests: a tool of a component, for a tenant.
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestOrigin<'a> {
     pub(crate) config: &'a Config,
     pub(crate) chosen: &'a Chosen<'a>,
     pub(crate) tenant: Option<&'a str>,
@@ -38,7 +38,7 @@ pub(crate) struct Remedy {
 }
 
 impl Remedy {
-    pub(crate) fn tell(&self, printer: &Printer) {
+    pub(crate) fn print(&self, printer: &Printer) {
         self.warnings.iter().for_each(|warning| printer.note("warning", warning));
         self.notes.iter().for_each(|note| printer.note("note", note));
         self.hints.iter().for_each(|hint| printer.note("hint", hint));
@@ -48,7 +48,7 @@ impl Remedy {
     }
 }
 
-impl Asker<'_> {
+impl RequestOrigin<'_> {
     /// Returns the advice for these denials. `is_known` returns true if a host's name may be looked
     /// up. `component` is given if it may import more than is granted.
     pub(crate) async fn remedy(
@@ -90,10 +90,10 @@ impl Asker<'_> {
                     }
                 }
                 // The request has already looked up the name, and a rule of the operator allows it.
-                Layer::Network => match explain::decided(self.rights, &request).await {
+                Layer::Network => match explain::decide(self.rights, &request).await {
                     Answer::Private(networks) => {
                         let Remedy { warnings, hints, approval, .. } =
-                            self.let_through(&request, &networks);
+                            self.allow_private(&request, &networks);
                         remedy.warnings.extend(warnings);
                         remedy.approval = approval;
                         others.extend(hints.into_iter().map(|hint| (denial, hint)));
@@ -136,7 +136,7 @@ impl Asker<'_> {
         // The hint on additions contains it already.
         remedy.approval = remedy.approval.filter(|_| !is_added);
         let narrowed = narrowed.into_iter();
-        remedy.hints.extend(narrowed.map(|(layer, requests)| self.widened(*layer, requests)));
+        remedy.hints.extend(narrowed.map(|(layer, requests)| self.widening_hint(*layer, requests)));
         let is_one = denials.len() == 1;
         let mut hints: Vec<_> = others
             .into_iter()
@@ -152,7 +152,7 @@ impl Asker<'_> {
     }
 
     /// Returns the hint for a section that narrows this tool or the tenant.
-    fn widened(&self, layer: Layer, requests: &[Request<'_>]) -> String {
+    fn widening_hint(&self, layer: Layer, requests: &[Request<'_>]) -> String {
         let name = self.chosen.configured.map_or("", |(name, _)| name);
         let of_tool =
             self.chosen.section_of(&self.definition.name).filter(|_| layer == Layer::Tool);
@@ -161,14 +161,15 @@ impl Asker<'_> {
             Some(section) => (section, vec!["components", name, "tools", &self.definition.name]),
             None => (format!("tenants.{tenant}"), vec!["tenants", tenant]),
         };
-        let lines = grant_text::narrowed(self.config, &place, requests);
+        let lines = grant_text::narrowed_lines(self.config, &place, requests);
         format!("to allow it, write this in [{section}]: {}", lines.join("\n"))
     }
 
     /// Returns the advice that extends the rule of a granted request to these private networks.
-    pub(crate) fn let_through(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
+    pub(crate) fn allow_private(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
         let scope = (self.tenant, &*self.definition.name);
-        let written = explain::deciding(self.config, self.chosen, scope, request, &Answer::Allowed);
+        let written =
+            explain::deciding_rule(self.config, self.chosen, scope, request, &Answer::Allowed);
         let granted =
             self.rights.granted().http.iter().find(|granted| explain::is_within(request, granted));
         let old = written.map(|rule: Rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
@@ -284,7 +285,7 @@ fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Componen
     let missing = |asked: &Suggestion| -> Vec<String> {
         let more = asked.additions().into_iter().filter_map(|(key, _)| GrantKind::of_word(key));
         let kinds = granted.iter().copied().chain(more).collect();
-        let missing = component.examination().missing_with(component.definitions(), kinds);
+        let missing = component.inspection().missing_with(component.definitions(), kinds);
         missing.map(|(name, _)| name.clone()).collect()
     };
     for kind in ["http", "kv", "invoke", "reveal"] {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::args::{Global, RollbackArgs};
-use crate::config::{self, Wanted};
+use crate::config::{self, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -14,7 +14,7 @@ pub(crate) fn rollback(
     global: &Global,
     args: &RollbackArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     if config.file.is_none() {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path has no earlier version";
@@ -24,7 +24,7 @@ pub(crate) fn rollback(
     if args.json {
         printer.json(&json!({
             "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
-            "kept": done.kept,
+            "kept": done.backup,
         }))?;
         return Ok(ExitStatus::Ok);
     }
@@ -35,7 +35,7 @@ pub(crate) fn rollback(
             done.component, done.from, done.to
         ),
     );
-    if let Some(kept) = &done.kept {
+    if let Some(kept) = &done.backup {
         let message = format!(
             "the file that was replaced was never approved: a copy is in `{}`",
             kept.display()

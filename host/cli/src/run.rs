@@ -19,22 +19,22 @@ use toolcell::{
 use toolcell_build::SourceLine;
 
 use crate::args::{Global, RunArgs};
-use crate::components::{self, LeftOut};
+use crate::components::{self, OnUnusable};
 use crate::config::{self, Again, Chosen, Config, Problem};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::files::Arguments;
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
-use crate::remedy::{self, Asker};
+use crate::remedy::{self, RequestOrigin};
 use crate::target::{self, Target};
 use crate::units::Size;
-use crate::worker_process::{self, Hosted, Together};
+use crate::worker_process::{self, ChildOptions, ToolUse};
 use crate::{context, host, lines, state};
 use live::Live;
 
 /// The command line, and the values derived from it.
-struct Typed<'a> {
+struct TypedCall<'a> {
     args: &'a RunArgs,
     tool: &'a str,
     /// The arguments as JSON text.
@@ -83,10 +83,10 @@ pub(crate) async fn run(
         std::slice::from_ref(&args.call.component),
         &args.grants.typed(),
     )?;
-    let chosen = components::used(&config, &args.call.component)?;
-    let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
+    let chosen = components::resolve_for_use(&config, &args.call.component)?;
+    let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
-    let chosen = chosen.isolated(config.isolation_of(context.tenant.as_deref()));
+    let chosen = chosen.with_isolation(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
     // An answer needs the sealer at once, a question at the end; any other call does without it.
     let (sealer, mut unsealed) = match state::sealer(global.state_dir.as_deref()) {
@@ -114,7 +114,7 @@ pub(crate) async fn run(
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
-        let (completion, denials) = asking.made(context.clone()).await;
+        let (completion, denials) = asking.complete(context.clone()).await;
         let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
             Some(question)
         } else {
@@ -126,7 +126,7 @@ pub(crate) async fn run(
             return Err(failure.about("the tool asks a question that cannot be sealed"));
         }
         let section = chosen.section_of(name);
-        let typed = Typed {
+        let typed = TypedCall {
             args,
             tool: name,
             arguments: &arguments.text,
@@ -144,8 +144,8 @@ pub(crate) async fn run(
         };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
-            interrupt.idle();
-            if let Some(resume) = answered(printer, question) {
+            interrupt.stop_listening();
+            if let Some(resume) = ask_user(printer, question) {
                 context.resume = Some(resume);
                 continue;
             }
@@ -161,9 +161,10 @@ pub(crate) async fn run(
                 denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
             if !denials.is_empty() {
                 let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
-                let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights };
+                let asker =
+                    RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights };
                 let is_known = |name: &str| remedy::is_known(definition, &arguments.text, name);
-                asker.remedy(&denials, is_known, None).await.tell(printer);
+                asker.remedy(&denials, is_known, None).await.print(printer);
             }
         }
         if args.receipt {
@@ -187,9 +188,9 @@ async fn callable(
     let registry = Registry::new();
     let tenant = context.tenant.as_deref();
     let tools =
-        components::tools(printer, &engines, config, &components, LeftOut::Unusable, tenant)
+        components::tools(printer, &engines, config, &components, OnUnusable::Unusable, tenant)
             .await?;
-    registry.register_all(config::offered(config, context, tools))?;
+    registry.register_all(config::offered_tools(config, context, tools))?;
     Ok(registry)
 }
 
@@ -214,7 +215,7 @@ fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec
 }
 
 /// Returns the answer of the person at the terminal, if one is given.
-fn answered(printer: &Printer, question: &Question) -> Option<Resume> {
+fn ask_user(printer: &Printer, question: &Question) -> Option<Resume> {
     answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
 }
 
@@ -230,12 +231,13 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Makes the call. Returns its completion with the denials.
-    async fn made(&self, context: CallContext) -> (Completion, Vec<Denial>) {
+    async fn complete(&self, context: CallContext) -> (Completion, Vec<Denial>) {
         let Self { printer, interrupt, args, executor, tool, arguments } = self;
         let live = Live::start(printer);
         let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
         let options = CallOptions::default().with_context(Arc::new(context));
-        let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
+        let options =
+            options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
         let executor = executor.clone().with_events(live.sink());
         let mut completion = executor.call(tool, call, options).await;
         let denials = live.finish(&completion.result);
@@ -268,10 +270,10 @@ async fn tool(
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.call.component);
         let tenant = context.tenant.as_deref();
-        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
+        let hosted = ChildOptions { components, tenant, calls: 1, together: ToolUse::Single };
         let worker = worker_process::start(global, config, &hosted).await?;
-        let offered = config::offered(config, context, worker.tools().iter().cloned());
-        let tool = target::tool(&offered, name, &chosen.shown())?.clone();
+        let offered = config::offered_tools(config, context, worker.tools().iter().cloned());
+        let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
         // The worker process does not send the rights of its tools. They are computed from the same
         // grants here.
         let definitions: Vec<_> =
@@ -281,8 +283,8 @@ async fn tool(
     }
     let engines = host::engines(printer, global, 1, config)?.inline();
     let component = components::alone(printer, &engines, config, chosen).await?;
-    let offered = config::offered(config, context, component.tools().iter().cloned());
-    let tool = target::tool(&offered, name, &chosen.shown())?.clone();
+    let offered = config::offered_tools(config, context, component.tools().iter().cloned());
+    let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
     let limits = chosen.limits_of(&tool.definition().name);
     let rights = tool.rights().cloned().unwrap_or_default();
     Ok((config.stopped(tool.with_limits(limits)), rights))

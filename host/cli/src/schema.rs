@@ -164,9 +164,9 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
         return kind_of(only, root, depth + 1);
     }
     match schema.get("type") {
-        Some(Value::String(name)) => named(name, schema, root, depth),
+        Some(Value::String(name)) => type_text(name, schema, root, depth),
         Some(Value::Array(names)) => choices(
-            names.iter().filter_map(Value::as_str).map(|name| named(name, schema, root, depth)),
+            names.iter().filter_map(Value::as_str).map(|name| type_text(name, schema, root, depth)),
             " or ",
         ),
         Some(_) | None if schema.get("properties").is_some() => "object".to_owned(),
@@ -174,7 +174,7 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
     }
 }
 
-fn named(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
+fn type_text(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
     let (word, bounds) = match (name, schema.get("items")) {
         ("array", Some(items)) => (
             format!("array of {}", kind_of(items, root, depth + 1)),

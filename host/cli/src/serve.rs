@@ -16,13 +16,13 @@ use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, BindError, Configured, HttpOptions, HttpServer,
+    ArtifactOptions, Artifacts, Authenticator, BindError, ConfigServer, HttpOptions, HttpServer,
     IssuerError, ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service,
     ServiceBuilder, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
-use crate::config::{self, Wanted};
+use crate::config::{self, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -31,7 +31,7 @@ use crate::supervisor::{self, State};
 use crate::traces::Traces;
 use crate::units::counted;
 use crate::{host, state, tenant};
-use problems::{summary, told};
+use problems::{print_problems, summary};
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(
@@ -68,7 +68,7 @@ async fn serving(
     global: &Global,
     args: &ServeArgs,
 ) -> Result<ExitStatus, Failure> {
-    let configuration = config::read_with(global, Wanted::All)?;
+    let configuration = config::read_with(global, SecretSelection::All)?;
     if configuration.file.is_none() {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
@@ -76,12 +76,12 @@ async fn serving(
     let keys = tenant::store(&configuration)?;
     let engines = engines(printer, global, args, &configuration)?.build()?;
     let many = ManyTools::default().with_above(args.search_above);
-    let configured = Configured::start(configuration, engines).await?.with_many_tools(many);
+    let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
         return Err(no_tenant(args, &file, &loaded));
     }
-    let problems = told(printer, args, &loaded)?;
+    let problems = print_problems(printer, args, &loaded)?;
     let auth = configured.authenticator(keys).map_err(no_issuer)?;
     if args.check {
         state::sealer(global.state_dir.as_deref())?;
@@ -149,14 +149,14 @@ async fn serving(
         );
     }
     drop(loaded);
-    supervisor::tell(printer, State::Ready);
+    supervisor::notify(printer, State::Ready);
     let serving = server.serve(async {
         stop.raised().await;
-        supervisor::tell(printer, State::Stopping);
+        supervisor::notify(printer, State::Stopping);
     });
     tokio::select! {
         () = serving => {}
-        () = configured.keep(&service, Some(&auth), args.watch.0, |notice| tell(printer, args, notice)) => {}
+        () = configured.follow(&service, Some(&auth), args.watch.0, |notice| print_notice(printer, args, notice)) => {}
         () = keyed(printer, &auth, args), if is_open => {}
         () = measured(metrics) => {}
         () = heap::trimmed(&service) => {}
@@ -171,7 +171,7 @@ async fn on_stdio(
     printer: &Printer,
     interrupt: &Interrupt,
     args: &ServeArgs,
-    configured: &Configured,
+    configured: &ConfigServer,
     service: Service,
     principal: Principal,
 ) -> Result<ExitStatus, Failure> {
@@ -180,8 +180,8 @@ async fn on_stdio(
     let ended = tokio::select! {
         ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
         // No authenticator: it serves one principal, whatever keys exist.
-        () = configured.keep(&service, None, args.watch.0, |notice| tell(printer, args, notice)) => Ok(()),
-        () = swept(&service) => Ok(()),
+        () = configured.follow(&service, None, args.watch.0, |notice| print_notice(printer, args, notice)) => Ok(()),
+        () = sweep_artifacts(&service) => Ok(()),
         () = heap::trimmed(&service) => Ok(()),
     };
     interrupt.drained();
@@ -194,9 +194,9 @@ async fn on_stdio(
 }
 
 /// Removes expired artifacts, as a listening server does. Never returns.
-async fn swept(service: &Service) {
+async fn sweep_artifacts(service: &Service) {
     match service.artifacts() {
-        Some(artifacts) => artifacts.keep_swept().await,
+        Some(artifacts) => artifacts.sweep_periodically().await,
         None => std::future::pending().await,
     }
 }
@@ -228,7 +228,7 @@ fn engines(
     let (bytes, cells) = (global.cache_size.0, args.cells);
     let hint = host::proxy_hint(configuration);
     let engines =
-        configuration.engines().with_egress(|egress| host::hinting(printer, egress, hint));
+        configuration.engines().with_egress(|egress| host::with_proxy_hint(printer, egress, hint));
     Ok(engines.with(|builder| {
         let builder = worker(builder).cells(cells).cache_bytes(bytes);
         cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
@@ -318,25 +318,25 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
 }
 
 /// Prints a notice about a reload or a failed one.
-fn tell(printer: &Printer, args: &ServeArgs, notice: Notice) {
+fn print_notice(printer: &Printer, args: &ServeArgs, notice: Notice) {
     match notice {
         Notice::Reloaded { changes, loaded } => {
             printer.note("reloaded", &summary(&changes, &loaded));
             // A reader of standard output that went away does not end the server.
-            let _ = told(printer, args, &loaded);
+            let _ = print_problems(printer, args, &loaded);
         }
         Notice::NotReloaded(error) => {
             printer.note(
                 "warning",
                 "the changed configuration is not used: the server keeps the previous one",
             );
-            Failure::from(error).tell(printer);
+            Failure::from(error).print(printer);
         }
         Notice::IssuerKeysLost { error, has_earlier } => {
             let until =
                 if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
             printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
-            no_issuer(error).tell(printer);
+            no_issuer(error).print(printer);
         }
         Notice::IssuerKeysFound => {
             printer.note("note", "the keys of the issuer can be fetched and used again")

@@ -19,16 +19,16 @@ use crate::failure::Failure;
 const VALUE: &str = "1";
 
 /// The root of the tool's files.
-pub(crate) struct StandIn {
+pub(crate) struct DryRunFiles {
     dir: TemporaryDirectory,
     /// Directories that exist from the start.
-    given: BTreeSet<String>,
+    initial: BTreeSet<String>,
     /// Paths that were added since; true for a file.
-    made: BTreeSet<(String, bool)>,
+    added: BTreeSet<(String, bool)>,
     grants: Grants,
 }
 
-impl StandIn {
+impl DryRunFiles {
     /// Prepares the files for a tool under these grants.
     pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self, Failure> {
         TemporaryDirectory::collect();
@@ -62,8 +62,8 @@ impl StandIn {
         grants.reveal.clear();
         // The sections of tools are removed: the command reports them beside the requests.
         grants.tools.clear();
-        let made = Self { dir, given, made: BTreeSet::new(), grants };
-        made.filled()?;
+        let made = Self { dir, initial: given, added: BTreeSet::new(), grants };
+        made.recreate()?;
         Ok(made)
     }
 
@@ -74,8 +74,8 @@ impl StandIn {
 
     /// Empties the directory and adds the paths that the tool looked for. Returns false if all
     /// existed already.
-    pub(crate) fn grown(&mut self, recorded: &Recorded) -> Result<bool, Failure> {
-        let before = self.made.len();
+    pub(crate) fn extend(&mut self, recorded: &Recorded) -> Result<bool, Failure> {
+        let before = self.added.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
             let is_read = *access == Access::Read;
             let is_file =
@@ -83,30 +83,30 @@ impl StandIn {
             match path.rsplit_once('/') {
                 _ if path == "/" => {}
                 Some((above, _)) if is_file || !is_read => {
-                    self.made.insert((above.to_owned(), false));
+                    self.added.insert((above.to_owned(), false));
                     if is_read {
-                        self.made.insert((path.clone(), true));
+                        self.added.insert((path.clone(), true));
                     }
                 }
-                Some(_) | None => drop(self.made.insert((path.clone(), false))),
+                Some(_) | None => drop(self.added.insert((path.clone(), false))),
             }
         }
-        self.made.remove(&(String::new(), false));
-        let is_more = self.made.len() > before;
+        self.added.remove(&(String::new(), false));
+        let is_more = self.added.len() > before;
         if is_more {
-            self.filled()?;
+            self.recreate()?;
         }
         Ok(is_more)
     }
 
-    fn filled(&self) -> Result<(), Failure> {
+    fn recreate(&self) -> Result<(), Failure> {
         let fill = || -> io::Result<()> {
-            self.emptied()?;
+            self.clear()?;
             for (path, is_file) in self
-                .given
+                .initial
                 .iter()
                 .map(|path| (path, false))
-                .chain(self.made.iter().map(|(p, f)| (p, *f)))
+                .chain(self.added.iter().map(|(p, f)| (p, *f)))
             {
                 // A name that this file system rejects, or that conflicts with another, is left
                 // out.
@@ -120,7 +120,7 @@ impl StandIn {
     }
 
     /// Empties the directory, which can have any depth, because a tool created it.
-    fn emptied(&self) -> io::Result<()> {
+    fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.dir.path())?.flatten() {
             let path = entry.path();
             if entry.file_type()?.is_dir() {
@@ -149,7 +149,7 @@ impl StandIn {
     }
 }
 
-impl Drop for StandIn {
+impl Drop for DryRunFiles {
     fn drop(&mut self) {
         // A later command removes the rest.
         let _ = toolcell::remove_tree(self.dir.path());
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn stand_in_creates_sought_paths_for_next_run() {
         let definition = Definition::new("t", "").unwrap();
-        let mut root = StandIn::new(Grants::default(), &definition).unwrap();
+        let mut root = DryRunFiles::new(Grants::default(), &definition).unwrap();
         let at = root.grants().directories[0].path.clone();
         let mut recorded = Recorded::default();
         for (path, access, is_directory) in [
@@ -193,7 +193,7 @@ mod tests {
         ] {
             recorded.paths.insert(path.to_owned(), PathUse { access, is_directory });
         }
-        assert!(root.grown(&recorded).unwrap() && !root.grown(&recorded).unwrap());
+        assert!(root.extend(&recorded).unwrap() && !root.extend(&recorded).unwrap());
         assert!(
             at.join("data/a.txt").is_file() && at.join("out").is_dir() && at.join("all").is_dir()
         );
@@ -203,7 +203,7 @@ mod tests {
             .paths
             .insert("/more".to_owned(), PathUse { access: Access::Read, is_directory: true });
         assert!(
-            root.grown(&recorded).unwrap() && !at.join("out/b.txt").exists(),
+            root.extend(&recorded).unwrap() && !at.join("out/b.txt").exists(),
             "each run begins anew"
         );
         drop(root);

@@ -32,7 +32,7 @@ pub(crate) fn counts(global: &Global) -> Option<PathBuf> {
 ///
 /// # Errors
 /// It cannot be created, is not a directory, or cannot be written to.
-pub(crate) fn usable(dir: &Path) -> Result<(), Failure> {
+pub(crate) fn create_state_dir(dir: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let writable = made.and_then(|()| Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?));
     writable.map_err(|error| {

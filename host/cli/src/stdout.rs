@@ -21,9 +21,9 @@ const NUMBER: i32 = 1;
     reason = "functions of this section run before Rust's runtime, and nothing else does"
 )]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+static LOOK: extern "C" fn() = check_stdout;
 
-extern "C" fn look() {
+extern "C" fn check_stdout() {
     #[expect(unsafe_code, reason = "the descriptor is only asked whether it is open")]
     let output = unsafe { BorrowedFd::borrow_raw(NUMBER) };
     CLOSED.store(rustix::io::fcntl_getfd(output).is_err(), Ordering::Relaxed);

@@ -4,7 +4,7 @@
 //! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`.
 //! Out: one datagram for each state.
 //! Invariants: a socket that cannot be used causes a warning only. A supervisor that does not read
-//! delays the server by [`PATIENCE`] at most. No child of the server gets the variable, because
+//! delays the server by [`SEND_TIMEOUT`] at most. No child of the server gets the variable, because
 //! children start with an empty environment.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::env;
 use crate::printer::Printer;
 
 /// Time for the supervisor to take a datagram.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A state that the supervisor is notified of.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) enum State {
 }
 
 /// Notifies the supervisor, if `NOTIFY_SOCKET` is set.
-pub(crate) fn tell(printer: &Printer, state: State) {
+pub(crate) fn notify(printer: &Printer, state: State) {
     let Some(socket) = env::notify_socket() else { return };
     let message = match state {
         State::Ready => "READY=1",
@@ -57,7 +57,7 @@ fn send(socket: &OsStr, message: &str) -> io::Result<()> {
         }
     };
     let own = UnixDatagram::unbound()?;
-    own.set_write_timeout(Some(PATIENCE))?;
+    own.set_write_timeout(Some(SEND_TIMEOUT))?;
     own.send_to_addr(message.as_bytes(), &address)?;
     Ok(())
 }

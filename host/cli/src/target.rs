@@ -23,12 +23,12 @@ use crate::schema;
 pub(crate) struct Target<'a> {
     /// The tool's name. A component with one tool needs none.
     pub(crate) tool: Option<&'a str>,
-    pub(crate) arguments: Given<'a>,
+    pub(crate) arguments: TypedArguments<'a>,
 }
 
 /// Arguments in their typed form.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Given<'a> {
+pub(crate) enum TypedArguments<'a> {
     /// One JSON object, `@FILE`, or `-`.
     Text(&'a str),
     /// `NAME=VALUE` and `NAME:=JSON`.
@@ -73,15 +73,15 @@ impl<'a> Target<'a> {
         let words: Vec<_> = words.collect();
         let tool = tool.filter(|word| !is_arguments(word));
         let arguments = match words.as_slice() {
-            [] => Given::Text("{}"),
-            [only] if member(only).is_none() => Given::Text(only),
-            several => Given::Members(members(several)?),
+            [] => TypedArguments::Text("{}"),
+            [only] if member(only).is_none() => TypedArguments::Text(only),
+            several => TypedArguments::Members(members(several)?),
         };
         Ok(Self { tool, arguments })
     }
 }
 
-impl<'a> Given<'a> {
+impl<'a> TypedArguments<'a> {
     /// Reads the file or standard input that a text refers to.
     pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
         match self {
@@ -214,7 +214,7 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
     let mut members = Vec::new();
     for word in words {
         let hint = "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
-        let shown = || shortened(word);
+        let shown = || shorten(word);
         let Some(member) = member(word) else {
             return Err(Failure::usage(
                 format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()),
@@ -222,7 +222,7 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
             ));
         };
         if !found.insert(member.name) {
-            let message = format!("the argument `{}` is given twice", shortened(member.name));
+            let message = format!("the argument `{}` is given twice", shorten(member.name));
             return Err(Failure::usage(
                 message,
                 "leave one of them out; for a list write NAME:='[…]'",
@@ -239,9 +239,9 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
     Ok(members)
 }
 
-pub(crate) fn shortened(word: &str) -> Cow<'_, str> {
-    const MOST: usize = 60;
-    match word.char_indices().nth(MOST) {
+pub(crate) fn shorten(word: &str) -> Cow<'_, str> {
+    const MAX_CHARS: usize = 60;
+    match word.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()).into(),
         None => word.into(),
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use toolcell_server::{ApiKeyStore, KeyStoreError, NewKey};
 
 use crate::args::{Global, TenantArgs, TenantCommand};
-use crate::config::{self, Config, Wanted};
+use crate::config::{self, Config, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -45,7 +45,7 @@ pub(crate) fn tenant(
     global: &Global,
     args: &TenantArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, SecretSelection::None)?;
     let store = store(&config)?;
     match &args.command {
         TenantCommand::Add { name, json } => {

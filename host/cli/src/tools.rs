@@ -3,8 +3,8 @@
 use toolcell::Tool;
 
 use crate::args::{Global, ToolsArgs};
-use crate::components::{self, LeftOut};
-use crate::config::{self, Wanted};
+use crate::components::{self, OnUnusable};
+use crate::config::{self, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -18,10 +18,11 @@ pub(crate) async fn tools(
     global: &Global,
     args: &ToolsArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, Wanted::None)?;
-    let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
+    let config = config::read_with(global, SecretSelection::None)?;
+    let components =
+        components::chosen(&config, &components::typed_components(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let left_out = LeftOut::unless(!args.components.is_empty());
+    let left_out = OnUnusable::unless(!args.components.is_empty());
     let tools = components::tools(printer, &engines, &config, &components, left_out, None).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
@@ -29,7 +30,7 @@ pub(crate) async fn tools(
         Format::Of(provider) => {
             let converted = provider.definitions(definitions)?;
             printer.json(&converted.value)?;
-            format::tell(printer, &converted.notes);
+            format::print_notes(printer, &converted.notes);
         }
     }
     Ok(ExitStatus::Ok)

@@ -22,7 +22,7 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Returns a parser of whole numbers in these bounds.
-pub(crate) fn whole<T>(
+pub(crate) fn whole_number_parser<T>(
     bounds: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
 where

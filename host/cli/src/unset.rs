@@ -7,7 +7,7 @@ use crate::printer::Printer;
 
 /// Returns a sentence with the problem, the place in the configuration, and the tools whose calls
 /// are refused.
-pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
+pub(crate) fn problem_text(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
     let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.as_ref())).collect();
     match names.as_slice() {
         [] => format!("{problem}; no tool may use it, so no call is refused"),
@@ -17,14 +17,14 @@ pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
 }
 
 /// Prints the problem of each value for a refused call.
-pub(crate) fn refused<'a>(
+pub(crate) fn print_refused<'a>(
     printer: &Printer,
     refusal: &Refusal,
     problems: impl Iterator<Item = &'a Problem>,
     tool: &str,
 ) {
     let problems: Vec<_> = problems.collect();
-    problems.iter().for_each(|problem| printer.note("error", &told(problem, &[tool])));
+    problems.iter().for_each(|problem| printer.note("error", &problem_text(problem, &[tool])));
     if problems.is_empty() {
         printer.note("error", &refusal.to_string());
     }

@@ -4,7 +4,7 @@
 //! In: a component's imports.
 //! Out: true if it can make requests of a kind.
 
-use toolcell::{Examination, Request};
+use toolcell::{Inspection, Request};
 
 /// A kind of need, the key of its grants, and prefixes of the imports that can use them.
 const KINDS: [(&str, &str, &[&str]); 7] = [
@@ -18,11 +18,11 @@ const KINDS: [(&str, &str, &[&str]); 7] = [
 ];
 
 /// The text about a request or a rule that no import can use.
-pub(crate) const NOTHING: &str = "the component imports nothing that can use it";
+pub(crate) const NO_IMPORT_TEXT: &str = "the component imports nothing that can use it";
 
 /// Returns true if a component imports anything that can use this kind of need, or the grants under
 /// this key. True for unknown words.
-pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
+pub(crate) fn can_use(component: &Inspection, kind: &str) -> bool {
     let known = KINDS.iter().find(|(need, key, _)| [need, key].contains(&&kind));
     let is_imported =
         |start: &&str| component.imports.iter().any(|(name, _)| name.starts_with(start));
@@ -30,6 +30,6 @@ pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
 }
 
 /// Returns true if a component can make such a request.
-pub(crate) fn can_make(component: &Examination, request: &Request<'_>) -> bool {
+pub(crate) fn can_request(component: &Inspection, request: &Request<'_>) -> bool {
     can_use(component, crate::grant_text::keys(request).0)
 }

@@ -15,8 +15,8 @@ use tokio::runtime::Runtime;
 use toolcell::{Tool, Worker, WorkerProcess};
 
 use crate::args::{Global, WORKER_PROCESS, WorkerArgs};
-use crate::components::{self, LeftOut};
-use crate::config::{self, Config, Isolation, Wanted};
+use crate::components::{self, OnUnusable};
+use crate::config::{self, Config, Isolation, SecretSelection};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -26,31 +26,31 @@ use crate::{env, host};
 const MAX_CALL: usize = 16 << 10;
 
 /// The parameters of a child process.
-pub(crate) struct Hosted<'a> {
+pub(crate) struct ChildOptions<'a> {
     /// The components as they were typed.
     pub(crate) components: &'a [PathBuf],
     pub(crate) tenant: Option<&'a str>,
     /// The most concurrent calls.
     pub(crate) calls: usize,
-    pub(crate) together: Together,
+    pub(crate) together: ToolUse,
 }
 
 /// The use of the tools: all beside each other, for a model, or a single one that was named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Together {
-    Beside,
+pub(crate) enum ToolUse {
+    Several,
     /// Beside each other, as all components of the configuration.
     All,
-    Alone,
+    Single,
 }
 
 /// Starts the child and waits for its tools.
 pub(crate) async fn start(
     global: &Global,
     config: &Config,
-    hosted: &Hosted<'_>,
+    hosted: &ChildOptions<'_>,
 ) -> Result<WorkerProcess, Failure> {
-    let program = host::known(env::own_program(), "run tools in a separate process")?;
+    let program = host::program_path(env::own_program(), "run tools in a separate process")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
@@ -71,7 +71,7 @@ pub(crate) async fn start(
     let mut worker_process = WorkerProcess::builder(program)
         .arguments(words)
         .variable("TMPDIR", tempfile::env::temp_dir());
-    for (name, value) in env::own().chain(config.variables_of(hosted.tenant, &secrets)) {
+    for (name, value) in env::own_variables().chain(config.variables_of(hosted.tenant, &secrets)) {
         worker_process = worker_process.variable(name, value);
     }
     let started = worker_process.start().await;
@@ -81,14 +81,14 @@ pub(crate) async fn start(
     })
 }
 
-impl Hosted<'_> {
+impl ChildOptions<'_> {
     fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
         let Self { components, tenant, calls, together } = self;
         let mut words = vec![format!("--calls={calls}").into()];
         words.extend(tenant.map(|name| format!("--tenant={name}").into()));
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
-        words.extend((*together != Together::Alone).then(|| "--beside".into()));
-        words.extend((*together == Together::All).then(|| "--all".into()));
+        words.extend((*together != ToolUse::Single).then(|| "--beside".into()));
+        words.extend((*together == ToolUse::All).then(|| "--all".into()));
         words.push("--".into());
         words.extend(components.iter().map(|component| component.into()));
         words
@@ -115,7 +115,7 @@ async fn tools(
     global: &Global,
     args: &WorkerArgs,
 ) -> Result<Vec<Tool>, Failure> {
-    let wanted = Wanted::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
+    let wanted = SecretSelection::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
     let mut config = config::read_with(global, wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = config::with_typed(config, &args.components, &args.grants)?;
@@ -123,7 +123,7 @@ async fn tools(
     let engines = engines.with_proxy_hint(&config, args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> =
-        chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
+        chosen.into_iter().map(|chosen| chosen.with_isolation(Isolation::Process)).collect();
     match chosen.as_slice() {
         [only] if !args.beside => {
             let component = components::alone(printer, &engines, &config, only).await?;
@@ -133,7 +133,7 @@ async fn tools(
             Ok(component.tools().iter().map(limited).collect())
         }
         several => {
-            let (left_out, tenant) = (LeftOut::unless(!args.all), args.tenant.as_deref());
+            let (left_out, tenant) = (OnUnusable::unless(!args.all), args.tenant.as_deref());
             components::tools(printer, &engines, &config, several, left_out, tenant).await
         }
     }

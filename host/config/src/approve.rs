@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::{Component, ComponentBytes, Grants, Missing};
+use toolcell::{Component, ComponentBytes, Grants, OnMissingGrant};
 
 use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
 
@@ -19,13 +19,13 @@ impl Configuration {
     /// # Errors
     /// [`Error::Usage`] for an unknown component name; other errors if the file cannot be read or
     /// loaded, or lacks the signature that the configuration demands.
-    pub async fn shown(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
+    pub async fn review(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
         let chosen = self.choose(component.as_ref())?;
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
         let bytes = ComponentBytes::new(bytes, chosen.kind());
         let component =
-            Component::load_with(engine, bytes, Grants::default(), Missing::Denied).await?;
+            Component::load_with(engine, bytes, Grants::default(), OnMissingGrant::Denied).await?;
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }
 
@@ -46,7 +46,7 @@ impl Configuration {
         for chosen in self.all() {
             let name = chosen.configured.map_or("", |(name, _)| name);
             if let Some((name, approved)) = seen.iter().find(|(seen, _)| seen == name) {
-                self.keep(&chosen, approved, lock.components.get(name));
+                self.keep_version(&chosen, approved, lock.components.get(name));
             }
         }
         Ok(())
@@ -66,13 +66,13 @@ impl Configuration {
             .as_ref()
             .map(|found| found.approved(&new.text(), only.as_ref()))
             .transpose()?;
-        let written = new.written()?;
+        let written = new.prepare()?;
         if let Some(record) = record {
             record.put()?;
         }
-        let put = written.map_or(Ok(()), crate::written::Written::put);
+        let put = written.map_or(Ok(()), crate::written::PendingFile::put);
         let failed = |error| {
-            let message = format!("cannot write `{}`", lock.shown());
+            let message = format!("cannot write `{}`", lock.display_path());
             Error::caused(
                 message,
                 error,

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use toolcell::Limits;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::names;
 
 use crate::error::{Error, Unapproved};
@@ -110,11 +110,11 @@ impl Configuration {
                 Ok(chosen)
             }
             (Approval::Missing, Some(file), Some((name, _)))
-                if stands(Defence::FoundConfiguration) =>
+                if stands(Control::FoundConfiguration) =>
             {
                 let message = format!(
                     "`{name}` comes from `{}`: you have not approved this configuration",
-                    beside(file)
+                    with_dot_slash(file)
                 );
                 Err(self.not_approved(message, &[name]))
             }
@@ -125,7 +125,7 @@ impl Configuration {
     /// Returns the error for a configuration that was found and is not approved: this message, and
     /// a hint on how to approve these components.
     fn not_approved(&self, message: String, names: &[&str]) -> Error {
-        let record = self.found.as_ref().and_then(|found| found.unread());
+        let record = self.found.as_ref().and_then(|found| found.read_error());
         let record =
             record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
         let message = format!("{message} in its present form{}", record.unwrap_or_default());
@@ -138,7 +138,7 @@ impl Configuration {
 
     /// As `not_approved`, for the file as a whole, of which nothing is served.
     pub(crate) fn none_approved(&self) -> Error {
-        let file = beside(self.file.as_deref().unwrap_or(NAME));
+        let file = with_dot_slash(self.file.as_deref().unwrap_or(NAME));
         self.not_approved(
             format!("nothing of `{file}` is served: you have not approved this configuration"),
             &[],
@@ -167,7 +167,7 @@ impl Configuration {
     /// defaults.
     pub(crate) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
-            Approval::Missing if stands(Defence::FoundLimits) => said.tightened(&Limits::default()),
+            Approval::Missing if stands(Control::FoundLimits) => said.tightened(&Limits::default()),
             Approval::Missing | Approval::Given => said,
         }
     }
@@ -189,6 +189,6 @@ impl Configuration {
 }
 
 /// Formats a file of the working directory as `./NAME`, so that it reads as a path.
-fn beside(file: &str) -> String {
+fn with_dot_slash(file: &str) -> String {
     if file.contains('/') { file.to_owned() } else { format!("./{file}") }
 }

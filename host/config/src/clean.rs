@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::is_unseen;
 
 /// Returns plain text without harmful characters, and the number of those removed. A line ends with
@@ -19,7 +19,7 @@ pub fn text(text: &str) -> (String, usize) {
     while let Some(c) = rest.next() {
         match c {
             '\r' if rest.peek() == Some(&'\n') => {}
-            c if is_unseen(c) && stands(Defence::CleanText) => lost += 1,
+            c if is_unseen(c) && stands(Control::CleanText) => lost += 1,
             c => clean.push(c),
         }
     }
@@ -46,7 +46,7 @@ pub fn start(text: &str, most: usize) -> (&str, usize) {
 }
 
 /// Escapes every harmful character, so that the text is visible on one line.
-pub fn shown(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_unseen(c) || c == '\n' || c == '\t' {
@@ -66,7 +66,7 @@ pub fn json(json: &str) -> String {
         match c {
             // A carriage return is between tokens, because a string cannot contain it unescaped.
             '\r' => clean.push(' '),
-            c if is_unseen(c) && stands(Defence::CleanJson) => {
+            c if is_unseen(c) && stands(Control::CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
                     clean.push_str(&format!("\\u{unit:04x}"));
                 }
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn invisible_characters_are_shown_as_numbers() {
         for c in HARMFUL.into_iter().chain(['\n', '\t', '\r']) {
-            assert_eq!(shown(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+            assert_eq!(escaped(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
         }
-        assert_eq!(shown("naïve 日本 👍"), "naïve 日本 👍");
+        assert_eq!(escaped("naïve 日本 👍"), "naïve 日本 👍");
     }
 
     #[test]

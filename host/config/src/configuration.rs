@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
 
 use crate::dev;
@@ -34,8 +34,8 @@ use crate::secrets::{self, Origin};
 use crate::shape;
 use crate::signed::{self, Demand};
 use crate::{
-    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, OfferedTools, OwnSecrets,
-    ReadOptions, Section, TenantQuota, ToolConfig, files,
+    Approval, ComponentConfig, FoundConfiguration, HintCommand, Isolation, Issuer, OfferedTools,
+    OwnSecrets, ReadOptions, Section, TenantQuota, ToolConfig, files,
 };
 
 /// The name of the file that is searched for.
@@ -55,7 +55,7 @@ pub struct Configuration {
     /// The path of the file with links resolved.
     pub path: Option<PathBuf>,
     /// Set if the file was found, rather than named on the command line or by the environment.
-    pub found: Option<Found>,
+    pub found: Option<FoundConfiguration>,
     /// The approval: the configuration may be used if it is [`Approval::Given`].
     pub approval: Approval,
     /// The components by name.
@@ -115,7 +115,7 @@ impl Configuration {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-        Self::of_file(path.as_ref().to_owned(), options, Named::Yes)
+        Self::of_file(path.as_ref().to_owned(), options, IsNamed::Yes)
     }
 
     /// Finds the nearest `toolcell.toml`, from the current directory upwards, and reads it. Without
@@ -128,7 +128,7 @@ impl Configuration {
     pub fn find(options: ReadOptions) -> Result<Self, Error> {
         let found = search::nearest(&options);
         match found.own {
-            Some(shown) => Self::of_file(shown, options, Named::No),
+            Some(shown) => Self::of_file(shown, options, IsNamed::No),
             None => Ok(Self {
                 hint: options.hint.clone(),
                 options,
@@ -145,24 +145,25 @@ impl Configuration {
     pub fn read_again(&self) -> Result<Self, Error> {
         match &self.source {
             Some(file) => {
-                let named = if self.found.is_some() { Named::No } else { Named::Yes };
+                let named = if self.found.is_some() { IsNamed::No } else { IsNamed::Yes };
                 Self::of_file(file.clone(), self.options.clone(), named)
             }
             None => Self::find(self.options.clone()),
         }
     }
 
-    fn of_file(shown: PathBuf, options: ReadOptions, named: Named) -> Result<Self, Error> {
-        let is_found = named == Named::No;
+    fn of_file(shown: PathBuf, options: ReadOptions, named: IsNamed) -> Result<Self, Error> {
+        let is_found = named == IsNamed::No;
         let shown = options.opened(shown);
         let text = files::configuration(&shown)?;
         let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
-        let place = lock::place(&path)?;
+        let place = lock::lock_path(&path)?;
         if let (true, Some(dir)) = (is_found, path.parent()) {
             files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
         }
         let lock = is_found.then(|| files::lock(&place)).transpose()?;
-        let found = lock.map(|lock| Found::new(&path, &text, lock, options.state_dir()));
+        let found =
+            lock.map(|lock| FoundConfiguration::new(&path, &text, lock, options.state_dir()));
         let (source, shown) = (Some(shown.clone()), shown.display().to_string());
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
@@ -201,7 +202,7 @@ impl Configuration {
     pub(crate) fn parsed(
         problems: &mut Problems<'_>,
         places: Places,
-        found: Option<Found>,
+        found: Option<FoundConfiguration>,
         options: &ReadOptions,
     ) -> Option<Self> {
         let text = problems.text();
@@ -239,10 +240,10 @@ impl Configuration {
         problems: &mut Problems<'_>,
         file: &file::File,
         Places { base, own, mut unwritten, mut unread, mut secrets }: Places,
-        found: Option<Found>,
+        found: Option<FoundConfiguration>,
         options: &ReadOptions,
     ) -> Self {
-        let approval = found.as_ref().map_or(Approval::Given, Found::approval);
+        let approval = found.as_ref().map_or(Approval::Given, FoundConfiguration::approval);
         let base = base.as_path();
         secrets.fetch_all(problems, (base, options), file, approval);
         unwritten.extend(
@@ -250,7 +251,7 @@ impl Configuration {
         );
         // A file that is not approved must not control where requests go and which servers are
         // trusted.
-        let mut network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
+        let mut network = if approval == Approval::Given || !stands(Control::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
         } else {
             Network::unused(base, &file.network)
@@ -265,7 +266,7 @@ impl Configuration {
             unwritten,
         };
         let guarded = guarded.resolved();
-        let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
+        let defaults = limits::overlaid(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
         let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
         let signatures = signed::Signatures::of(problems, file);
@@ -273,9 +274,9 @@ impl Configuration {
             found,
             approval,
             defaults,
-            isolation: isolation::said(&file.host.isolation),
+            isolation: isolation::of_section(&file.host.isolation),
             demand: signatures.of_all.clone(),
-            quota: quota::over(problems, &file.defaults.quota, TenantQuota::default()),
+            quota: quota::overlaid(problems, &file.defaults.quota, TenantQuota::default()),
             network,
             // A file that is not approved authenticates no callers, and its file of keys is not
             // read.
@@ -285,7 +286,7 @@ impl Configuration {
             origins,
             unset,
             own_secrets,
-            rules: rules::written(problems, file),
+            rules: rules::parse_all(problems, file),
             ..Self::default()
         };
         let isolation = config.isolation;
@@ -315,7 +316,7 @@ impl Configuration {
                     .as_ref()
                     .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
                     .unwrap_or_default(),
-                limits: limits::over(problems, limits, defaults),
+                limits: limits::overlaid(problems, limits, defaults),
                 isolation: isolation.max(isolation::of_component(problems, own)),
                 development: dev.development(&base.join(&path.value)),
                 kind: kind::of_component(problems, name, &said.value),
@@ -355,7 +356,7 @@ impl Configuration {
                     let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
                     problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
                 }
-                let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+                let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
                 configured
                     .grants
                     .tools
@@ -387,13 +388,13 @@ impl Configuration {
                 let hint = "use a name that is not empty, without control characters and without blanks around it";
                 problems.error(&said.span, message, hint);
             }
-            let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+            let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             let quota = said
                 .value
                 .quota
                 .as_ref()
-                .map(|said| quota::over(problems, &said.value, config.quota));
+                .map(|said| quota::overlaid(problems, &said.value, config.quota));
             config
                 .offered
                 .insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
@@ -403,7 +404,7 @@ impl Configuration {
                 .insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
             config
                 .tenants_isolation
-                .insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
+                .insert(name.clone(), isolation.max(isolation::of_section(&said.value.isolation)));
         }
         config
     }
@@ -420,7 +421,7 @@ impl Configuration {
 
 /// Tells a named configuration from one that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum IsNamed {
     Yes,
     No,
 }

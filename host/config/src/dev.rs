@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use toolcell::Access;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use crate::file;
 use crate::files;
 use crate::problem::Problems;
 use crate::roots::Guarded;
-use crate::trust::Found;
+use crate::trust::FoundConfiguration;
 
 /// The hint for a folder that cannot be used.
 const BUILDS: &str =
@@ -54,11 +54,11 @@ impl Folders {
         said: &file::Dev,
         base: &Path,
         guarded: &Guarded,
-        found: Option<&Found>,
+        found: Option<&FoundConfiguration>,
     ) -> Self {
         let mut folders = Vec::new();
         for folder in &said.folders {
-            if found.is_some() && stands(Defence::FoundDevelopment) {
+            if found.is_some() && stands(Control::FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
                 problems.warning(
                     &folder.span,
@@ -71,7 +71,7 @@ impl Folders {
             if fs::symlink_metadata(base.join(&folder.value)).is_err() {
                 continue;
             }
-            match guarded.judge(base, &folder.value, Access::Read) {
+            match guarded.resolve(base, &folder.value, Access::Read) {
                 Ok(led) => match files::own_directory(&led, BUILDS) {
                     Ok(()) => folders.push(led),
                     Err(failure) => problems.error(&folder.span, failure.message(), failure.hint()),

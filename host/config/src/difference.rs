@@ -25,10 +25,10 @@ const MAX_LINES: usize = 200;
 /// Characters shown of one change: enough for a replaced description of maximum size.
 const MAX_CHARACTERS: usize = 10 << 10;
 /// Changes that a refusal names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// Time limit for a minimal difference of two texts, after which any difference is used. Both texts
 /// are untrusted.
-const PATIENCE: Duration = Duration::from_millis(200);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The result of comparing a component with its approved version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ struct Change {
 impl<'a> Difference<'a> {
     /// Returns the result of the comparison.
     #[must_use]
-    pub fn standing(&self) -> ApprovalState {
+    pub fn state(&self) -> ApprovalState {
         match self.old {
             None => ApprovalState::New,
             Some(old) if old == self.new => ApprovalState::Locked,
@@ -158,29 +158,29 @@ impl<'a> Difference<'a> {
 
     /// Summarizes the changes in one sentence.
     pub fn sentence(&self) -> String {
-        if self.standing() == ApprovalState::Rebuilt {
+        if self.state() == ApprovalState::Rebuilt {
             return "its code changed".to_owned();
         }
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
             changes.into_iter().map(move |change| {
-                format!("{tool}: {}", clean::shown(&rest::in_words(&change.place)))
+                format!("{tool}: {}", clean::escaped(&rest::in_words(&change.place)))
             })
         });
-        let publisher = self
-            .publishers()
-            .map(|(old, new)| format!("its publisher was {}, and is {new} now", clean::shown(old)));
-        let kind = self.kinds().map(|(old, new)| (clean::shown(old), clean::shown(new)));
+        let publisher = self.publishers().map(|(old, new)| {
+            format!("its publisher was {}, and is {new} now", clean::escaped(old))
+        });
+        let kind = self.kinds().map(|(old, new)| (clean::escaped(old), clean::escaped(new)));
         let kind = kind.map(|(old, new)| format!("it was used as {old}, and is used as {new} now"));
         let named: Vec<_> = publisher
             .into_iter()
             .chain(kind)
-            .chain(came.iter().map(|name| format!("it also imports {}", clean::shown(name))))
-            .chain(went.iter().map(|name| format!("it no longer imports {}", clean::shown(name))))
+            .chain(came.iter().map(|name| format!("it also imports {}", clean::escaped(name))))
+            .chain(went.iter().map(|name| format!("it no longer imports {}", clean::escaped(name))))
             .chain(of_tools)
             .collect();
-        let more = named.len().saturating_sub(NAMED);
-        let mut sentence = named.into_iter().take(NAMED).collect::<Vec<_>>().join("; ");
+        let more = named.len().saturating_sub(MAX_NAMED);
+        let mut sentence = named.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join("; ");
         if more > 0 {
             sentence += &format!("; and {more} more");
         }
@@ -201,7 +201,7 @@ impl<'a> Difference<'a> {
             })
         });
         let mut shown = json!({
-            "state": self.standing(),
+            "state": self.state(),
             "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
             "publisher": { "old": self.old.map(|old| &old.publisher), "new": self.new.publisher },
             "imports": { "added": came, "removed": went },
@@ -217,7 +217,7 @@ impl<'a> Difference<'a> {
     pub fn warnings(&self) -> Vec<String> {
         let of_tool = |name: &str| {
             let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
-                format!("{name}{} {kind}: \"{}\"", clean::shown(place), clean::shown(excerpt))
+                format!("{name}{} {kind}: \"{}\"", clean::escaped(place), clean::escaped(excerpt))
             };
             self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
         };
@@ -237,14 +237,14 @@ impl<'a> Difference<'a> {
         }];
         lines.extend(
             self.publishers()
-                .map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))),
+                .map(|(old, new)| format!("  publisher {} → {new}", clean::escaped(old))),
         );
         match (self.kinds(), self.old) {
             (Some((old, new)), _) => {
-                lines.push(format!("  as {} → {}", clean::shown(old), clean::shown(new)))
+                lines.push(format!("  as {} → {}", clean::escaped(old), clean::escaped(new)))
             }
             (None, None) if self.new.kind != ComponentKind::Tools.to_string() => {
-                lines.push(format!("  as {}", clean::shown(&self.new.kind)));
+                lines.push(format!("  as {}", clean::escaped(&self.new.kind)));
             }
             (None, _) => {}
         }
@@ -252,8 +252,9 @@ impl<'a> Difference<'a> {
         let (unseen, came): (Vec<_>, Vec<_>) =
             came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
         let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
-        let marked =
-            |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
+        let marked = |mark: &str, name: &str| {
+            format!("    {mark} {}{}", clean::escaped(name), is_inert(name))
+        };
         if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
             lines.push("  imports".to_owned());
             lines.extend(
@@ -279,7 +280,7 @@ impl<'a> Difference<'a> {
                 continue;
             }
             for change in changes {
-                lines.push(format!("    {}", clean::shown(&change.place)));
+                lines.push(format!("    {}", clean::escaped(&change.place)));
                 let page = change.page();
                 lines.extend(page.lines);
                 is_cut |= page.is_cut;
@@ -342,14 +343,14 @@ impl Change {
         let texts = |value: &Option<Value>| match value {
             None => Vec::new(),
             Some(Value::String(text)) => {
-                text.split('\n').map(|line| format!("\"{}\"", clean::shown(line))).collect()
+                text.split('\n').map(|line| format!("\"{}\"", clean::escaped(line))).collect()
             }
             Some(value) => vec![clean::json_line(&value.to_string())],
         };
         let (old, new) = (texts(&self.old), texts(&self.new));
         let (old, new): (Vec<&str>, Vec<&str>) =
             (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
-        let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&old, &new);
+        let difference = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&old, &new);
         let line = |change: similar::Change<&str>| match change.tag() {
             ChangeTag::Delete => Some(format!("      - {}", change.value())),
             ChangeTag::Insert => Some(format!("      + {}", change.value())),

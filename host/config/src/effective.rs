@@ -55,7 +55,7 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     paths.extend(rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
     let may = |access, path: &str| is_allowed(&Request::File { access, path: path.into() });
     let files = |path: String| {
-        let access = strongest(|access| may(access, &path))?;
+        let access = strongest_access(|access| may(access, &path))?;
         PathRule::new(access, &path).ok()
     };
     let covers = |rule: &PathRule, other: &PathRule| {
@@ -69,7 +69,7 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     let all = rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())).collect();
     let may = |access, key: &str| is_allowed(&Request::Key { access, key: least_key(key).into() });
     let keys = |key: String| {
-        let access = strongest(|access| may(access, &key))?;
+        let access = strongest_access(|access| may(access, &key))?;
         format!("{access} {key}").parse().ok()
     };
     let covers = |rule: &KeyRule, other: &KeyRule| {
@@ -110,7 +110,7 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
 }
 
 /// Returns true if some request is within both the rule and the granted rules.
-pub fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
+pub fn overlaps(rule: &HttpRule, granted: &[HttpRule]) -> bool {
     let is_in_both = |request: &Request<'_>| {
         let Request::Http { method, target } = request else { return false };
         rule.covers_target(target) && granted.iter().any(|granted| granted.covers(*method, target))
@@ -124,7 +124,7 @@ fn http(
     granted: &[HttpRule],
     is_allowed: impl Fn(&Request<'_>) -> bool,
 ) -> Vec<String> {
-    let places: Vec<_> = rules.iter().map(place).collect();
+    let places: Vec<_> = rules.iter().map(without_methods).collect();
     let split = |place: &String| {
         let at = place.find("://").and_then(|at| Some(at + 3 + place.get(at + 3..)?.find('/')?));
         at.and_then(|at| place.split_at_checked(at))
@@ -152,7 +152,7 @@ fn http(
             other != rule && other.covers(*method, target)
         };
         if !left.iter().any(within) {
-            let (methods, private) = spelled.entry(place(rule)).or_default();
+            let (methods, private) = spelled.entry(without_methods(rule)).or_default();
             methods.push(method.as_str());
             let networks = granted
                 .iter()
@@ -195,10 +195,10 @@ fn bounded<T: ToString + PartialEq>(
     if places.len() > MAX_RULES {
         return vec![TOO_MANY.to_owned()];
     }
-    least(places.into_iter().filter_map(rule).collect(), covers)
+    minimal(places.into_iter().filter_map(rule).collect(), covers)
 }
 
-fn strongest(may: impl Fn(Access) -> bool) -> Option<Access> {
+fn strongest_access(may: impl Fn(Access) -> bool) -> Option<Access> {
     [Access::Write, Access::Read].into_iter().find(|access| may(*access))
 }
 
@@ -212,7 +212,7 @@ fn least_key(key: &str) -> String {
 }
 
 /// Returns the rules without those that another one contains.
-fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool) -> Vec<String> {
+fn minimal<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool) -> Vec<String> {
     let is_within = |rule: &T| rules.iter().any(|other| other != rule && covers(other, rule));
     rules.iter().filter(|rule| !is_within(rule)).map(ToString::to_string).collect()
 }
@@ -220,7 +220,8 @@ fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool
 /// Returns the smallest request of a rule for each of its methods: at its own path and, for a
 /// suffix of hosts, at a label that no rule names.
 fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
-    let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1))
+    let Ok(target) =
+        Target::parse(&without_methods(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1))
     else {
         return Vec::new();
     };
@@ -232,7 +233,7 @@ fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
 }
 
 /// Returns the rule without its methods.
-pub(crate) fn place(rule: &HttpRule) -> String {
+pub(crate) fn without_methods(rule: &HttpRule) -> String {
     let text = rule.to_string();
     text.split_once(' ').map_or_else(|| text.clone(), |(_, place)| place.to_owned())
 }

@@ -222,7 +222,7 @@ pub(crate) struct SecretUse {
     pub(crate) bound_to: Option<At<String>>,
     /// How it is put into them. Default: `bearer`.
     #[serde(rename = "as")]
-    pub(crate) placed: Option<At<Either<String, Placed>>>,
+    pub(crate) injection: Option<At<Either<String, Placed>>>,
     /// Where its value is stored. Default: the environment variable of its name.
     pub(crate) from: Option<At<From>>,
 }

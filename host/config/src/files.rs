@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _}
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{MAX_COMPONENT, names};
 
 use crate::error::Error;
@@ -177,7 +177,8 @@ impl fmt::Display for Foreign {
 pub fn foreign(path: &Path) -> Option<Foreign> {
     let me = rustix::process::geteuid().as_raw();
     let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
-        let owner = found.ok().map(|found| found.uid()).filter(|owner| is_others(*owner, me))?;
+        let owner =
+            found.ok().map(|found| found.uid()).filter(|owner| is_untrusted_owner(*owner, me))?;
         Some(Foreign { path: path.to_owned(), owner })
     };
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -192,7 +193,7 @@ pub fn foreign(path: &Path) -> Option<Foreign> {
 }
 
 /// Returns true if the owner is neither this user nor root.
-fn is_others(owner: u32, me: u32) -> bool {
+fn is_untrusted_owner(owner: u32, me: u32) -> bool {
     ![0, me].contains(&owner)
 }
 
@@ -205,7 +206,7 @@ pub fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
 /// Refuses a file or directory that other users could have written.
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Error> {
     let (shown, mode) = (path.display(), metadata.mode());
-    if mode & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
+    if mode & WRITABLE_BY_OTHERS != 0 && stands(Control::ConfigurationFile) {
         return Err(Error::file(
             format!(
                 "other users can write to `{shown}` (mode {:04o}), and could use it to grant rights",
@@ -214,7 +215,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
             format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
         ));
     }
-    if is_others(metadata.uid(), rustix::process::geteuid().as_raw()) {
+    if is_untrusted_owner(metadata.uid(), rustix::process::geteuid().as_raw()) {
         let foreign = Foreign { path: path.to_owned(), owner: metadata.uid() };
         return Err(Error::file(format!("{foreign}, who could use it to grant rights"), instead));
     }
@@ -228,7 +229,7 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let failed = |failure: Error| (failure.message(), failure.hint());
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
-    if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
+    if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Control::SecretFile) {
         let mode = metadata.mode() & 0o7777;
         let message = format!("other users have access to `{shown}` (mode {mode:04o})");
         return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
@@ -284,7 +285,7 @@ fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Error> {
     if kind.is_dir() {
         return Err(Error::file(format!("`{shown}` is a directory"), "give a file in it"));
     }
-    if !kind.is_file() && stands(Defence::CommandFiles) {
+    if !kind.is_file() && stands(Control::CommandFiles) {
         return Err(Error::file(format!("`{shown}` is {}, not a file", name_of(kind)), hint));
     }
     Ok(())

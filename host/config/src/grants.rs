@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use toolcell::{
-    Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse,
-    Suggestion, has_metadata_service,
+    Access, Directory, Grants, HttpRule, Injection, Overlay, PLACEHOLDER, PathRule, Room,
+    SecretGrant, Suggestion, has_metadata_service,
 };
 
 use crate::effective;
@@ -131,7 +131,7 @@ fn http(
 /// Warns about rules that allow nothing, because all their requests go to private addresses and no
 /// rule of the same host names the network.
 fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
-    let places: Vec<_> = rules.iter().map(|(_, rule)| effective::place(rule)).collect();
+    let places: Vec<_> = rules.iter().map(|(_, rule)| effective::without_methods(rule)).collect();
     for ((span, rule), place) in rules.iter().zip(&places) {
         let networks = rule.missing_private();
         let named = |((_, other), wide): (&(&Range<usize>, HttpRule), &String)| {
@@ -180,7 +180,7 @@ fn directories(
             file::Access::Write => Access::Write,
         };
         let room = room(problems, bytes.as_ref(), files.as_ref());
-        let led = match guarded.judge(base, &path.value, access) {
+        let led = match guarded.resolve(base, &path.value, access) {
             Ok(led) => led,
             Err((problem, hint)) => {
                 problems.error(&path.span, problem, hint);
@@ -254,10 +254,10 @@ fn secret(
     use_: &At<file::SecretUse>,
     said: &file::Grants,
     grants: &Grants,
-) -> Option<SecretUse> {
-    let placed = match &use_.value.placed {
-        None => Some(Placed::Bearer),
-        Some(placed) => self::placed(problems, placed),
+) -> Option<SecretGrant> {
+    let placed = match &use_.value.injection {
+        None => Some(Injection::Bearer),
+        Some(placed) => self::injection(problems, placed),
     };
     let Some(bound_to) = &use_.value.bound_to else {
         if !said.reveal.iter().any(|revealed| revealed.value == name) {
@@ -272,7 +272,7 @@ fn secret(
         return None;
     };
     let rule: HttpRule = problems.rule(bound_to)?;
-    if !effective::meets(&rule, &grants.http) {
+    if !effective::overlaps(&rule, &grants.http) {
         let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
         problems.warning(
             &bound_to.span,
@@ -280,18 +280,21 @@ fn secret(
             format!("to send it there, grant the requests too: http = [\"{rule}\"]"),
         );
     }
-    Some(SecretUse::new(rule, placed?))
+    Some(SecretGrant::new(rule, placed?))
 }
 
-fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) -> Option<Placed> {
+fn injection(
+    problems: &mut Problems<'_>,
+    said: &At<Either<String, file::Placed>>,
+) -> Option<Injection> {
     let text = |at: &At<String>| at.value.clone();
     let placed = match &said.value {
-        Either::Short(word) if word == "bearer" => return Some(Placed::Bearer),
+        Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,
         Either::Table(file::Placed { basic, header, query }) => match (basic, header, query) {
-            (Some(user), None, None) => Some(Placed::Basic { user: text(user) }),
-            (None, Some(name), None) => Some(Placed::Header { name: text(name) }),
-            (None, None, Some(name)) => Some(Placed::Query { name: text(name) }),
+            (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
+            (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
+            (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
             _ => None,
         },
     };

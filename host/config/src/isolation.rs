@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use crate::file::At;
 use crate::problem::Problems;
@@ -30,7 +30,7 @@ pub enum Isolation {
 impl Isolation {
     /// Returns true if calls run in a process of their own.
     pub fn has_process(self) -> bool {
-        self == Self::Process && stands(Defence::WorkerProcess)
+        self == Self::Process && stands(Control::WorkerProcess)
     }
 
     /// Returns the word in the configuration.
@@ -44,11 +44,11 @@ impl Isolation {
 }
 
 /// Returns the isolation that a section sets, or the default.
-pub(crate) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
+pub(crate) fn of_section(isolation: &Option<At<Isolation>>) -> Isolation {
     isolation.as_ref().map(|said| said.value).unwrap_or_default()
 }
 
-/// As [`said`], for a component's section, which cannot set `process`.
+/// As [`of_section`], for a component's section, which cannot set `process`.
 pub(crate) fn of_component(
     problems: &mut Problems<'_>,
     isolation: &Option<At<Isolation>>,
@@ -59,5 +59,5 @@ pub(crate) fn of_component(
         let message = "a component cannot have `isolation = \"process\"`: each process runs the tools of one tenant";
         problems.error(&process.span, message, hint);
     }
-    said(isolation)
+    of_section(isolation)
 }

@@ -19,7 +19,7 @@ const DIRECTORY: &str = "projects";
 /// The store of calls without a configuration.
 const NONE: &str = "none";
 /// Characters of a folder's name in the name of its store.
-const SHOWN: usize = 32;
+const MAX_NAME_CHARS: usize = 32;
 /// Bytes of the hash of the path.
 const HASH: usize = 8;
 
@@ -78,7 +78,7 @@ fn project(config: &Path) -> String {
     let shown = folder
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
-        .take(SHOWN)
+        .take(MAX_NAME_CHARS)
         .collect::<String>();
     let hash = Sha256::digest(config.as_os_str().as_bytes());
     let hash: String = hash.iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();

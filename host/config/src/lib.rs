@@ -89,14 +89,14 @@ pub use reload::{Reloaded, Reloader};
 pub use report::{ComponentProblem, Reason, Serving};
 pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig, name_of_file};
 pub use rollback::RolledBack;
-pub use rules::{RuleOf, WrittenRule};
+pub use rules::{RuleSection, WrittenRule};
 pub use secrets::{Origin, OwnSecrets};
 pub use signature::Signer;
 pub use signed::Demand;
-pub use trust::{Approval, Found};
+pub use trust::{Approval, FoundConfiguration};
 pub use unset::Unset;
 pub use vet::{Rebuilt, Vetted};
-pub use wanted::Wanted;
+pub use wanted::SecretSelection;
 
 /// The folder of a state directory with the counts of granted directories, which processes share.
 pub const COUNTS: &str = "directories";

@@ -12,10 +12,10 @@ use crate::problem::Problems;
 use crate::units::{BadUnit, Count, Size, Time};
 
 /// Sets a limit in bytes.
-type With = fn(Limits, u64) -> Limits;
+type SetLimit = fn(Limits, u64) -> Limits;
 
 /// Returns `base`, with the limits of the file in their place.
-pub(crate) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
+pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
     let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
     let mut limits = base;
     if let Some(Time(time)) = amount(problems, timeout.as_ref()) {
@@ -27,7 +27,7 @@ pub(crate) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limit
     if let Some(Count(calls)) = amount(problems, host_calls.as_ref()) {
         limits = limits.with_host_calls(calls);
     }
-    let sizes: [(_, With); 4] = [
+    let sizes: [(_, SetLimit); 4] = [
         (memory, Limits::with_memory),
         (arguments, Limits::with_arguments),
         (result, Limits::with_result),

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{
     Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool,
     names,
@@ -92,7 +92,7 @@ impl Configuration {
         let lock = Lock::beside(self)?;
         let loading = Loading { configuration: self, lock: &lock, engines, before };
         let names: Vec<_> = self.components.keys().collect();
-        let one = |name: &String| loading.one(name.clone());
+        let one = |name: &String| loading.load_component(name.clone());
         let mut found: Vec<_> = futures_util::stream::iter(names.into_iter().map(one))
             .buffered(AT_ONCE)
             .collect()
@@ -123,12 +123,15 @@ impl Configuration {
             (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, tools, quota })
         };
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
-        let apart = self.tenants.keys().filter(|name| self.is_apart(name));
+        let apart = self.tenants.keys().filter(|name| self.needs_process(name));
         problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
         // A tenant with its own process is offered nothing here.
         let offered = |(name, settings): (&String, &TenantSettings)| {
-            let tools =
-                if self.is_apart(name) { OfferedTools::none() } else { settings.tools.clone() };
+            let tools = if self.needs_process(name) {
+                OfferedTools::none()
+            } else {
+                settings.tools.clone()
+            };
             (name.clone(), tools)
         };
         let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
@@ -161,13 +164,13 @@ impl Configuration {
         let executor = tenants.iter().fold(executor, |executor, (name, settings)| {
             executor.with_tenant(name, settings.tenant.clone())
         });
-        let problems = problems.into_iter().map(|problem| problem.placed(self)).collect();
+        let problems = problems.into_iter().map(|problem| problem.with_place(self)).collect();
         let (quota, issuer) = (self.quota, self.issuer.clone());
         Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
     }
 
     /// Returns true if a tenant's calls need a process of their own.
-    fn is_apart(&self, tenant: &str) -> bool {
+    fn needs_process(&self, tenant: &str) -> bool {
         self.isolation_of(Some(tenant)).has_process()
     }
 
@@ -216,7 +219,10 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     /// Returns the version of a component that is served, if any, and the problems.
-    async fn one(&self, name: String) -> (String, Option<Served>, Vec<ComponentProblem>) {
+    async fn load_component(
+        &self,
+        name: String,
+    ) -> (String, Option<Served>, Vec<ComponentProblem>) {
         // A component that is loaded already needs only a check of its bytes. Yields, so that other
         // tasks run in between.
         tokio::task::yield_now().await;
@@ -226,7 +232,7 @@ impl Loading<'_> {
             Err(error) => return (name.clone(), None, problem(Serving::Nothing, error)),
         };
         if chosen.isolation.has_process() {
-            let problems = vec![ComponentProblem::apart(&name)];
+            let problems = vec![ComponentProblem::needs_process(&name)];
             return (name, None, problems);
         }
         let error = match self.file(&chosen).await {
@@ -234,7 +240,7 @@ impl Loading<'_> {
                 if let Some(approved) =
                     self.lock.components.get(&name).filter(|old| old.digest == served.digest)
                 {
-                    self.configuration.keep_used(&chosen, approved);
+                    self.configuration.keep_used_version(&chosen, approved);
                 }
                 let problems =
                     if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
@@ -265,9 +271,9 @@ impl Loading<'_> {
     async fn approved(&self, name: &str, chosen: &ResolvedComponent<'_>) -> Option<Served> {
         let wanted = &self.lock.components.get(name)?.digest;
         if let Some(kept) =
-            self.configuration.versions(name).and_then(|versions| versions.kept(wanted))
+            self.configuration.versions(name).and_then(|versions| versions.find(wanted))
         {
-            let signer = chosen.judged(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
+            let signer = chosen.verify(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
             return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
         }
         // Without the bytes its signature cannot be checked.
@@ -323,7 +329,7 @@ impl Loading<'_> {
     ) -> Result<Served, Error> {
         let (engine, grants, isolation) =
             (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
-        let again = self.again(chosen, digest.clone());
+        let again = self.reread(chosen, digest.clone());
         let kind = chosen.kind();
         let bytes = ComponentBytes::new(bytes, kind.clone());
         let component = Component::load_on_demand(engine, bytes, grants.clone(), again).await?;
@@ -332,14 +338,14 @@ impl Loading<'_> {
 
     /// Returns a function that reads the bytes of this digest again: from the kept versions,
     /// otherwise from the component's file.
-    fn again(
+    fn reread(
         &self,
         chosen: &ResolvedComponent<'_>,
         digest: String,
     ) -> impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static {
         let versions = chosen.configured.and_then(|(name, _)| self.configuration.versions(name));
         let path = chosen.path.clone();
-        move || match versions.as_ref().and_then(|versions| versions.kept(&digest)) {
+        move || match versions.as_ref().and_then(|versions| versions.find(&digest)) {
             Some(kept) => Ok(kept.bytes),
             None => files::component(&path).map_err(io::Error::other),
         }
@@ -433,7 +439,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         };
         let alike = || {
             let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
-            stands(Defence::LookAlikes)
+            stands(Control::LookAlikes)
                 .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };

@@ -16,8 +16,8 @@ use toolcell::{Component, ComponentKind, Definition, toml_text};
 use crate::error::Error;
 use crate::file::At;
 use crate::problem::Problems;
-use crate::written::Written;
-use crate::{Configuration, Found, NAME};
+use crate::written::PendingFile;
+use crate::{Configuration, FoundConfiguration, NAME};
 use crate::{clean, files};
 
 /// The version of the file format.
@@ -30,7 +30,7 @@ const ENDING: &str = "lock";
 
 /// Returns the path of a configuration's lock, which is beside it. That of `toolcell.toml` is
 /// `toolcell.lock`; others append `.lock` to their configuration's name.
-pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn lock_path(config: &Path) -> Result<PathBuf, Error> {
     let name = config.file_name().unwrap_or_default();
     let usual = Path::new(NAME).with_extension(ENDING);
     let own =
@@ -81,7 +81,7 @@ pub struct Approved {
 impl Approved {
     /// Returns the definitions and imports of a loaded component.
     pub fn of(component: &Component, publisher: Option<String>) -> Self {
-        let seen = component.examination();
+        let seen = component.inspection();
         Self {
             digest: seen.digest.clone(),
             kind: component.kind().to_string(),
@@ -150,7 +150,7 @@ impl Lock {
             .map(|text| parsed(&path, text, &restore))
             .transpose()?
             .unwrap_or_default();
-        let only = config.found.as_ref().and_then(Found::only);
+        let only = config.found.as_ref().and_then(FoundConfiguration::only);
         let is_approved =
             |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
         let mut others = all;
@@ -177,7 +177,7 @@ impl Lock {
     }
 
     /// Returns the path of the file for messages.
-    pub fn shown(&self) -> String {
+    pub fn display_path(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -188,11 +188,11 @@ impl Lock {
 
     /// Writes the new text to a file that can replace the lock. Returns `None` if the lock has that
     /// text already.
-    pub(crate) fn written(&self) -> Result<Option<Written>, Error> {
+    pub(crate) fn prepare(&self) -> Result<Option<PendingFile>, Error> {
         let text = self.text();
         let now = files::lock(&self.path)?;
         if now != self.text {
-            let message = format!("another process has just written `{}`", self.shown());
+            let message = format!("another process has just written `{}`", self.display_path());
             return Err(Error::file(
                 message,
                 "approve again: the difference is then shown against the new file",
@@ -203,12 +203,12 @@ impl Lock {
         }
         let failed = |error: std::io::Error| {
             Error::caused(
-                format!("cannot write `{}`", self.shown()),
+                format!("cannot write `{}`", self.display_path()),
                 error,
                 "check that its directory is writable and its disk is not full",
             )
         };
-        Written::new(&self.path, &text, MODE).map(Some).map_err(failed)
+        PendingFile::new(&self.path, &text, MODE).map(Some).map_err(failed)
     }
 }
 
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    fn signed() -> Approved {
+    fn signed_approval() -> Approved {
         Approved {
             publisher: Some("p".into()),
             kind: r#"command {"name":"x"}"#.into(),
@@ -372,7 +372,7 @@ mod tests {
             ("toolcell.lock", None),
             ("toolcell", None),
         ] {
-            let place = place(&Path::new("/a").join(config));
+            let place = lock_path(&Path::new("/a").join(config));
             assert_eq!(
                 place.as_ref().ok().map(PathBuf::as_path),
                 expected.map(Path::new),
@@ -400,7 +400,7 @@ mod tests {
         ] {
             let components = BTreeMap::from([
                 ("b".to_owned(), component(description)),
-                ("a-1_".to_owned(), signed()),
+                ("a-1_".to_owned(), signed_approval()),
             ]);
             let text = to_text(&components);
             assert!(

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{HintCommand, Wanted};
+use crate::{HintCommand, SecretSelection};
 
 /// Options for reading a configuration.
 ///
@@ -24,7 +24,7 @@ pub struct ReadOptions {
     pub(crate) state_dir: Option<PathBuf>,
     /// Directories that no tool is granted, in addition to the two above.
     pub(crate) own: Vec<PathBuf>,
-    pub(crate) wanted: Wanted,
+    pub(crate) secrets: SecretSelection,
     pub(crate) hint: HintCommand,
 }
 
@@ -54,7 +54,7 @@ impl ReadOptions {
             cache_dir: None,
             state_dir: None,
             own: Vec::new(),
-            wanted: Wanted::All,
+            secrets: SecretSelection::All,
             hint: HintCommand::default(),
         }
     }
@@ -125,8 +125,8 @@ impl ReadOptions {
 
     /// Reads only the values of these secrets.
     #[must_use]
-    pub fn with_wanted(self, wanted: Wanted) -> Self {
-        Self { wanted, ..self }
+    pub fn with_wanted(self, wanted: SecretSelection) -> Self {
+        Self { secrets: wanted, ..self }
     }
 
     /// Sets the start of the commands that hints show.

@@ -30,7 +30,7 @@ pub struct TenantQuota {
 }
 
 /// Returns the quota of a section, with missing values from the default.
-pub(crate) fn over(
+pub(crate) fn overlaid(
     problems: &mut Problems<'_>,
     said: &file::Quota,
     base: TenantQuota,

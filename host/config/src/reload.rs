@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
 
-use crate::trust::{Approval, Found};
+use crate::trust::{Approval, FoundConfiguration};
 use crate::{Configuration, Engines, Error, Loaded, Unapproved};
 
 /// Serves a configuration, and reloads it on request or when a file changes.
@@ -26,7 +26,7 @@ pub struct Reloader {
     /// The configuration that was read last. Locked during a reload.
     configuration: tokio::sync::Mutex<Configuration>,
     /// The state of the files before they were last read.
-    seen: Mutex<Files>,
+    last_files: Mutex<Files>,
 }
 
 /// The changes that a reload made.
@@ -53,7 +53,7 @@ impl Reloader {
         let current = Arc::new(configuration.load(&engines).await?);
         let (current, configuration) =
             (RwLock::new(current), tokio::sync::Mutex::new(configuration));
-        Ok(Self { engines, current, configuration, seen: Mutex::new(seen) })
+        Ok(Self { engines, current, configuration, last_files: Mutex::new(seen) })
     }
 
     /// Returns the version that is served now. A caller that keeps it still has that version after
@@ -77,9 +77,9 @@ impl Reloader {
         // Taken before the files are read, so that the next reload sees later changes. If a
         // configuration cannot be read, its files are those of the last one.
         let seen = Files::of(&current);
-        *self.seen.lock() = seen.clone();
+        *self.last_files.lock() = seen.clone();
         let next = current.read_again()?;
-        let seen = Files::of(&next).or_before(seen);
+        let seen = Files::of(&next).with_earlier(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
             let file = current.file.as_deref().unwrap_or(crate::NAME);
             let message =
@@ -95,7 +95,7 @@ impl Reloader {
         let reloaded = Reloaded::between(&before, &loaded);
         self.engines.secrets.replace(next.secrets.clone());
         self.engines.egress.replace(next.network.proxy.clone(), next.network.roots.clone());
-        *self.seen.lock() = seen;
+        *self.last_files.lock() = seen;
         *self.current.write() = Arc::new(loaded);
         *current = next;
         Ok(reloaded)
@@ -139,7 +139,7 @@ impl Reloader {
             let configuration = self.configuration.lock().await;
             let now = Files::of(&configuration);
             drop(configuration);
-            let is_changed = now != *self.seen.lock();
+            let is_changed = now != *self.last_files.lock();
             if is_changed && last.as_ref() == Some(&now) {
                 return;
             }
@@ -191,7 +191,7 @@ impl Files {
     }
 
     /// Returns the same files, with the earlier state where there is one.
-    fn or_before(mut self, before: Self) -> Self {
+    fn with_earlier(mut self, before: Self) -> Self {
         for (path, stamp) in before.0 {
             self.0.entry(path).and_modify(|now| *now = stamp);
         }
@@ -221,7 +221,7 @@ impl Configuration {
             .values()
             .chain(of_tenants)
             .filter_map(|origin| origin.file().map(Path::to_owned));
-        let approvals = self.found.iter().filter_map(Found::records);
+        let approvals = self.found.iter().filter_map(FoundConfiguration::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
         let network = self.network.files.iter().chain(&self.network.unread).cloned();
         own.chain(approvals).chain(keys).chain(network).chain(components).chain(secrets).collect()

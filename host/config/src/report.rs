@@ -168,7 +168,7 @@ impl ComponentProblem {
 
     /// Sets the place in a configuration, if the error has none: that of the component's grants, or
     /// of the component.
-    pub(crate) fn placed(self, configuration: &Configuration) -> Self {
+    pub(crate) fn with_place(self, configuration: &Configuration) -> Self {
         let (file, line) = match self.error.problems().first() {
             Some(Problem { file, line, .. }) => (file.clone(), *line),
             None => {
@@ -198,7 +198,7 @@ impl ComponentProblem {
         Self::new(component, Reason::Rebuilt, Serving::Current, error)
     }
 
-    pub(crate) fn apart(component: &str) -> Self {
+    pub(crate) fn needs_process(component: &str) -> Self {
         let message =
             "[host] has `isolation = \"process\"`, and this program starts no process for calls";
         let hint = "write `isolation = \"strict\"` in [host], which needs no process, or use `toolcell run`";

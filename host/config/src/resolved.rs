@@ -126,7 +126,7 @@ impl ResolvedComponent<'_> {
 
     /// Tightens the isolation to at least this.
     #[must_use]
-    pub fn isolated(self, isolation: Isolation) -> Self {
+    pub fn with_isolation(self, isolation: Isolation) -> Self {
         Self { isolation: self.isolation.max(isolation), ..self }
     }
 
@@ -170,11 +170,11 @@ impl ResolvedComponent<'_> {
         let named = self
             .configured
             .filter(|(_, configured)| configured.development != Some(Development::Typed));
-        named.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
+        named.map_or_else(|| self.display_path(), |(name, _)| name.to_owned())
     }
 
     /// Returns its path for messages.
-    pub fn shown(&self) -> String {
+    pub fn display_path(&self) -> String {
         self.path.display().to_string()
     }
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use toolcell::names;
 
 use crate::error::Error;
-use crate::versions::{Kept, digest};
-use crate::written::Written;
+use crate::versions::{KeptVersion, digest};
+use crate::written::PendingFile;
 use crate::{Approved, Configuration, Lock, files};
 
 /// The permissions of a restored component.
@@ -31,7 +31,7 @@ pub struct RolledBack {
     /// current now.
     pub replaced_file: bool,
     /// A copy of the replaced file, if that was never approved.
-    pub kept: Option<PathBuf>,
+    pub backup: Option<PathBuf>,
 }
 
 impl Configuration {
@@ -82,16 +82,16 @@ impl Configuration {
         let before = self.before(name, current);
         let is_before = before.as_ref().is_ok_and(|(before, _)| is_there(before));
         let overwritten = self.versions(name).filter(|_| !is_there(current) && !is_before);
-        let (to, bytes) = match overwritten.and_then(|versions| versions.kept(&current.digest)) {
+        let (to, bytes) = match overwritten.and_then(|versions| versions.find(&current.digest)) {
             Some(bytes) => (current.clone(), bytes),
             None => before?,
         };
-        chosen.judged(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
+        chosen.verify(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
         let replaced_file = !is_there(&to);
         // The component is written to disk before the lock, and renamed into place after it, so
         // that a lock that cannot be written changes nothing.
         let failed = |error| {
-            let message = format!("cannot write `{}`", chosen.shown());
+            let message = format!("cannot write `{}`", chosen.display_path());
             Error::caused(
                 message,
                 error,
@@ -107,15 +107,16 @@ impl Configuration {
             if let (Some(found), Some(there)) = (&found, &there)
                 && !self.was_approved(name, there)
             {
-                let copy = beside(&path, there);
-                Written::new(&copy, found, MODE).and_then(Written::put).map_err(failed)?;
+                let copy = backup_path(&path, there);
+                PendingFile::new(&copy, found, MODE).and_then(PendingFile::put).map_err(failed)?;
                 kept = Some(copy);
             }
-            writes.push(Written::new(&path, &bytes.bytes, MODE).map_err(failed)?);
+            writes.push(PendingFile::new(&path, &bytes.bytes, MODE).map_err(failed)?);
             if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&bytes.signature)?)
             {
                 writes.push(
-                    Written::new(&demand.signature(&chosen.path), &text, MODE).map_err(failed)?,
+                    PendingFile::new(&demand.signature(&chosen.path), &text, MODE)
+                        .map_err(failed)?,
                 );
             }
         }
@@ -124,12 +125,12 @@ impl Configuration {
         if to != *current {
             self.record(&lock, &[(name.to_owned(), to)], &[])?;
         }
-        writes.into_iter().try_for_each(Written::put).map_err(failed)?;
-        Ok(RolledBack { component: name.to_owned(), from, to: digest, replaced_file, kept })
+        writes.into_iter().try_for_each(PendingFile::put).map_err(failed)?;
+        Ok(RolledBack { component: name.to_owned(), from, to: digest, replaced_file, backup: kept })
     }
 
     /// Returns the previously approved version, with its bytes.
-    fn before(&self, name: &str, current: &Approved) -> Result<(Approved, Kept), Error> {
+    fn before(&self, name: &str, current: &Approved) -> Result<(Approved, KeptVersion), Error> {
         let hint = "restore the component and the lock from version control, then approve";
         let none = || {
             Error::file(
@@ -144,20 +145,21 @@ impl Configuration {
             history.truncate(place);
         }
         let previous = history.pop().ok_or_else(none)?;
-        let kept = versions.kept(&previous.digest).ok_or_else(none)?;
+        let kept = versions.find(&previous.digest).ok_or_else(none)?;
         Ok((previous, kept))
     }
 
     /// Returns true if this version of a component was approved and is kept.
     fn was_approved(&self, name: &str, digest: &str) -> bool {
-        self.versions(name).is_some_and(|versions| versions.kept(digest).is_some())
+        self.versions(name).is_some_and(|versions| versions.find(digest).is_some())
     }
 }
 
 /// Returns the path for the copy of a file that was never approved. Its name ends with the start of
 /// its digest.
-fn beside(path: &Path, digest: &str) -> PathBuf {
-    const SHOWN: usize = 8;
-    let hex = digest.split(':').next_back().and_then(|hex| hex.get(..SHOWN)).unwrap_or_default();
+fn backup_path(path: &Path, digest: &str) -> PathBuf {
+    const DIGEST_CHARS: usize = 8;
+    let hex =
+        digest.split(':').next_back().and_then(|hex| hex.get(..DIGEST_CHARS)).unwrap_or_default();
     path.with_added_extension(format!("replaced-{hex}"))
 }

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toolcell::Access;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 /// Directories in a home from which programs start. Write access there would allow code execution.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
@@ -42,7 +42,7 @@ impl Guarded {
     }
 
     /// Returns the reason why this resolved directory cannot be granted.
-    fn forbids(&self, path: &Path, access: Access) -> Option<String> {
+    fn refusal_reason(&self, path: &Path, access: Access) -> Option<String> {
         if let Some(why) = toolcell::forbidden_root(path) {
             return Some(why);
         }
@@ -70,7 +70,7 @@ impl Guarded {
     }
 
     /// Returns the directory that a path leads to. The error is the problem and a hint.
-    pub(crate) fn judge(
+    pub(crate) fn resolve(
         &self,
         base: &Path,
         written: &str,
@@ -108,7 +108,9 @@ impl Guarded {
             Ok(led) => led,
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
-        if let Some(why) = self.forbids(&led, access).filter(|_| stands(Defence::ForbiddenRoots)) {
+        if let Some(why) =
+            self.refusal_reason(&led, access).filter(|_| stands(Control::ForbiddenRoots))
+        {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {
@@ -241,18 +243,22 @@ mod tests {
             "home/data\0",
             "home/data/\n",
         ] {
-            let judged = guarded.judge(&base, written, Access::Write);
+            let judged = guarded.resolve(&base, written, Access::Write);
             assert!(judged.is_err(), "{written:?}: {judged:?}");
             assert!(judged.is_err_and(|(problem, hint)| !problem.is_empty() && !hint.is_empty()));
         }
         for written in ["home/data", "home/data/", "./home/data", "me/data", "home/../home/data"] {
-            assert_eq!(guarded.judge(&base, written, Access::Write), Ok(data.clone()), "{written}");
+            assert_eq!(
+                guarded.resolve(&base, written, Access::Write),
+                Ok(data.clone()),
+                "{written}"
+            );
         }
-        assert_eq!(guarded.judge(&base, "home/project", Access::Read), Ok(home.join("project")));
+        assert_eq!(guarded.resolve(&base, "home/project", Access::Read), Ok(home.join("project")));
         assert_eq!(
-            guarded.judge(&base, "home/.config/app", Access::Read),
+            guarded.resolve(&base, "home/.config/app", Access::Read),
             Ok(home.join(".config/app"))
         );
-        assert!(guarded.judge(&base, "home/keys", Access::Read).is_err());
+        assert!(guarded.resolve(&base, "home/keys", Access::Read).is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::problem::{Problem, Problems};
 
 /// The section that a rule is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RuleOf {
+pub enum RuleSection {
     /// `[components.NAME.grants]`
     Component(String),
     /// `[components.NAME.tools.TOOL]`
@@ -25,7 +25,7 @@ pub enum RuleOf {
 #[derive(Debug, Clone)]
 pub struct WrittenRule {
     /// The section that it is in.
-    pub of: RuleOf,
+    pub of: RuleSection,
     /// The key of its list in the configuration.
     pub kind: &'static str,
     /// An overlay that leaves only this rule of its kind.
@@ -35,19 +35,19 @@ pub struct WrittenRule {
 }
 
 /// Returns all rules that can be parsed. Others are reported elsewhere.
-pub(crate) fn written(problems: &Problems<'_>, file: &file::File) -> Vec<WrittenRule> {
+pub(crate) fn parse_all(problems: &Problems<'_>, file: &file::File) -> Vec<WrittenRule> {
     let mut rules = Rules { problems, found: Vec::new() };
     for (name, component) in &file.components {
-        let of = RuleOf::Component(name.clone());
+        let of = RuleSection::Component(name.clone());
         if let Some(grants) = &component.value.grants {
             rules.of_grants(&of, &grants.value);
         }
         for (tool, narrowing) in &component.value.tools {
-            rules.of_narrowing(&RuleOf::Tool(name.clone(), tool.clone()), &narrowing.value);
+            rules.of_narrowing(&RuleSection::Tool(name.clone(), tool.clone()), &narrowing.value);
         }
     }
     for (name, narrowing) in &file.tenants {
-        rules.of_narrowing(&RuleOf::Tenant(name.clone()), &narrowing.value);
+        rules.of_narrowing(&RuleSection::Tenant(name.clone()), &narrowing.value);
     }
     rules.found
 }
@@ -60,7 +60,7 @@ struct Rules<'a, 'b> {
 impl Rules<'_, '_> {
     fn add(
         &mut self,
-        of: &RuleOf,
+        of: &RuleSection,
         kind: &'static str,
         text: &str,
         span: &Range<usize>,
@@ -70,7 +70,7 @@ impl Rules<'_, '_> {
         self.found.push(WrittenRule { of: of.clone(), kind, only, place });
     }
 
-    fn of_grants(&mut self, of: &RuleOf, said: &file::Grants) {
+    fn of_grants(&mut self, of: &RuleSection, said: &file::Grants) {
         for line in &said.http {
             match &line.value {
                 Either::Short(rule) => self.http(of, rule, &line.span),
@@ -107,7 +107,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn of_narrowing(&mut self, of: &RuleOf, said: &file::Narrowing) {
+    fn of_narrowing(&mut self, of: &RuleSection, said: &file::Narrowing) {
         for rule in said.http.iter().flatten() {
             self.http(of, &rule.value, &rule.span);
         }
@@ -136,7 +136,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn http(&mut self, of: &RuleOf, text: &str, span: &Range<usize>) {
+    fn http(&mut self, of: &RuleSection, text: &str, span: &Range<usize>) {
         if let Ok(rule) = text.parse() {
             let mut only = Overlay::default();
             only.http = Some(vec![rule]);
@@ -144,7 +144,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn key(&mut self, of: &RuleOf, text: &At<String>) {
+    fn key(&mut self, of: &RuleSection, text: &At<String>) {
         if let Ok(rule) = text.value.parse() {
             let mut only = Overlay::default();
             only.keys = Some(vec![rule]);
@@ -152,7 +152,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn invoke(&mut self, of: &RuleOf, text: &At<String>) {
+    fn invoke(&mut self, of: &RuleSection, text: &At<String>) {
         if let Ok(rule) = text.value.parse() {
             let mut only = Overlay::default();
             only.invoke = Some(vec![rule]);
@@ -160,7 +160,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn name(&mut self, of: &RuleOf, kind: &'static str, name: &str, span: &Range<usize>) {
+    fn name(&mut self, of: &RuleSection, kind: &'static str, name: &str, span: &Range<usize>) {
         let mut only = Overlay::default();
         let names = match kind {
             "environment" => &mut only.environment,

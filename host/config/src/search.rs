@@ -22,7 +22,7 @@ pub(crate) struct Nearest {
 #[derive(Debug)]
 pub(crate) struct Ignored {
     file: PathBuf,
-    why: Foreign,
+    reason: Foreign,
 }
 
 /// Searches upwards from the current directory. A file of another user is skipped, so that it does
@@ -41,13 +41,13 @@ pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
         };
         let owner = why.owner;
         tracing::warn!(file = %path.display(), owner, "ignored a configuration that belongs to another user");
-        foreign.get_or_insert_with(|| Ignored { why, file: shown(path) });
+        foreign.get_or_insert_with(|| Ignored { reason: why, file: shown(path) });
     }
     Nearest { own: None, foreign }
 }
 
 /// Returns the error of a command that needs the ignored file.
-pub(crate) fn not_used(Ignored { file, why }: &Ignored) -> Error {
+pub(crate) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
     // The file is named once, unless the owner is that of a link's target or of the directory.
     let message = match why.path.ends_with(file) {
         true => format!("`{}` is ignored: {}", file.display(), why.of("it")),

@@ -106,12 +106,12 @@ impl Secrets {
         let granted =
             file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
-            let look = look(options.wanted.has_shared(name, |tenant| own(tenant, name)));
+            let look = look(options.secrets.has_shared(name, |tenant| own(tenant, name)));
             self.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
         }
         for (tenant, said) in &file.tenants {
             for (name, from) in &said.value.secret_values {
-                let look = look(options.wanted.has_own(tenant, name));
+                let look = look(options.secrets.has_own(tenant, name));
                 self.fetch_own(problems, (base, options), (tenant, name), from, look);
             }
         }

@@ -59,8 +59,8 @@ impl<'a> Shape<'a, '_, '_> {
                 Place::List => format!("an item of `{what}`"),
                 Place::Key => format!("`{what}`"),
             };
-            let message = format!("{what} must be {expected}, not {}", got(name_of(value)));
-            self.problems.error(span, message, written(path.last(), &forms, place));
+            let message = format!("{what} must be {expected}, not {}", type_name(name_of(value)));
+            self.problems.error(span, message, example_of(path.last(), &forms, place));
             return false;
         }
         match value {
@@ -183,7 +183,7 @@ impl<'a> Shape<'a, '_, '_> {
 
 /// Shows how to write a key: with one of its words if it has some, otherwise with a value of an
 /// allowed type.
-fn written(key: Option<&String>, forms: &[&Value], place: Place) -> String {
+fn example_of(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
     let words: Vec<_> =
         words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
@@ -241,7 +241,7 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
 }
 
 /// Names the type of a value. Text on a command line has no quotes.
-fn got(name: &str) -> &str {
+fn type_name(name: &str) -> &str {
     if name == "string" { "text" } else { in_words(name) }
 }
 

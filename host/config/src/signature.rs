@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::Serialize;
 use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use crate::clean;
 use crate::units::Size;
@@ -196,7 +196,7 @@ impl Publishers {
     }
 
     /// Returns the signer of these bytes: the publisher `by`, or any if it is `None`.
-    pub(crate) fn judge(
+    pub(crate) fn verify(
         &self,
         signature: Option<&[u8]>,
         bytes: &[u8],
@@ -211,22 +211,22 @@ impl Publishers {
         // afterwards.
         let key = PublicKey::from(signature.public_key().clone());
         let raw = key.key_data().ed25519().ok_or(Fault::OtherAlgorithm)?.0;
-        if signature.namespace() != NAMESPACE && stands(Defence::SignatureNamespace) {
+        if signature.namespace() != NAMESPACE && stands(Control::SignatureNamespace) {
             let purpose: String = signature.namespace().chars().take(MAX_PURPOSE).collect();
-            return Err(Fault::OtherPurpose(clean::shown(&purpose)));
+            return Err(Fault::OtherPurpose(clean::escaped(&purpose)));
         }
         if key.verify(signature.namespace(), bytes, &signature).is_err()
-            && stands(Defence::SignedBytes)
+            && stands(Control::SignedBytes)
         {
             return Err(Fault::OtherBytes);
         }
         let key = key.fingerprint(HashAlg::Sha256).to_string();
         let Some(owner) = self.0.get(&raw) else { return Err(Fault::UnknownKey(key)) };
         let signer = Signer { publisher: owner.publisher.clone(), key };
-        if owner.trust == Trust::Revoked && stands(Defence::RevokedKeys) {
+        if owner.trust == Trust::Revoked && stands(Control::RevokedKeys) {
             return Err(Fault::Revoked(signer));
         }
-        if by.is_some_and(|by| by != signer.publisher) && stands(Defence::SignaturePublisher) {
+        if by.is_some_and(|by| by != signer.publisher) && stands(Control::SignaturePublisher) {
             return Err(Fault::OtherPublisher(signer));
         }
         Ok(signer)

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{MAX_NAME, names};
 
 use crate::error::Error;
@@ -37,7 +37,7 @@ pub struct Demand {
 impl Demand {
     /// Returns the path of this component's signature.
     pub(crate) fn signature(&self, component: &Path) -> PathBuf {
-        self.signature.clone().unwrap_or_else(|| beside(component))
+        self.signature.clone().unwrap_or_else(|| signature_path(component))
     }
 
     /// Verifies these bytes with the signature in this file, and returns the signer.
@@ -48,7 +48,7 @@ impl Demand {
         bytes: &[u8],
     ) -> Result<Signer, Error> {
         let text = files::signature(signature)?;
-        let judged = self.publishers.judge(text.as_deref(), bytes, self.publisher.as_deref());
+        let judged = self.publishers.verify(text.as_deref(), bytes, self.publisher.as_deref());
         judged.map_err(|fault| {
             let by = self
                 .publisher
@@ -66,7 +66,7 @@ impl Demand {
     }
 }
 
-fn beside(component: &Path) -> PathBuf {
+fn signature_path(component: &Path) -> PathBuf {
     let mut path = component.as_os_str().to_owned();
     path.push(ENDING);
     path.into()
@@ -112,7 +112,7 @@ impl<'a> Signatures<'a> {
             }
             let problem = problems.at(&said.span, "", "");
             signatures.of_all =
-                stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
+                stands(Control::RequireSigned).then(|| signatures.demand(None, None, problem));
         }
         signatures
     }
@@ -125,7 +125,7 @@ impl<'a> Signatures<'a> {
         said: &file::Component,
     ) -> Option<Demand> {
         let path = said.signature.as_ref().map(|path| base.join(&path.value));
-        let path = Some(path.unwrap_or_else(|| beside(&base.join(&said.path.value))));
+        let path = Some(path.unwrap_or_else(|| signature_path(&base.join(&said.path.value))));
         if let Some(publisher) = &said.publisher {
             if !self.file.publishers.contains_key(&publisher.value) {
                 let known = || self.file.publishers.keys().map(String::as_str);

@@ -28,9 +28,9 @@ const DIRECTORY: &str = "approvals";
 const OLD_DIRECTORY: &str = "approved";
 const CARRIED_OVER: &str = "approved.old";
 /// The separator of the lock's hash and the names of components in a record.
-const ONLY: &str = " only ";
+const ONLY_SEPARATOR: &str = " only ";
 /// The hint if an approval cannot be recorded.
-const ELSEWHERE: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
+const STATE_DIR_HINT: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
 
 /// The permission to use a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ pub enum Approval {
 }
 
 /// A configuration that was found.
-pub struct Found {
+pub struct FoundConfiguration {
     /// Its path with links resolved.
     path: PathBuf,
     /// Its current text.
@@ -54,10 +54,10 @@ pub struct Found {
     /// The user's state directory, if there is one.
     state: Option<PathBuf>,
     /// The record of the last approval, or the reason why it cannot be read.
-    kept: Result<Option<Kept>, String>,
+    record: Result<Option<ApprovalRecord>, String>,
 }
 
-impl fmt::Debug for Found {
+impl fmt::Debug for FoundConfiguration {
     /// Omits the texts, which can contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found").field("path", &self.path).finish_non_exhaustive()
@@ -65,7 +65,7 @@ impl fmt::Debug for Found {
 }
 
 /// The last approval by this user.
-struct Kept {
+struct ApprovalRecord {
     /// The hash of the lock.
     lock: String,
     /// The components of the lock that were shown and approved. `None`: all of them.
@@ -85,16 +85,16 @@ impl Record {
     /// Stores it, replacing the one before.
     pub fn put(self) -> Result<(), Error> {
         let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
-        kept.map(drop).map_err(unkept)
+        kept.map(drop).map_err(record_error)
     }
 }
 
-impl Found {
+impl FoundConfiguration {
     pub(crate) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
         let state = state.map(Path::to_owned);
         let mut found =
-            Self { path: path.to_owned(), text: text.to_owned(), lock, state, kept: Ok(None) };
-        found.kept = found.read().map_err(|failure| {
+            Self { path: path.to_owned(), text: text.to_owned(), lock, state, record: Ok(None) };
+        found.record = found.read().map_err(|failure| {
             tracing::warn!(
                 error = failure.message(),
                 "the record of your approvals cannot be used"
@@ -109,58 +109,60 @@ impl Found {
     pub(crate) fn approval(&self) -> Approval {
         let lock = hash(self.lock.as_deref().unwrap_or_default());
         let is_given = self
-            .kept()
-            .is_some_and(|kept| kept.lock == lock && says_the_same(&kept.text, &self.text));
+            .record()
+            .is_some_and(|kept| kept.lock == lock && has_same_content(&kept.text, &self.text));
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
     /// Returns true if this user approved the lock as it is, with this or another text of the
     /// configuration.
     pub fn is_lock_known(&self) -> bool {
-        self.kept().is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
+        self.record()
+            .is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
     }
 
     /// Returns the components of the lock that this user approved. `None`: all of them.
     pub fn only(&self) -> Option<&BTreeSet<String>> {
-        self.kept().and_then(|kept| kept.only.as_ref())
+        self.record().and_then(|kept| kept.only.as_ref())
     }
 
     /// Returns the text at this user's last approval.
     pub fn before(&self) -> Option<String> {
-        self.kept().map(|kept| kept.text.clone()).filter(|text| !text.is_empty())
+        self.record().map(|kept| kept.text.clone()).filter(|text| !text.is_empty())
     }
 
     /// Returns the reason why the record of the last approval cannot be read, if there may be one.
-    pub(crate) fn unread(&self) -> Option<&str> {
-        self.kept.as_ref().err().map(String::as_str)
+    pub(crate) fn read_error(&self) -> Option<&str> {
+        self.record.as_ref().err().map(String::as_str)
     }
 
-    fn kept(&self) -> Option<&Kept> {
-        self.kept.as_ref().ok()?.as_ref()
+    fn record(&self) -> Option<&ApprovalRecord> {
+        self.record.as_ref().ok()?.as_ref()
     }
 
     /// Reads the record of the last approval.
-    fn read(&self) -> Result<Option<Kept>, Error> {
+    fn read(&self) -> Result<Option<ApprovalRecord>, Error> {
         let Some(state) = &self.state else { return Ok(None) };
         if ![DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
             return Ok(None);
         }
         let kept = records(state)?.get(&namespace(), &self.name());
         let kept = kept.map_err(|error| {
-            Error::caused("cannot read the record of the approval", error, ELSEWHERE)
+            Error::caused("cannot read the record of the approval", error, STATE_DIR_HINT)
         })?;
         Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
     }
 
-    fn parsed(&self, record: &str) -> Option<Kept> {
+    fn parsed(&self, record: &str) -> Option<ApprovalRecord> {
         let rest = record.strip_prefix(&self.head())?;
         let (first, text) = rest.split_once('\n')?;
-        let (lock, only) =
-            first.split_once(ONLY).map_or((first, None), |(lock, names)| (lock, Some(names)));
+        let (lock, only) = first
+            .split_once(ONLY_SEPARATOR)
+            .map_or((first, None), |(lock, names)| (lock, Some(names)));
         let only = only.map(|names| {
             names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
         });
-        Some(Kept { lock: lock.to_owned(), only, text: text.to_owned() })
+        Some(ApprovalRecord { lock: lock.to_owned(), only, text: text.to_owned() })
     }
 
     /// Creates a record that this user approves it with this lock: all components of the lock, or
@@ -170,7 +172,7 @@ impl Found {
             let message =
                 "no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set"
                     .to_owned();
-            return Err(Error::file(message, ELSEWHERE));
+            return Err(Error::file(message, STATE_DIR_HINT));
         };
         Ok(Record {
             store: records(state)?,
@@ -193,7 +195,10 @@ impl Found {
     /// configuration's text, so that a later change can be shown.
     fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
         let only = only.map(|names| {
-            format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+            format!(
+                "{ONLY_SEPARATOR}{}",
+                names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+            )
         });
         format!("{}{}{}\n{}", self.head(), hash(lock), only.unwrap_or_default(), self.text)
     }
@@ -205,7 +210,7 @@ impl Found {
 
 /// Returns true if two texts of a configuration have the same content: the same keys with the same
 /// values, lists in the same order.
-pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
+pub(crate) fn has_same_content(one: &str, other: &str) -> bool {
     one == other
         || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
 }
@@ -227,12 +232,12 @@ fn records(state: &Path) -> Result<SqliteStore, Error> {
         )
     };
     let store = SqliteStore::open(&state.join(DIRECTORY))
-        .map_err(|error| failed(&error, format!("{ELSEWHERE}; or {}", error.hint())))?;
+        .map_err(|error| failed(&error, format!("{STATE_DIR_HINT}; or {}", error.hint())))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
     if old.is_dir() {
         carry_over(&old, &store)
-            .map_err(|failure| failed(&failure.message(), ELSEWHERE.to_owned()))?;
+            .map_err(|failure| failed(&failure.message(), STATE_DIR_HINT.to_owned()))?;
     }
     Ok(store)
 }
@@ -240,7 +245,7 @@ fn records(state: &Path) -> Result<SqliteStore, Error> {
 /// Migrates records that are files, and leaves the files as a copy. Files that others could have
 /// written are skipped.
 fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
-    files::own_directory(old, ELSEWHERE)?;
+    files::own_directory(old, STATE_DIR_HINT)?;
     for entry in fs::read_dir(old).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         match files::lock(&entry.path()) {
@@ -248,7 +253,7 @@ fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
                 // A newer record stays.
                 store
                     .compare_and_swap(&namespace(), &name, None, content.as_bytes(), None)
-                    .map_err(unkept)?;
+                    .map_err(record_error)?;
             }
             Ok(None) => {}
             Err(failure) => tracing::warn!(
@@ -267,8 +272,8 @@ fn namespace() -> Namespace {
     Namespace::new(None, DIRECTORY)
 }
 
-fn unkept(error: StoreError) -> Error {
-    Error::caused("cannot keep the approval", error, ELSEWHERE)
+fn record_error(error: StoreError) -> Error {
+    Error::caused("cannot keep the approval", error, STATE_DIR_HINT)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -298,7 +303,7 @@ mod tests {
             ("[tenants.t]\nkv = []\n", "[tenants]\nt.kv = [ ]"),
         ] {
             let other = text.replacen(from, to, 1);
-            assert!(other != text && says_the_same(text, &other), "{other}");
+            assert!(other != text && has_same_content(text, &other), "{other}");
         }
         for (from, to) in [
             ("false", "true"),
@@ -321,7 +326,7 @@ mod tests {
             ("[host]", "[host"),
         ] {
             let other = text.replacen(from, to, 1);
-            assert!(other != text && !says_the_same(text, &other), "{other}");
+            assert!(other != text && !has_same_content(text, &other), "{other}");
         }
         // For any single line: adding a comment changes nothing, and removing the line does unless
         // it was empty.
@@ -334,12 +339,12 @@ mod tests {
                     .collect();
                 lines.join("\n")
             };
-            assert!(says_the_same(text, &with(&format!("{line} # {at}\n"))), "{line}");
-            assert_eq!(says_the_same(text, &with("")), line.is_empty(), "{line}");
+            assert!(has_same_content(text, &with(&format!("{line} # {at}\n"))), "{line}");
+            assert_eq!(has_same_content(text, &with("")), line.is_empty(), "{line}");
         }
         assert!(
-            says_the_same("not = = toml", "not = = toml")
-                && !says_the_same("not = = toml", "not = = toml ")
+            has_same_content("not = = toml", "not = = toml")
+                && !has_same_content("not = = toml", "not = = toml ")
         );
     }
 
@@ -348,7 +353,7 @@ mod tests {
     fn single_components_of_a_lock_can_be_approved() {
         let state = tempfile::tempdir().unwrap();
         let found = || {
-            Found::new(
+            FoundConfiguration::new(
                 Path::new("/a/toolcell.toml"),
                 "x = 1",
                 Some("lock".into()),
@@ -369,7 +374,9 @@ mod tests {
     fn approval_is_for_one_content_at_one_path() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        let found = |path: &str, text: &str| Found::new(Path::new(path), text, None, Some(&state));
+        let found = |path: &str, text: &str| {
+            FoundConfiguration::new(Path::new(path), text, None, Some(&state))
+        };
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let written = found("/a/toolcell.toml", "x").approved("", None).unwrap();
         assert_eq!(
@@ -386,15 +393,24 @@ mod tests {
             assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
         }
         let known = |text, lock: &str| {
-            Found::new(Path::new("/a/toolcell.toml"), text, Some(lock.to_owned()), Some(&state))
-                .is_lock_known()
+            FoundConfiguration::new(
+                Path::new("/a/toolcell.toml"),
+                text,
+                Some(lock.to_owned()),
+                Some(&state),
+            )
+            .is_lock_known()
         };
         assert!(
             known("x", "") && known("other", "") && !known("x", "x"),
             "the lock was approved, with whatever beside it"
         );
-        let other_lock =
-            Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
+        let other_lock = FoundConfiguration::new(
+            Path::new("/a/toolcell.toml"),
+            "x",
+            Some("x".to_owned()),
+            Some(&state),
+        );
         assert_eq!(
             other_lock.approval(),
             Approval::Missing,
@@ -418,7 +434,7 @@ mod tests {
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
         fs::write(&record, "").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let nowhere = Found::new(Path::new("/a"), "x", None, Some(&record));
+        let nowhere = FoundConfiguration::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
     }
     /// They are migrated once, except those that others could have written. The files stay as a
@@ -427,7 +443,8 @@ mod tests {
     fn records_of_earlier_versions_are_carried_over() {
         let state = tempfile::tempdir().unwrap();
         let old = state.path().join(OLD_DIRECTORY);
-        let found = |path: &str| Found::new(Path::new(path), "x", None, Some(state.path()));
+        let found =
+            |path: &str| FoundConfiguration::new(Path::new(path), "x", None, Some(state.path()));
         let records = [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)]
             .map(|(path, mode)| (found(path), mode));
         fs::create_dir(&old).unwrap();

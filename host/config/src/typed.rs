@@ -23,7 +23,7 @@ use crate::{Approval, ComponentConfig, Configuration, Development, Places};
 /// The file name in problems of the generated text. The line is mapped to the option.
 const FILE: &str = "--grant";
 /// The key for the use of a component, which is in the component's own section.
-const AS: &str = "as";
+const KIND_KEY: &str = "as";
 /// One value of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
@@ -153,9 +153,10 @@ fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Ve
         (None, format!("[components.{name}]")),
         (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
     ];
-    let used_as = items.iter().filter(|(_, item)| item.kind == AS);
+    let used_as = items.iter().filter(|(_, item)| item.kind == KIND_KEY);
     lines.extend(
-        used_as.map(|(typed, item)| (Some(*typed), format!("{AS} = {}", inline(&item.value)))),
+        used_as
+            .map(|(typed, item)| (Some(*typed), format!("{KIND_KEY} = {}", inline(&item.value)))),
     );
     lines.push((None, format!("[components.{name}.grants]")));
     for kind in ["http", "directories", "reveal", "kv", "invoke"] {
@@ -234,8 +235,8 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
 fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     let (kind, rule) =
         typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
-    let found = if kind.trim() == AS {
-        Some(AS)
+    let found = if kind.trim() == KIND_KEY {
+        Some(KIND_KEY)
     } else {
         GrantKind::of_word(kind.trim()).map(GrantKind::key)
     };

@@ -36,7 +36,7 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 /// Parses a positive whole number with a unit.
-fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = split(text);
     let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.parse::<u64>().ok()?.checked_mul(*factor).filter(|value| *value > 0)
@@ -102,7 +102,7 @@ impl FromStr for Size {
             expected: "a size in bytes, KiB, MiB or GiB, above zero",
             forms: "`512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`",
         };
-        whole(text, &SIZES).map(Self).ok_or(bad)
+        parse_with_unit(text, &SIZES).map(Self).ok_or(bad)
     }
 }
 
@@ -140,7 +140,7 @@ impl FromStr for Count {
             expected: "a whole number above zero",
             forms: "`1000000`, `500k`, `500M`, `10G`",
         };
-        whole(text, &COUNTS).map(Self).ok_or(bad)
+        parse_with_unit(text, &COUNTS).map(Self).ok_or(bad)
     }
 }
 

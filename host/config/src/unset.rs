@@ -32,16 +32,16 @@ struct Stopped {
     rights: Rights,
     /// Secrets without a value in calls without a tenant.
     unset: Vec<String>,
-    tenants: BTreeMap<String, OfTenant>,
+    tenants: BTreeMap<String, TenantUnset>,
 }
 
 /// The overlay and the secrets without a value of a tenant.
-struct OfTenant {
+struct TenantUnset {
     overlay: Option<Arc<Overlay>>,
     unset: Vec<String>,
 }
 
-fn may_use(rights: &Rights, name: &str) -> bool {
+fn may_use_secret(rights: &Rights, name: &str) -> bool {
     let requests = [Request::Secret { name: name.into() }, Request::Reveal { name: name.into() }];
     requests.iter().any(|request| rights.allows(request) == Decision::Allowed)
 }
@@ -72,7 +72,7 @@ impl Configuration {
         rights: &'a Rights,
         tenant: Option<&str>,
     ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
-        self.unset_for(tenant).filter(|(name, _)| may_use(rights, name))
+        self.unset_for(tenant).filter(|(name, _)| may_use_secret(rights, name))
     }
 
     /// Returns the secrets without a value that calls may need, both tenants' own and shared ones.
@@ -100,7 +100,7 @@ impl Configuration {
     pub fn may_need(&self, unset: Unset<'_>, rights: &Rights) -> bool {
         let Unset { name, tenant, .. } = unset;
         let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
-        may_use(&rights.narrowed(overlay, None), name)
+        may_use_secret(&rights.narrowed(overlay, None), name)
     }
 
     fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {
@@ -115,7 +115,10 @@ impl Configuration {
         };
         let unset = names(None);
         let of_tenant = |(name, tenant): (&String, &toolcell::Tenant)| {
-            (name.clone(), OfTenant { overlay: tenant.overlay.clone(), unset: names(Some(name)) })
+            (
+                name.clone(),
+                TenantUnset { overlay: tenant.overlay.clone(), unset: names(Some(name)) },
+            )
         };
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(of_tenant).collect();
         if unset.is_empty() && tenants.values().all(|tenant| tenant.unset.is_empty()) {
@@ -131,7 +134,8 @@ impl Middleware for Stopped {
         let (overlay, unset) =
             tenant.map_or((None, &self.unset), |tenant| (tenant.overlay.clone(), &tenant.unset));
         let rights = self.rights.narrowed(overlay, None);
-        let names: Vec<_> = unset.iter().filter(|name| may_use(&rights, name)).cloned().collect();
+        let names: Vec<_> =
+            unset.iter().filter(|name| may_use_secret(&rights, name)).cloned().collect();
         if names.is_empty() {
             return next.call(invocation);
         }

@@ -14,10 +14,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use crate::error::Error;
-use crate::written::Written;
+use crate::written::PendingFile;
 use crate::{Approved, Configuration, Keys, ResolvedComponent, files, lock};
 
 /// The directory below the state directory.
@@ -25,13 +25,13 @@ const DIRECTORY: &str = "versions";
 /// The file with the list of approvals.
 const HISTORY: &str = "history.lock";
 /// Maximum number of versions kept of a component.
-const MOST: usize = 8;
+const MAX_VERSIONS: usize = 8;
 /// Characters of a hex digest.
 const HEX: usize = 64;
 /// The hint for a list that cannot be used.
 const RESTORE: &str = "remove the directory of the kept versions: later approvals make it again";
 /// The hint if nothing can be kept.
-const ELSEWHERE: &str = "name a state directory that you can write to: `--state-dir DIR`";
+const STATE_DIR_HINT: &str = "name a state directory that you can write to: `--state-dir DIR`";
 
 /// The approved versions of one component.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Versions {
 
 /// The bytes of an approved version, and the file of its signature.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptVersion {
     pub(crate) bytes: Vec<u8>,
     pub(crate) signature: PathBuf,
 }
@@ -63,7 +63,7 @@ impl Configuration {
 
     /// Keeps the file of a component, if it is the version that was just approved. `before` is the
     /// version that was approved until then. A failure is logged: the approval is still valid.
-    pub(crate) fn keep(
+    pub(crate) fn keep_version(
         &self,
         chosen: &ResolvedComponent<'_>,
         approved: &Approved,
@@ -75,18 +75,18 @@ impl Configuration {
             let signature =
                 chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
             let signature = signature.transpose()?.flatten();
-            versions.keep(approved, before, &bytes, signature.as_deref())
+            versions.store(approved, before, &bytes, signature.as_deref())
         });
         if let Err(error) = kept {
             tracing::warn!(component = name, %error, "cannot keep a copy of the approved version");
         }
     }
 
-    /// As `keep`, for a component that is used, unless that version is kept already.
-    pub(crate) fn keep_used(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
+    /// As `keep_version`, for a component that is used, unless that version is kept already.
+    pub(crate) fn keep_used_version(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
         let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
         if versions.is_some_and(|versions| !versions.has(approved)) {
-            self.keep(chosen, approved, None);
+            self.keep_version(chosen, approved, None);
         }
     }
 }
@@ -99,7 +99,7 @@ impl Versions {
     }
 
     /// Keeps a version as the latest, directly after `before`. Bytes of another digest are ignored.
-    fn keep(
+    fn store(
         &self,
         approved: &Approved,
         before: Option<&Approved>,
@@ -113,15 +113,16 @@ impl Versions {
         let failed = |error: std::io::Error| {
             let message =
                 format!("cannot keep a copy of an approved version in `{}`", self.dir.display());
-            Error::caused(message, error, ELSEWHERE)
+            Error::caused(message, error, STATE_DIR_HINT)
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
-        files::own_directory(&self.dir, ELSEWHERE)?;
-        let put =
-            |path: &Path, bytes: &[u8]| Written::new(path, bytes, 0o600).and_then(Written::put);
+        files::own_directory(&self.dir, STATE_DIR_HINT)?;
+        let put = |path: &Path, bytes: &[u8]| {
+            PendingFile::new(path, bytes, 0o600).and_then(PendingFile::put)
+        };
         put(&file, bytes).map_err(failed)?;
         if let Some(signature) = signature {
-            put(&signed(&file), signature).map_err(failed)?;
+            put(&signature_path(&file), signature).map_err(failed)?;
         }
         // A list that cannot be read is replaced.
         let mut history = self.history().unwrap_or_default();
@@ -131,15 +132,15 @@ impl Versions {
         history.retain(|old| old != approved && Some(old) != before.as_ref());
         history.extend(before);
         history.push(approved.clone());
-        let gone = history.len().saturating_sub(MOST);
+        let gone = history.len().saturating_sub(MAX_VERSIONS);
         history.drain(..gone);
         put(&self.dir.join(HISTORY), list(&history).as_bytes()).map_err(failed)?;
-        self.forget(&history);
+        self.remove_unlisted(&history);
         Ok(())
     }
 
     /// Removes the bytes of versions that are not in the list.
-    fn forget(&self, history: &[Approved]) {
+    fn remove_unlisted(&self, history: &[Approved]) {
         let is_kept = |name: &str| {
             let hex = name.split('.').next().unwrap_or_default();
             name == HISTORY || history.iter().any(|version| version.digest.ends_with(hex))
@@ -154,11 +155,11 @@ impl Versions {
     }
 
     /// Returns the bytes of this digest, if they are kept.
-    pub(crate) fn kept(&self, wanted: &str) -> Option<Kept> {
+    pub(crate) fn find(&self, wanted: &str) -> Option<KeptVersion> {
         let file = self.file(wanted)?;
         let bytes = files::component(&file).ok()?;
-        (digest(&bytes) == wanted || !stands(Defence::KeptVersions))
-            .then(|| Kept { bytes, signature: signed(&file) })
+        (digest(&bytes) == wanted || !stands(Control::KeptVersions))
+            .then(|| KeptVersion { bytes, signature: signature_path(&file) })
     }
 
     /// Returns the approvals, the latest last.
@@ -188,7 +189,7 @@ fn list(history: &[Approved]) -> String {
     lock::to_text(numbered.iter().map(|(name, version)| (name, *version)))
 }
 
-fn signed(file: &Path) -> PathBuf {
+fn signature_path(file: &Path) -> PathBuf {
     file.with_added_extension("sig")
 }
 

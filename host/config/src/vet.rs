@@ -8,8 +8,8 @@
 
 use std::path::Path;
 
-use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Examination};
+use toolcell::defence::{Control, stands};
+use toolcell::{Component, Inspection};
 
 use crate::error::{Error, Unapproved};
 use crate::{
@@ -38,12 +38,12 @@ impl ResolvedComponent<'_> {
     pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
         let bytes = files::component(&self.path)?;
         let signature = self.demand.map(|demand| demand.signature(&self.path));
-        let signer = self.judged(&bytes, &self.path, signature.as_deref())?;
+        let signer = self.verify(&bytes, &self.path, signature.as_deref())?;
         Ok((bytes, signer))
     }
 
     /// Checks bytes, with the path for messages and the path of the signature.
-    pub(crate) fn judged(
+    pub(crate) fn verify(
         &self,
         bytes: &[u8],
         shown: &Path,
@@ -55,7 +55,7 @@ impl ResolvedComponent<'_> {
             .map(|(demand, signature)| demand.signer(shown, signature, bytes))
             .transpose()
         {
-            Err(error) if stands(Defence::Signature) => return Err(error),
+            Err(error) if stands(Control::Signature) => return Err(error),
             judged => judged.unwrap_or_default(),
         };
         self.pinned(bytes)?;
@@ -67,9 +67,10 @@ impl ResolvedComponent<'_> {
             self.configured.and_then(|(_, configured)| configured.digest.as_ref())
         {
             let found = crate::versions::digest(bytes);
-            if found != *digest && stands(Defence::Pins) {
+            if found != *digest && stands(Control::Pins) {
                 let mut problem = problem.clone();
-                problem.message = format!("{}: {} has {found}", problem.message, self.shown());
+                problem.message =
+                    format!("{}: {} has {found}", problem.message, self.display_path());
                 return Err(Error::OtherDigest(Box::new(problem)));
             }
         }
@@ -96,16 +97,16 @@ impl Configuration {
             return Ok(free);
         }
         let Some(old) = lock.components.get(name) else {
-            if !stands(Defence::Approval) {
+            if !stands(Control::Approval) {
                 return Ok(free);
             }
             let message = format!("the component `{name}` is not approved yet");
             return Err(Error::not_approved(Unapproved::New, message, self.how_to_approve(name)));
         };
         // Imports can be read without compiling, so new ones are refused before it.
-        let seen = Examination::of(bytes)?;
+        let seen = Inspection::of(bytes)?;
         let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
-        let publisher = if stands(Defence::ApprovedPublisher) {
+        let publisher = if stands(Control::ApprovedPublisher) {
             signer.map(|signer| signer.publisher.clone())
         } else {
             old.publisher.clone()
@@ -115,9 +116,9 @@ impl Configuration {
         let difference = Difference { old: Some(old), new: &new };
         // The same holds for the code. Without grants, other code can do no more harm than before;
         // a grant was given to the approved code only.
-        let is_other = match difference.standing() {
-            ApprovalState::Changed => stands(Defence::ApprovedImports),
-            ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
+        let is_other = match difference.state() {
+            ApprovalState::Changed => stands(Control::ApprovedImports),
+            ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Control::ApprovedCode),
             ApprovalState::Locked | ApprovalState::New => false,
         };
         if is_other {
@@ -138,10 +139,10 @@ impl Configuration {
         let Some((name, old)) = vetted.approved else { return Ok(None) };
         let new = Approved::of(component, vetted.publisher.clone());
         let difference = Difference { old: Some(old), new: &new };
-        match difference.standing() {
+        match difference.state() {
             ApprovalState::Locked => Ok(None),
             ApprovalState::Rebuilt => Ok(Some(Rebuilt)),
-            ApprovalState::Changed | ApprovalState::New if stands(Defence::ApprovedDefinitions) => {
+            ApprovalState::Changed | ApprovalState::New if stands(Control::ApprovedDefinitions) => {
                 Err(self.changed(name, &difference))
             }
             ApprovalState::Changed | ApprovalState::New => Ok(None),

@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{Grants, Overlay};
 
 use crate::{Configuration, Origin, ResolvedComponent};
 
 /// The secrets whose values are read.
 #[derive(Debug, Clone)]
-pub enum Wanted {
+pub enum SecretSelection {
     /// All secrets of the configuration.
     All,
     /// No secrets, for commands that only inspect tools: `describe`, and a call that is denied
@@ -28,7 +28,7 @@ pub enum Wanted {
     },
 }
 
-impl Wanted {
+impl SecretSelection {
     /// Returns true if the shared value is read. `has_own` returns true for a tenant with its own
     /// value.
     pub(crate) fn has_shared(&self, name: &str, has_own: impl Fn(&str) -> bool) -> bool {
@@ -61,12 +61,14 @@ impl Configuration {
         tenant: Option<&str>,
         components: &[ResolvedComponent<'a>],
     ) -> BTreeSet<&'a str> {
-        if !stands(Defence::WorkerSecrets) {
+        if !stands(Control::WorkerSecrets) {
             return self.origins.keys().map(String::as_str).collect();
         }
         let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));
         let configured = components.iter().filter_map(|chosen| chosen.configured);
-        configured.flat_map(|(_, configured)| usable(&configured.grants, overlay)).collect()
+        configured
+            .flat_map(|(_, configured)| remaining_secrets(&configured.grants, overlay))
+            .collect()
     }
 
     /// Returns the environment variables with the values of these secrets, as calls for this tenant
@@ -88,9 +90,9 @@ impl Configuration {
     /// Returns true if a component may use or read a secret on behalf of a tenant.
     pub(crate) fn is_left(&self, tenant: &str, name: &str) -> bool {
         let overlay = self.overlay_of(tenant);
-        self.components
-            .values()
-            .any(|configured| usable(&configured.grants, overlay).any(|usable| usable == name))
+        self.components.values().any(|configured| {
+            remaining_secrets(&configured.grants, overlay).any(|usable| usable == name)
+        })
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
@@ -99,7 +101,10 @@ impl Configuration {
 }
 
 /// Returns the secrets that a component is granted and that an overlay leaves.
-fn usable<'a>(grants: &'a Grants, overlay: Option<&Overlay>) -> impl Iterator<Item = &'a str> {
+fn remaining_secrets<'a>(
+    grants: &'a Grants,
+    overlay: Option<&Overlay>,
+) -> impl Iterator<Item = &'a str> {
     let is_left = |left: Option<&BTreeSet<String>>, name: &String| {
         left.is_none_or(|left| left.contains(name))
     };

@@ -16,12 +16,12 @@ const ATTEMPTS: usize = 100;
 
 /// A text that is synced to disk, but not renamed into place yet.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct PendingFile {
     file: NamedTempFile,
     path: PathBuf,
 }
 
-impl Written {
+impl PendingFile {
     /// Writes it to a temporary file beside its place, with these permissions, less the umask.
     pub(crate) fn new(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<Self> {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -90,8 +90,8 @@ mod tests {
         let path = dir.path().join("a.lock");
         fs::write(dir.path().join(".a.lock.new-dead"), "half").unwrap();
         fs::write(dir.path().join(".b.lock.new-else"), "another").unwrap();
-        let living = Written::new(&path, "one", 0o644).unwrap();
-        Written::new(&path, "two", 0o644).unwrap().put().unwrap();
+        let living = PendingFile::new(&path, "one", 0o644).unwrap();
+        PendingFile::new(&path, "two", 0o644).unwrap().put().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         living.put().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, Missing,
+    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, OnMissingGrant,
     Overlay, Request, ToolCall,
 };
 
@@ -24,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
     // The operator grants a directory of the host. The tool sees it as `/data`.
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", "example-tools/hello", Access::Read)?);
-    let granted = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+    let granted = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
 
     // An overlay of a tenant or of a call narrows the grants: here, to nothing.
     let nothing = CallOptions::default().with_overlay(Overlay::nothing());

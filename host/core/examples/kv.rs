@@ -5,7 +5,9 @@
 
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
-use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Grants, Missing, ToolCall};
+use toolcell::{
+    CallContext, CallOptions, Component, Engine, Executor, Grants, OnMissingGrant, ToolCall,
+};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -16,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse()?);
     let bytes = toolcell_examples::component("notes")?;
-    let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+    let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
     let tool = component.tool("notes")?;
 
     let executor = Executor::new();

@@ -25,7 +25,7 @@ pub fn component(name: &str) -> anyhow::Result<Vec<u8>> {
 /// If the component cannot be loaded, or the approval cannot be written.
 pub async fn approve(configuration: &Configuration, component: &str) -> anyhow::Result<()> {
     let engines = configuration.engines().build()?;
-    let shown = configuration.shown(&engines, component).await?;
+    let shown = configuration.review(&engines, component).await?;
     configuration.approve(&Lock::beside(configuration)?, &[(component.to_owned(), shown)], &[])?;
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::net::TcpListener;
 
 use serde_json::json;
 use toolcell::{
-    CallOptions, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Secret, SecretUse,
-    StoredSecrets, ToolCall,
+    CallOptions, Component, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant, Secret,
+    SecretGrant, StoredSecrets, ToolCall,
 };
 
 /// Not a real token.
@@ -33,9 +33,9 @@ async fn main() -> anyhow::Result<()> {
     let rule = rule.with_private(["127.0.0.0/8".parse()?]);
     let mut grants = Grants::default();
     grants.http.push(rule.clone());
-    grants.secrets.insert("fetch_token".into(), SecretUse::new(rule, Placed::Bearer));
+    grants.secrets.insert("fetch_token".into(), SecretGrant::new(rule, Injection::Bearer));
     let bytes = toolcell_examples::component("fetch")?;
-    let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+    let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
 
     let arguments = json!({"url": format!("http://127.0.0.1:{port}/account"), "with_token": true});
     let call = ToolCall::with_value("call-1", "fetch", &arguments);

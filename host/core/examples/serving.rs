@@ -18,7 +18,7 @@ use toolcell::TemporaryDirectory;
 use toolcell_config::{Configuration, ReadOptions};
 use toolcell_examples::{approve, component};
 use toolcell_server::mcp::{self, McpOptions};
-use toolcell_server::{ApiKeyStore, Configured, HttpServer, ListenOptions, Notice};
+use toolcell_server::{ApiKeyStore, ConfigServer, HttpServer, ListenOptions, Notice};
 
 /// The interval between two looks at the files. A real platform would use a longer one.
 const EVERY: Duration = Duration::from_millis(10);
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
 
     // The configuration's tools, tenants, limits and quotas, served as `toolcell serve` does.
     let engines = configuration.engines().build()?;
-    let configured = Configured::start(configuration, engines).await?;
+    let configured = ConfigServer::start(configuration, engines).await?;
     let (service, auth) = (configured.service().build()?, configured.authenticator(keys)?);
 
     let routes = mcp::routes(service.clone(), McpOptions::default());
@@ -54,7 +54,7 @@ async fn main() -> anyhow::Result<()> {
     let told = move |notice| tell.send(notice).unwrap_or_default();
     tokio::select! {
         () = server.serve(pending()) => Ok(()),
-        () = configured.keep(&service, Some(&auth), EVERY, told) => Ok(()),
+        () = configured.follow(&service, Some(&auth), EVERY, told) => Ok(()),
         shown = show(&client, folder.path(), notices) => shown,
     }
 }

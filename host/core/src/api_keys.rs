@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// Bytes of a key that are hashed. Several times the length of a key that [`ApiKey::generate`]
@@ -166,17 +166,17 @@ impl ApiKeys {
     /// take the same time. Source: docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
-        self.looked_up(shown, |_| {})
+        self.find_tenant(shown, |_| {})
     }
 
     /// Does the work of [`tenant_of`](Self::tenant_of); calls `did` before each step.
-    fn looked_up(&self, shown: &str, mut did: impl FnMut(Step)) -> Option<&str> {
+    fn find_tenant(&self, shown: &str, mut did: impl FnMut(Step)) -> Option<&str> {
         let shown = shown.get(..MAX_KEY).unwrap_or(shown);
         did(Step::Hashed);
         let shown = KeyDigest::of(shown);
         did(Step::LookedUp);
         let found = self.known.get(blake3::keyed_hash(&self.blind, &shown.0).as_bytes());
-        if found.is_none() && !stands(Defence::KeyPath) {
+        if found.is_none() && !stands(Control::KeyPath) {
             return None;
         }
         let (digest, tenant) =
@@ -260,7 +260,7 @@ mod tests {
         let left = keys(&[("acme", &known)]);
         let steps = |keys: &ApiKeys, shown: &str| {
             let mut steps = Vec::new();
-            let tenant = keys.looked_up(shown, |step| steps.push(step)).map(str::to_owned);
+            let tenant = keys.find_tenant(shown, |step| steps.push(step)).map(str::to_owned);
             (tenant, steps)
         };
         let (tenant, expected) = steps(&all, known.expose());

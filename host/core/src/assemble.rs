@@ -12,7 +12,7 @@ mod error;
 use std::collections::BTreeMap;
 
 use crate::call::ToolCall;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::json::{check, or_empty_object};
 use crate::limits::DEFAULT_ARGUMENTS;
 
@@ -200,7 +200,7 @@ impl Assembler {
         let key = Key::Id(id.into());
         if let Some(open) = self.calls.get_mut(&key) {
             self.held -= open.text();
-            return Err(open.broken_by(AssembleError::StartedTwice { id: id.into() }));
+            return Err(open.break_with(AssembleError::StartedTwice { id: id.into() }));
         }
         self.open_call(key, Open { id: id.into(), name: name.into(), ..Open::default() })
     }
@@ -218,7 +218,7 @@ impl Assembler {
         self.last = Some(key);
         let added = open.add(&mut self.held, self.limit, ["", "", text]);
         added.map_err(|()| {
-            open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit })
+            open.break_with(AssembleError::TooLarge { id: id.into(), limit: self.limit })
         })
     }
 
@@ -250,12 +250,13 @@ impl Assembler {
         }
         if !id.is_empty() && !open.id.is_empty() && open.id != id {
             self.held -= open.text();
-            return Err(open.broken_by(AssembleError::StartedTwice { id: label }));
+            return Err(open.break_with(AssembleError::StartedTwice { id: label }));
         }
         let id = if open.id.is_empty() { id } else { "" };
         let name = name.filter(|name| *name != open.name).unwrap_or_default();
         let added = open.add(&mut self.held, self.limit, [id, name, text]);
-        added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: label, limit: self.limit }))
+        added
+            .map_err(|()| open.break_with(AssembleError::TooLarge { id: label, limit: self.limit }))
     }
 
     /// Ends a call whose arguments are complete. Empty arguments count as `{}`, which providers
@@ -295,7 +296,7 @@ impl Assembler {
                 (key.clone(), AssembleError::Unfinished { id: open.label(key) });
             if let Some(open) = self.calls.get_mut(&key) {
                 self.held -= open.text();
-                open.broken_by(unfinished);
+                open.break_with(unfinished);
             }
         }
         self.end_all()
@@ -378,7 +379,7 @@ impl Open {
             return Ok(());
         }
         let more = held.saturating_add(id.len() + name.len() + text.len());
-        if more as u64 > limit && stands(Defence::Fragments) {
+        if more as u64 > limit && stands(Control::Fragments) {
             *held -= self.text();
             return Err(());
         }
@@ -390,7 +391,7 @@ impl Open {
     }
 
     /// Records the first error and drops the call's text.
-    fn broken_by(&mut self, error: AssembleError) -> AssembleError {
+    fn break_with(&mut self, error: AssembleError) -> AssembleError {
         (self.name, self.arguments) = Default::default();
         self.broken.get_or_insert_with(|| error.clone());
         error

@@ -18,7 +18,7 @@ use crate::call::CallResult;
 use crate::clock::before;
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::fence::resumed;
+use crate::fence::resume_panic;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::outcome::Outcome;
 use crate::patience;
@@ -223,7 +223,7 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
         let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
             return CallResult::ToolError(ToolError::HandlerExit(Exit::Died));
         };
-        match before(deadline, &mut started.0).await.map(resumed) {
+        match before(deadline, &mut started.0).await.map(resume_panic) {
             Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
                 CallResult::Outcome(said)
             }
@@ -244,7 +244,7 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Handler for Blocking<F, Shape> {
         true
     }
 
-    fn keeps_time(&self) -> bool {
+    fn enforces_deadline(&self) -> bool {
         true
     }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::call::CallResult;
 use crate::clock::{Clock, SystemClock};
-use crate::fence::fenced;
+use crate::fence::guarded;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::middleware::Middleware;
 use crate::patience;
@@ -234,7 +234,7 @@ impl Sign {
         };
         // Guarded, because the rule is the embedder's code.
         let is_failure =
-            counts.map_or(is_failure, |counts| fenced(|| counts(failure)).unwrap_or(true));
+            counts.map_or(is_failure, |counts| guarded(|| counts(failure)).unwrap_or(true));
         if is_failure { Self::Fails } else { Self::Works }
     }
 }
@@ -243,7 +243,7 @@ impl Circuit {
     /// Returns the time of the breaker's clock, or of the system's clock if that one panics. Called
     /// before the lock is taken, because the clock is the embedder's code.
     fn now(&self) -> Instant {
-        fenced(|| self.breaker.clock.now()).unwrap_or_else(Instant::now)
+        guarded(|| self.breaker.clock.now()).unwrap_or_else(Instant::now)
     }
 
     fn read(&self) -> BreakerState {
@@ -344,14 +344,14 @@ impl State {
 }
 
 /// An admitted call. When it is dropped, its end is recorded in the circuit.
-struct Pass<'a> {
+struct AdmittedCall<'a> {
     circuit: &'a Circuit,
     call: Admitted,
     invocation: Arc<Invocation>,
     sign: Option<Sign>,
 }
 
-impl Pass<'_> {
+impl AdmittedCall<'_> {
     fn sign(&self, failure: Option<&Failure>) -> Sign {
         failure.map_or(Sign::Works, |failure| {
             Sign::of(failure, self.circuit.breaker.counts.as_deref())
@@ -359,7 +359,7 @@ impl Pass<'_> {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for AdmittedCall<'_> {
     fn drop(&mut self) {
         // The call was dropped without a result: by the executor at the deadline, which is a
         // timeout, or by the caller before the deadline.
@@ -384,8 +384,12 @@ impl Guarded {
             Ok(call) => call,
             Err(refusal) => return CallResult::Refusal(refusal),
         };
-        let mut pass =
-            Pass { circuit: &self.circuit, call, invocation: Arc::clone(&invocation), sign: None };
+        let mut pass = AdmittedCall {
+            circuit: &self.circuit,
+            call,
+            invocation: Arc::clone(&invocation),
+            sign: None,
+        };
         let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
         let panicked =
             |panic| Failure::ToolError(ToolError::HandlerRaised(Raised::panicked(panic)));

@@ -53,7 +53,7 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, at: Instant) -> Sleep {
-        Box::pin(reached(Some(at)))
+        Box::pin(until_deadline(Some(at)))
     }
 }
 
@@ -96,13 +96,13 @@ pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> O
     tokio::select! {
         biased;
         output = future => Some(output),
-        () = reached(deadline) => None,
+        () = until_deadline(deadline) => None,
     }
 }
 
 /// Completes at the deadline, to within 0.2 ms on an idle machine. Never completes if there is no
 /// deadline or if the process cannot start another thread.
-pub(crate) async fn reached(deadline: Option<Instant>) {
+pub(crate) async fn until_deadline(deadline: Option<Instant>) {
     let is_fine = fine::is_running();
     let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {
         let _here = timers.enter();
@@ -114,7 +114,7 @@ pub(crate) async fn reached(deadline: Option<Instant>) {
         Some((timer, deadline)) => {
             timer.await;
             if is_fine {
-                fine::until(deadline).await;
+                fine::wait_until(deadline).await;
             }
         }
         None => std::future::pending().await,

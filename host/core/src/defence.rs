@@ -1,7 +1,7 @@
 //! Controls that tests can disable one at a time, to show that the test of each control notices its
 //! absence.
 //!
-//! In: a [`Defence`], where it is about to be enforced.
+//! In: a [`Control`], where it is about to be enforced.
 //! Out: [`stands`], true if the control is enforced. It is false only in a test of the control's
 //! test.
 //! Invariants: only a build with debug assertions and the feature `controls` has the switch; only
@@ -11,7 +11,7 @@
 
 mod table;
 
-pub use table::Defence;
+pub use table::Control;
 
 /// The environment variable that names the control to disable.
 #[cfg(all(feature = "controls", debug_assertions))]
@@ -21,7 +21,7 @@ pub const VARIABLE: &str = "TOOLCELL_DOWN";
 /// to test the effect of its absence.
 #[inline]
 #[must_use]
-pub fn stands(defence: Defence) -> bool {
+pub fn stands(defence: Control) -> bool {
     down() != Some(defence)
 }
 
@@ -29,7 +29,7 @@ pub fn stands(defence: Defence) -> bool {
 #[cfg(not(all(feature = "controls", debug_assertions)))]
 #[inline]
 #[must_use]
-pub const fn down() -> Option<Defence> {
+pub const fn down() -> Option<Control> {
     None
 }
 
@@ -40,13 +40,13 @@ pub const fn down() -> Option<Defence> {
 /// nothing.
 #[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
-pub fn down() -> Option<Defence> {
-    static DOWN: std::sync::OnceLock<Option<Defence>> = std::sync::OnceLock::new();
+pub fn down() -> Option<Control> {
+    static DOWN: std::sync::OnceLock<Option<Control>> = std::sync::OnceLock::new();
     *DOWN.get_or_init(|| {
         let named = std::env::var(VARIABLE).ok()?;
-        let found = Defence::ALL.iter().find(|defence| defence.name() == named);
+        let found = Control::ALL.iter().find(|defence| defence.name() == named);
         let names =
-            || Defence::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
+            || Control::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
         Some(*found.unwrap_or_else(|| {
             panic!("{VARIABLE}: there is no defence `{named}`, only {}", names())
         }))

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// Longest tool name, in characters. All model providers accept names of this length. Source:
@@ -239,7 +239,7 @@ pub(crate) fn shortened(name: &str) -> Option<String> {
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits || !stands(Defence::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
+    if fits || !stands(Control::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
 /// The author's claims about a tool's effects, for planning and display only.

@@ -24,18 +24,18 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 use crate::grants::{Access, Directory, Grants, SCRATCH};
 use crate::rights::Rights;
 use ledger::Ledger;
-use scratch::Nest;
+use scratch::ScratchRoot;
 
 pub use forbidden::forbidden_root;
-pub(crate) use ledger::{Area, Hold};
+pub(crate) use ledger::{Area, OpenMark};
 pub(crate) use scratch::Scratch;
 pub use temporary::{TemporaryDirectory, remove_tree};
-pub(crate) use work::{At, Opened, Opening, open};
+pub(crate) use work::{OpenSettings, Opened, WritePosition, open};
 
 /// Magic numbers of filesystems that the kernel provides, wherever they are mounted: proc, sysfs,
 /// devpts, cgroup, cgroup2, debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
@@ -46,7 +46,7 @@ const KERNEL: [u64; 8] =
 pub(crate) struct Mounts {
     mounts: Vec<Mount>,
     /// Creates the scratch directories of single calls.
-    scratch: Option<Nest>,
+    scratch: Option<ScratchRoot>,
 }
 
 /// One granted directory.
@@ -103,7 +103,7 @@ impl Mounts {
             mounts.push(mount);
         }
         let nest = |room| {
-            Nest::new(room).map_err(|error| {
+            ScratchRoot::new(room).map_err(|error| {
                 let problem = "the temporary directory for it cannot be made";
                 Error::directory(SCRATCH, Path::new(""), problem, "see the cause")
                     .with_source(error)
@@ -123,7 +123,7 @@ impl Mounts {
             for (name, access) in rights.openings(&mount.name, mount.access) {
                 let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
                 let area = if access == Access::Write { mount.area.clone() } else { None };
-                let dir = there(descend(&mount.dir, below), &name)?;
+                let dir = if_present(descend(&mount.dir, below), &name)?;
                 roots.extend(dir.map(|dir| Root { name, dir, area }));
             }
         }
@@ -160,7 +160,7 @@ impl Mount {
                 .with_source(error)
         };
         let found = path.symlink_metadata().map_err(cannot)?;
-        if found.is_symlink() && stands(Defence::MountedLinks) {
+        if found.is_symlink() && stands(Control::MountedLinks) {
             let hint = "grant the directory that the link leads to, by that directory's own path";
             return Err(fault(directory, "it is a symbolic link", hint));
         }
@@ -179,7 +179,7 @@ impl Mount {
                 .then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned())
         };
         if let Some(why) =
-            forbidden_root(&path).or_else(kernels).filter(|_| stands(Defence::MachineDirectories))
+            forbidden_root(&path).or_else(kernels).filter(|_| stands(Control::MachineDirectories))
         {
             return Err(fault(
                 directory,
@@ -190,7 +190,7 @@ impl Mount {
         let area = match directory.access {
             Access::Read => None,
             Access::Write => {
-                let counts = counts.filter(|_| stands(Defence::SharedCounts));
+                let counts = counts.filter(|_| stands(Control::SharedCounts));
                 let ledger = Ledger::of(&dir, counts).map_err(|error| {
                     let place = counts.map_or_else(String::new, |dir| format!(" (its count is in {})", dir.display()));
                     let problem = format!("its contents cannot be counted{place}: {error}");
@@ -206,7 +206,7 @@ impl Mount {
     fn conflicts(&self, other: &Self) -> bool {
         let reads = self.access == Access::Read && other.access == Access::Read;
         let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
-        stands(Defence::Overlaps)
+        stands(Control::Overlaps)
             && !reads
             && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
     }
@@ -220,7 +220,7 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
 }
 
 /// Returns the opened directory, or `None` if it is gone.
-fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
+fn if_present(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
     match opened {
         Ok(dir) => Ok(Some(dir)),
         Err(error) if is_exhausted(&error) => {
@@ -246,7 +246,7 @@ fn is_kernels(dir: &File) -> bool {
 /// Opens a directory below another one without following any link, because a tool may have created
 /// one.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
-    let follow = if stands(Defence::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let follow = if stands(Control::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
     let mut found = dir.try_clone()?;
     for part in below.split('/').filter(|part| !part.is_empty()) {

@@ -48,31 +48,31 @@ use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::defence::{Defence, stands};
-use crate::fence::resumed;
+use crate::defence::{Control, stands};
+use crate::fence::resume_panic;
 use crate::grants::{Method, Target};
 use crate::rights::{Decision, Request, Rights};
 use connect::connect;
 use meter::{Meter, Metered};
 use resolve::{Names, addresses};
-use response::{Terms, accept};
-use screen::Screening;
+use response::{ResponseTerms, accept};
+use screen::RequestScan;
 use slots::Slots;
 use threads::Threads;
-use way::{Unconnected, Way};
+use way::{Transport, Unconnected};
 
 pub use answers::Answer;
 pub(crate) use budget::{Budget, DEFAULT_SENT};
 pub(crate) use credential::Credential;
 pub(crate) use outgoing::{Outgoing, Times};
 pub use proxy::Proxy;
-pub(crate) use redact::{Inflated, MARK, Redactor, Redactors};
+pub(crate) use redact::{Inflated, REPLACEMENT, Redactor, Redactors};
 pub use resolve::{Resolved, Resolver, SystemResolver};
 pub(crate) use response::{Body, Incoming};
 pub use roots::Roots;
 pub use route::Route;
-pub(crate) use screen::Screen;
-pub(crate) use send_error::{SendError, Share, Stage};
+pub(crate) use screen::OutboundScan;
+pub(crate) use send_error::{SendError, Share, TimeoutPhase};
 
 /// Connections that are open at the same time, over all calls. The default is below the limit of
 /// about a thousand file descriptors that most hosts have. A tenant can hold a quarter of them, a
@@ -80,8 +80,8 @@ pub(crate) use send_error::{SendError, Share, Stage};
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes. The headers of one message.
 const MAX_HEAD: usize = 64 << 10;
-/// Replaces the deadline while the control [`Defence::RequestDeadline`] is off.
-const UNHURRIED: Duration = Duration::from_secs(3600);
+/// Replaces the deadline while the control [`Control::RequestDeadline`] is off.
+const WITHOUT_DEADLINE: Duration = Duration::from_secs(3600);
 /// The number of headers in one message.
 const MAX_HEADERS: usize = 100;
 
@@ -95,7 +95,7 @@ pub struct Egress {
     names: Names,
     /// Answers in place of the network, in tests of tools.
     answers: Option<answers::Answers>,
-    way: Arc<RwLock<Way>>,
+    transport: Arc<RwLock<Transport>>,
     /// Called when a request gets no connection.
     on_no_connection: Option<Arc<dyn Fn() + Send + Sync>>,
     connections: Arc<Slots>,
@@ -109,7 +109,7 @@ impl Egress {
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            way: Arc::new(RwLock::new(Way::default())),
+            transport: Arc::new(RwLock::new(Transport::default())),
             on_no_connection: None,
             connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -138,8 +138,8 @@ impl Egress {
     /// Trusts these certificate authorities and no others.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
-        let way = Way::new(self.way().proxy, roots);
-        Self { way: Arc::new(RwLock::new(way)), ..self }
+        let way = Transport::new(self.way().proxy, roots);
+        Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
     /// Sends all requests through this proxy. Host names are resolved on this host, and the proxy
@@ -148,13 +148,13 @@ impl Egress {
     pub fn with_proxy(self, proxy: Proxy) -> Self {
         let mut way = self.way();
         way.proxy = Some(proxy);
-        Self { way: Arc::new(RwLock::new(way)), ..self }
+        Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
     /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
     /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
     pub fn replace(&self, proxy: Option<Proxy>, roots: Roots) {
-        *self.way.write() = Way::new(proxy, roots);
+        *self.transport.write() = Transport::new(proxy, roots);
     }
 
     /// Sets a callback for requests without a proxy that get no connection, as a hint to the
@@ -167,8 +167,8 @@ impl Egress {
         self
     }
 
-    fn way(&self) -> Way {
-        self.way.read().clone()
+    fn way(&self) -> Transport {
+        self.transport.read().clone()
     }
 
     /// Sets the number of connections that are open at the same time, at least one.
@@ -207,23 +207,23 @@ impl Egress {
         outgoing: Outgoing,
         secrets: Secrets,
         deadline: Instant,
-    ) -> Result<Begun, SendError> {
+    ) -> Result<InFlight, SendError> {
         let Admitted { method, target, private, paid } = admitted;
         if method != outgoing.method || target != outgoing.target {
             return Err(SendError::Invalid(
                 "the request is not the one that was admitted".to_owned(),
             ));
         }
-        let Secrets { credentials, redactor, screen } = secrets;
+        let Secrets { credentials, redactor, scan: screen } = secrets;
         let redactor =
             redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
-        let deadline = if stands(Defence::RequestDeadline) {
+        let deadline = if stands(Control::RequestDeadline) {
             outgoing.deadline(deadline)
         } else {
-            Instant::now() + UNHURRIED
+            Instant::now() + WITHOUT_DEADLINE
         };
         let (length, times) = (outgoing.body.len(), outgoing.times.at_least());
-        let screening = screen.map(|screen| screen.of(&outgoing));
+        let screening = screen.map(|screen| screen.prepare(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
         let asks_for_part = request.headers().contains_key(RANGE);
         if redactor.is_some() {
@@ -232,7 +232,7 @@ impl Egress {
         }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
         let (budget, meter) = (budget.clone(), Meter::for_head());
-        let terms = Terms {
+        let terms = ResponseTerms {
             budget,
             meter,
             deadline,
@@ -242,24 +242,29 @@ impl Egress {
         };
         let runtime =
             self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let sent =
-            self.clone().go(Sending { screening, method, target, private, times, request }, terms);
-        Ok(Begun(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
+        let sent = self
+            .clone()
+            .exchange(Sending { scan: screening, method, target, private, times, request }, terms);
+        Ok(InFlight(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
     }
 
     /// Runs on the egress threads, under the deadline.
-    async fn go(self, sending: Sending, terms: Terms) -> Result<Response<Body>, SendError> {
-        let Sending { screening, method, target, private, times, request } = sending;
+    async fn exchange(
+        self,
+        sending: Sending,
+        terms: ResponseTerms,
+    ) -> Result<Response<Body>, SendError> {
+        let Sending { scan: screening, method, target, private, times, request } = sending;
         if let Some(screening) = screening {
             // Scans the requests of a call one after the other, so that a tool that guesses a
             // secret gets at most one hit per call, even with concurrent requests.
-            let _turn = terms.budget.screening().await?;
-            screening.pass().await.inspect_err(|_| terms.budget.close())?;
+            let _turn = terms.budget.scan_permit().await?;
+            screening.run().await.inspect_err(|_| terms.budget.close())?;
         }
         let budget = &terms.budget;
         let connected = async {
             let slot = self.connections.take(budget.connections(), budget.tenant()).await;
-            let slot = slot.ok_or(SendError::Timeout(Stage::Connect))?;
+            let slot = slot.ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
             if let Some(answers) = &self.answers {
                 return Ok((slot, answers::connection(answers, method, &target)?));
             }
@@ -267,7 +272,7 @@ impl Egress {
             let mut unconnected =
                 Unconnected(self.on_no_connection.clone().filter(|_| way.proxy.is_none()));
             let addresses = addresses(&self.names, (method, &target), &private, budget).await;
-            let addresses = addresses.inspect_err(|error| unconnected.judge(error))?;
+            let addresses = addresses.inspect_err(|error| unconnected.note_error(error))?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
             let stream =
@@ -275,10 +280,10 @@ impl Egress {
             unconnected.0 = None;
             Ok((slot, stream))
         };
-        let (slot, stream) = within(times.connect, Stage::Connect, connected).await?;
+        let (slot, stream) = within(times.connect, TimeoutPhase::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(if stands(Defence::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
+            .max_headers(if stands(Control::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(metered)
@@ -292,33 +297,33 @@ impl Egress {
         }));
         let sent =
             async { sender.send_request(request).await.map_err(|error| terms.fault(&error)) };
-        let response = within(times.first_byte, Stage::FirstByte, sent).await?;
+        let response = within(times.first_byte, TimeoutPhase::FirstByte, sent).await?;
         accept(response, terms, connection, self.threads)
     }
 }
 
 /// A request in progress. Dropping it cancels the request.
-pub(crate) struct Begun(AbortOnDropHandle<Result<Result<Response<Body>, SendError>, Elapsed>>);
+pub(crate) struct InFlight(AbortOnDropHandle<Result<Result<Response<Body>, SendError>, Elapsed>>);
 
-impl Begun {
+impl InFlight {
     /// Waits for the head of the response. The body has the rest of the time.
     pub(crate) async fn head(self) -> Result<Response<Body>, SendError> {
-        match resumed(self.0.await) {
+        match resume_panic(self.0.await) {
             Some(Ok(answered)) => answered,
-            Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
+            Some(Err(_elapsed)) => Err(SendError::Timeout(TimeoutPhase::Whole)),
             None => Err(SendError::broken("toolcell is shutting down")),
         }
     }
 
     /// Waits for the whole response.
-    pub(crate) async fn whole(self) -> Result<Incoming, SendError> {
+    pub(crate) async fn collect(self) -> Result<Incoming, SendError> {
         let (head, body) = self.head().await?.into_parts();
         let headers = head
             .headers
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
             .collect();
-        Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
+        Ok(Incoming { status: head.status.as_u16(), headers, body: body.collect().await? })
     }
 }
 
@@ -330,12 +335,12 @@ pub(crate) struct Secrets {
     /// Removes secrets from the response. `None`: a redactor for the credentials is made.
     pub(crate) redactor: Option<Redactor>,
     /// The outbound scan of the tool's own text.
-    pub(crate) screen: Option<Screen>,
+    pub(crate) scan: Option<OutboundScan>,
 }
 
 /// A request that is ready to be sent.
 struct Sending {
-    screening: Option<Screening>,
+    scan: Option<RequestScan>,
     method: Method,
     target: Target,
     private: Vec<IpNet>,
@@ -346,7 +351,7 @@ struct Sending {
 /// Awaits one part of a request, for at most `time`.
 async fn within<T>(
     time: Option<Duration>,
-    stage: Stage,
+    stage: TimeoutPhase,
     part: impl Future<Output = Result<T, SendError>>,
 ) -> Result<T, SendError> {
     match time {
@@ -371,7 +376,7 @@ impl Admitted {
     ///
     /// # Errors
     /// [`SendError::OverBudget`].
-    pub(crate) fn pay(&mut self, budget: &Budget, bytes: usize) -> Result<(), SendError> {
+    pub(crate) fn charge(&mut self, budget: &Budget, bytes: usize) -> Result<(), SendError> {
         budget.take_sent(bytes as u64)?;
         self.paid += bytes as u64;
         Ok(())
@@ -401,13 +406,13 @@ pub(crate) fn admit(
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) if stands(Defence::AllowList) => Err(denial.into()),
+        Decision::Denied(denial) if stands(Control::AllowList) => Err(denial.into()),
         Decision::Denied(_) | Decision::Allowed => Ok(rights.private_networks(method, target)),
     }
 }
 
 fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
-    if credentials.is_empty() || !stands(Defence::Redaction) {
+    if credentials.is_empty() || !stands(Control::Redaction) {
         return Ok(None);
     }
     let redactor =

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::fence::{caught, words};
+use crate::fence::{catch_panic, into_text};
 use crate::json::Json;
 use crate::outcome::Output;
 use crate::policy::Failure;
@@ -18,7 +18,7 @@ use crate::policy::Failure;
 /// The input of an [`Encoder`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Said<'a> {
+pub enum EncodeInput<'a> {
     /// A handler's success.
     Ok(&'a Output),
     /// The result of a halt, or the value that a policy put in place of a failure.
@@ -39,14 +39,14 @@ pub trait Encoder: Send + Sync + 'static {
     /// # Errors
     /// [`EncodeError`] if it cannot be encoded. The call then fails as `encoding_failed`, and the
     /// run's policy decides about it.
-    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError>;
+    fn encode(&self, said: EncodeInput<'_>) -> Result<String, EncodeError>;
 }
 
 impl<F> Encoder for F
 where
-    F: Fn(Said<'_>) -> Result<String, EncodeError> + Send + Sync + 'static,
+    F: Fn(EncodeInput<'_>) -> Result<String, EncodeError> + Send + Sync + 'static,
 {
-    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
+    fn encode(&self, said: EncodeInput<'_>) -> Result<String, EncodeError> {
         self(said)
     }
 }
@@ -58,13 +58,13 @@ where
 pub struct JsonEncoder;
 
 impl Encoder for JsonEncoder {
-    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
+    fn encode(&self, said: EncodeInput<'_>) -> Result<String, EncodeError> {
         match said {
-            Said::Ok(output) => {
+            EncodeInput::Ok(output) => {
                 Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned))
             }
-            Said::Value(value) => Ok(plain(value)),
-            Said::Failure(failure) => {
+            EncodeInput::Value(value) => Ok(plain(value)),
+            EncodeInput::Failure(failure) => {
                 Ok(failure_text(&failure.to_string(), failure.data().as_deref()))
             }
         }
@@ -114,28 +114,31 @@ pub(crate) fn fallback(failure: &Failure) -> String {
 /// A run's encoder, with a panic guard. `None` is [`JsonEncoder`], which cannot panic and avoids a
 /// copy.
 #[derive(Clone, Default)]
-pub(crate) struct Fenced(Option<Arc<dyn Encoder>>);
+pub(crate) struct GuardedEncoder(Option<Arc<dyn Encoder>>);
 
-impl Fenced {
+impl GuardedEncoder {
     pub(crate) fn new(encoder: impl Encoder) -> Self {
         Self(Some(Arc::new(encoder)))
     }
 
-    pub(crate) fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
-        self.own(said).unwrap_or_else(|| JsonEncoder.encode(said))
+    pub(crate) fn encode(&self, said: EncodeInput<'_>) -> Result<String, EncodeError> {
+        self.encode_custom(said).unwrap_or_else(|| JsonEncoder.encode(said))
     }
 
     /// Returns the text of the embedder's encoder, or `None` if there is no such encoder.
-    pub(crate) fn own(&self, said: Said<'_>) -> Option<Result<String, EncodeError>> {
+    pub(crate) fn encode_custom(
+        &self,
+        said: EncodeInput<'_>,
+    ) -> Option<Result<String, EncodeError>> {
         let encoder = self.0.as_ref()?;
-        let encoded = caught(|| encoder.encode(said));
+        let encoded = catch_panic(|| encoder.encode(said));
         Some(encoded.unwrap_or_else(|panic| {
-            Err(EncodeError(format!("the encoder panicked: {}", words(panic))))
+            Err(EncodeError(format!("the encoder panicked: {}", into_text(panic))))
         }))
     }
 }
 
-impl fmt::Debug for Fenced {
+impl fmt::Debug for GuardedEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Encoder")
     }
@@ -157,7 +160,10 @@ mod tests {
             (json!(null), "null"),
             (json!({"a": [1]}), r#"{"a":[1]}"#),
         ] {
-            assert_eq!(JsonEncoder.encode(Said::Value(&value.into())), Ok(expected.to_owned()));
+            assert_eq!(
+                JsonEncoder.encode(EncodeInput::Value(&value.into())),
+                Ok(expected.to_owned())
+            );
         }
     }
 
@@ -165,21 +171,23 @@ mod tests {
     fn failures_are_encoded_as_objects() {
         let error = HandlerError::new("no \"such\" city");
         assert_eq!(
-            JsonEncoder.encode(Said::Failure(&Failure::Error(error.clone()))),
+            JsonEncoder.encode(EncodeInput::Failure(&Failure::Error(error.clone()))),
             Ok(r#"{"error":"no \"such\" city"}"#.to_owned())
         );
         let error = Failure::Error(error.with_data(json!({"near": "Oslo"})));
         assert_eq!(
-            JsonEncoder.encode(Said::Failure(&error)),
+            JsonEncoder.encode(EncodeInput::Failure(&error)),
             Ok(r#"{"error":"no \"such\" city","data":{"near":"Oslo"}}"#.to_owned())
         );
     }
 
     #[test]
     fn encoder_panic_is_an_error() {
-        let encoder = Fenced::new(|_: Said<'_>| -> Result<String, EncodeError> { panic!("no") });
+        let encoder = GuardedEncoder::new(|_: EncodeInput<'_>| -> Result<String, EncodeError> {
+            panic!("no")
+        });
         assert_eq!(
-            encoder.encode(Said::Value(&Json::null())),
+            encoder.encode(EncodeInput::Value(&Json::null())),
             Err(EncodeError("the encoder panicked: no".into()))
         );
     }

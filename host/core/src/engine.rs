@@ -69,7 +69,7 @@ use tokio::sync::Semaphore;
 
 use crate::clock::{self, Clock, SystemClock};
 use crate::cores::cores;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::egress::Egress;
 use crate::error::Error;
 use crate::kv::{KeyStore, SqliteStore};
@@ -80,16 +80,16 @@ use descriptors::Descriptors;
 use on_demand::Resident;
 use runtimes::Lanes;
 pub(crate) use runtimes::less_urgent;
-use world::{Pace, World};
+use world::{EngineResources, Pace};
 
 pub use cache::DEFAULT_CACHE_BYTES;
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use contents::{Contents, Module, Producer, Section};
-pub use examination::Examination;
-pub use imports::Standing;
+pub use examination::Inspection;
+pub use imports::ImportStatus;
 pub use in_use::InUse;
 pub use isolation::Isolation;
-pub use load::Missing;
+pub use load::OnMissingGrant;
 pub(crate) use loaded::LoadedComponent;
 pub use on_demand::DEFAULT_LINKED_BYTES;
 pub use placement::Placement;
@@ -122,8 +122,8 @@ struct Inner {
     optimise: Optimise,
     resident: Resident,
     background: tier::Background,
-    flights: flights::Flights,
-    turns: turns::Turns,
+    single_flight: flights::SingleFlight,
+    compile_quota: turns::CompileQuota,
     /// The clock of the quotas by the minute and by the hour; calls do not use it.
     clock: Arc<dyn Clock>,
     placement: Placement,
@@ -133,9 +133,9 @@ struct Inner {
     /// Permits to load a component: one for each core. Further loads wait.
     loads: Arc<Semaphore>,
     lanes: Lanes,
-    parties: habit::Parties,
+    flows: habit::Parties,
     sleeps: &'static Handle,
-    world: Arc<World>,
+    resources: Arc<EngineResources>,
 }
 
 /// Configures and builds an [`Engine`].
@@ -161,7 +161,7 @@ pub struct EngineBuilder {
     quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
     linked_bytes: u64,
-    world: World,
+    resources: EngineResources,
 }
 
 impl EngineBuilder {
@@ -268,20 +268,20 @@ impl EngineBuilder {
 
     /// Sets how the requests of tools are sent.
     pub fn egress(mut self, egress: Egress) -> Self {
-        self.world.egress = egress;
+        self.resources.egress = egress;
         self
     }
 
     /// Sets the source of the values of secrets. Without a source, granted secrets are unavailable.
     pub fn secrets(mut self, source: impl SecretSource) -> Self {
-        self.world.secrets = Arc::new(source);
+        self.resources.secrets = Arc::new(source);
         self
     }
 
     /// Sets the store for the keys and values of tools. Without a store, granted keys are
     /// unavailable.
     pub fn keys(mut self, store: impl KeyStore) -> Self {
-        self.world.keys = Some(Arc::new(store));
+        self.resources.keys = Some(Arc::new(store));
         self
     }
 
@@ -290,7 +290,7 @@ impl EngineBuilder {
     /// own. In a [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker.
     /// The files can be deleted while no process uses them: then the next process counts again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.world.counts = Some(dir.into());
+        self.resources.counts = Some(dir.into());
         self
     }
 
@@ -299,20 +299,20 @@ impl EngineBuilder {
     /// Default: half of the file descriptors that the process could open when its first engine was
     /// built, for all engines together.
     pub fn open_files(mut self, most: usize) -> Self {
-        self.world.descriptors = Descriptors::new(most);
+        self.resources.descriptors = Descriptors::new(most);
         self
     }
 
     /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its
     /// time.
     pub fn frozen_clock(mut self) -> Self {
-        self.world.time.pace = Pace::Frozen;
+        self.resources.time.pace = Pace::Frozen;
         self
     }
 
     /// Starts the clock of each call at this date, for runs that are to be repeated exactly.
     pub fn now(mut self, date: SystemTime) -> Self {
-        self.world.time.start = Some(date);
+        self.resources.time.start = Some(date);
         self
     }
 
@@ -326,7 +326,7 @@ impl EngineBuilder {
     /// - What the definition of a tool declares, and the overlays of tenants and calls, are
     ///   enforced as in a real run.
     pub fn dry_run(mut self, recorder: Recorder) -> Self {
-        self.world.recorder = Some(recorder);
+        self.resources.recorder = Some(recorder);
         self
     }
 
@@ -334,7 +334,7 @@ impl EngineBuilder {
     /// repeated exactly. They are then predictable. Without a seed they come from the operating
     /// system, anew for each cell.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.world.seed = Some(seed);
+        self.resources.seed = Some(seed);
         self
     }
 
@@ -353,12 +353,12 @@ impl EngineBuilder {
             )));
         }
         crate::signals::survive_file_size_limit();
-        let mut world = self.world;
+        let mut world = self.resources;
         if world.recorder.is_some() {
             world.keys = Some(Arc::new(SqliteStore::in_memory()));
             world.secrets = Arc::new(StoredSecrets::default());
         }
-        let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
+        let is_strict = self.isolation == Isolation::Strict && stands(Control::StrictCells);
         let on_demand =
             Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not have.
@@ -377,17 +377,17 @@ impl EngineBuilder {
             optimise: self.optimise,
             resident: Resident::new(self.linked_bytes),
             background: tier::Background::default(),
-            flights: flights::Flights::default(),
-            turns: turns::Turns::new(self.compiles, Arc::clone(&self.quota_clock)),
+            single_flight: flights::SingleFlight::default(),
+            compile_quota: turns::CompileQuota::new(self.compiles, Arc::clone(&self.quota_clock)),
             clock: self.quota_clock,
             placement: self.placement,
             panics: self.panics,
             queue: queue::Queue::new(cells as usize),
             loads: Arc::new(Semaphore::new(cores())),
             lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
-            parties: habit::Parties::default(),
+            flows: habit::Parties::default(),
             sleeps: clock::sleeps()?,
-            world: Arc::new(world),
+            resources: Arc::new(world),
         })))
     }
 }
@@ -409,7 +409,7 @@ impl Engine {
             quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
             linked_bytes: DEFAULT_LINKED_BYTES,
-            world: World::default(),
+            resources: EngineResources::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 const LISTED: usize = 20;
 
 /// Characters of an unknown name that the error's text repeats.
-const SHOWN: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 
 /// An error of the set-up: an engine that was not built, a component that was not loaded, a run
 /// that did not start.
@@ -411,7 +411,7 @@ impl fmt::Display for Error {
             }
             Kind::NoTools(problem, _) => write!(f, "the component offers no tools: {problem}"),
             Kind::UnknownTool { asked, .. } => {
-                let shown: String = asked.chars().take(SHOWN).collect();
+                let shown: String = asked.chars().take(MAX_NAME_CHARS).collect();
                 write!(f, "there is no tool `{}`", shown.escape_debug())
             }
             Kind::DuplicateTool(name) => write!(f, "a tool `{name}` exists already"),

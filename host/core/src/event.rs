@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::call::CallResult;
-use crate::fence::fenced;
+use crate::fence::guarded;
 use crate::rights::Denial;
 use crate::usage::Usage;
 
@@ -179,7 +179,7 @@ impl Events {
         match self.0.clone() {
             None => Self::to(Arc::new(sink)),
             Some(first) => Self::to(Arc::new(move |event: Event| {
-                let _ = fenced(|| sink.emit(event.clone()));
+                let _ = guarded(|| sink.emit(event.clone()));
                 first.emit(event);
             })),
         }
@@ -189,7 +189,7 @@ impl Events {
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if let Some(sink) = &self.0 {
             // A panic of the sink must not become a failure of the tool.
-            let _ = fenced(|| sink.emit(event()));
+            let _ = guarded(|| sink.emit(event()));
         }
     }
 }
@@ -198,16 +198,16 @@ impl Events {
 #[derive(Debug)]
 pub(crate) struct CallEvents {
     events: Events,
-    stage: Mutex<Stage>,
-    veil: Mutex<Option<Veil>>,
+    state: Mutex<CallState>,
+    redactor: Mutex<Option<EventRedactor>>,
 }
 
 /// The call redactor, which every event of a running call passes through.
 #[derive(Clone)]
-struct Veil(Arc<dyn Fn(Event) -> Event + Send + Sync>);
+struct EventRedactor(Arc<dyn Fn(Event) -> Event + Send + Sync>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CallState {
     /// The call waits for its turn.
     Waiting,
     /// The call runs.
@@ -217,19 +217,19 @@ enum Stage {
 
 impl CallEvents {
     pub(crate) fn new(events: Events) -> Self {
-        Self { events, stage: Mutex::new(Stage::Waiting), veil: Mutex::default() }
+        Self { events, state: Mutex::new(CallState::Waiting), redactor: Mutex::default() }
     }
 
     /// Sets the call redactor: from now on it rewrites every event of the running call.
-    pub(crate) fn veil(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
-        *self.veil.lock() = Some(Veil(Arc::new(veil)));
+    pub(crate) fn set_redactor(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
+        *self.redactor.lock() = Some(EventRedactor(Arc::new(veil)));
     }
 
     /// Sends the first event, if it was not sent yet.
     pub(crate) fn open(&self, started: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
-            if *stage == Stage::Waiting {
-                *stage = Stage::Open;
+            if *stage == CallState::Waiting {
+                *stage = CallState::Open;
                 self.events.emit(started);
             }
         });
@@ -239,10 +239,10 @@ impl CallEvents {
     /// to a tick; such events are dropped.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
-            if *stage == Stage::Open {
-                let veil = self.veil.lock().clone();
+            if *stage == CallState::Open {
+                let veil = self.redactor.lock().clone();
                 self.events.emit(|| match veil {
-                    Some(Veil(veil)) => veil(event()),
+                    Some(EventRedactor(veil)) => veil(event()),
                     None => event(),
                 });
             }
@@ -253,21 +253,21 @@ impl CallEvents {
     pub(crate) fn close(&self, started: impl FnOnce() -> Event, completed: impl FnOnce() -> Event) {
         self.open(started);
         self.at_stage(|stage| {
-            if std::mem::replace(stage, Stage::Closed) == Stage::Open {
+            if std::mem::replace(stage, CallState::Closed) == CallState::Open {
                 self.events.emit(completed);
             }
         });
     }
 
     /// Calls `send` under the lock, so that the events of one call are sent one after the other.
-    fn at_stage(&self, send: impl FnOnce(&mut Stage)) {
+    fn at_stage(&self, send: impl FnOnce(&mut CallState)) {
         if self.events.0.is_some() {
-            send(&mut self.stage.lock());
+            send(&mut self.state.lock());
         }
     }
 }
 
-impl fmt::Debug for Veil {
+impl fmt::Debug for EventRedactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Veil")
     }

@@ -24,9 +24,9 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::event::{CallEvents, EventSink, Events};
-use crate::fence::Fenced;
+use crate::fence::GuardedFuture;
 use crate::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
@@ -37,7 +37,7 @@ use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use crate::usage::CheckFuel;
-use checks::{NotMade, panicked};
+use checks::{Rejection, panicked};
 use sealing::Sealing;
 use sub_calls::Callable;
 pub use tenant::Tenant;
@@ -144,7 +144,7 @@ impl Executor {
     /// Returns the limits and the overlay of a tenant's calls.
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
-        if found.is_none() && !self.tenants.is_empty() && stands(Defence::KnownTenants) {
+        if found.is_none() && !self.tenants.is_empty() && stands(Control::KnownTenants) {
             Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
         } else {
             Ok(found)
@@ -205,17 +205,17 @@ impl Executor {
         call: ToolCall,
         options: CallOptions,
     ) -> Completion {
-        self.made(tool, call, options, None).await
+        self.run_call(tool, call, options, None).await
     }
 
-    async fn made(
+    async fn run_call(
         &self,
         tool: &Tool,
         call: ToolCall,
         options: CallOptions,
         caller: Option<Arc<Caller>>,
     ) -> Completion {
-        let (invocation, unknown) = self.arrived(tool, call, options, caller);
+        let (invocation, unknown) = self.admitted(tool, call, options, caller);
         let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
             Some(unknown) => Some(unknown.into()),
@@ -223,30 +223,30 @@ impl Executor {
         };
         let invocation = &terminal.invocation;
         let result = match (refused, tool.handler()) {
-            (Some(NotMade::Refused(Refusal::Overloaded { .. })), _)
+            (Some(Rejection::Refused(Refusal::Overloaded { .. })), _)
                 if invocation.abort.is_raised() =>
             {
                 CallResult::ToolError(CANCELLED)
             }
-            (Some(refused), _) => self.told(tool, refused, invocation).await.into(),
+            (Some(refused), _) => self.visible_refusal(tool, refused, invocation).await.into(),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
             (None, Some(_)) if patience::is_forced(invocation) => CallResult::ToolError(CANCELLED),
             (None, Some(handler)) => {
-                if !handler.keeps_time() {
+                if !handler.enforces_deadline() {
                     invocation.open();
                 }
-                let answer = Fenced::new(|| handler.call(Arc::clone(invocation)))
+                let answer = GuardedFuture::new(|| handler.call(Arc::clone(invocation)))
                     .instrument(terminal.span());
                 let answer = answer.map(|said| {
                     said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic)))
                 });
                 let result = patience::wait(handler, invocation, answer).await.result();
                 let result = match invocation.caller.as_deref() {
-                    Some(Caller { veiled: Some(veiled), .. }) => veiled.result(result),
+                    Some(Caller { redactor: Some(veiled), .. }) => veiled.result(result),
                     Some(_) | None => result,
                 };
-                let result = self.judged(tool, result, invocation).await;
-                self.ended(tool, result, invocation).await
+                let result = self.check_result(tool, result, invocation).await;
+                self.visible_result(tool, result, invocation).await
             }
         };
         terminal.close(result)
@@ -254,24 +254,34 @@ impl Executor {
 
     /// Returns the refusal that the caller gets. If the caller must not see the tool, that is
     /// `NotVisible`, so that the caller learns nothing about the tool's parameters.
-    async fn told(&self, tool: &Tool, refused: NotMade, invocation: &Invocation) -> NotMade {
+    async fn visible_refusal(
+        &self,
+        tool: &Tool,
+        refused: Rejection,
+        invocation: &Invocation,
+    ) -> Rejection {
         match refused {
-            NotMade::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
-            refused if self.shows(tool, invocation).await => refused,
-            NotMade::Refused(_) | NotMade::Failed(_) => Refusal::NotVisible.into(),
+            Rejection::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
+            refused if self.is_visible_to_caller(tool, invocation).await => refused,
+            Rejection::Refused(_) | Rejection::Failed(_) => Refusal::NotVisible.into(),
         }
     }
 
     /// Does the same for a call that failed, because it may have failed before the tool could
     /// refuse to be visible.
-    async fn ended(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+    async fn visible_result(
+        &self,
+        tool: &Tool,
+        result: CallResult,
+        invocation: &Invocation,
+    ) -> CallResult {
         let is_known = match &result {
             CallResult::Outcome(_) => true,
             CallResult::Refusal(refusal) => is_of_any_tool(refusal, invocation),
             // A caller that cancels a call knows that the tool exists.
             CallResult::ToolError(_) => invocation.abort.is_raised(),
         };
-        if is_known || self.shows(tool, invocation).await {
+        if is_known || self.is_visible_to_caller(tool, invocation).await {
             result
         } else {
             CallResult::Refusal(Refusal::NotVisible)
@@ -279,13 +289,13 @@ impl Executor {
     }
 
     /// Returns true if the caller of a call that was refused or failed may see the tool.
-    async fn shows(&self, tool: &Tool, invocation: &Invocation) -> bool {
-        if tool.always_visible() || !stands(Defence::Visibility) {
+    async fn is_visible_to_caller(&self, tool: &Tool, invocation: &Invocation) -> bool {
+        if tool.always_visible() || !stands(Control::Visibility) {
             return true;
         }
-        let arguments = checks::as_they_came(invocation);
+        let arguments = checks::raw_arguments(invocation);
         // Boxed, because it is rare and would make the future of every call larger.
-        let beside = self.beside(invocation.caller.clone());
+        let beside = self.check_settings(invocation.caller.clone());
         let shown = Box::pin(tool.is_visible_beside(&arguments, &invocation.context, beside));
         tokio::select! {
             biased;
@@ -295,8 +305,13 @@ impl Executor {
     }
 
     /// Completes a call that is not made because its caller cancelled it. Sends its events.
-    pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, _) = self.arrived(tool, call, options, None);
+    pub(crate) fn cancelled(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Completion {
+        let (invocation, _) = self.admitted(tool, call, options, None);
         Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
     }
 
@@ -308,14 +323,14 @@ impl Executor {
         options: CallOptions,
         caller: Option<Arc<Caller>>,
     ) -> Completion {
-        let (invocation, unknown) = self.arrived(tool, call, options, caller);
+        let (invocation, unknown) = self.admitted(tool, call, options, caller);
         let result =
             unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
         Terminal::open(tool, invocation).close(result)
     }
 
     /// Builds the invocation, unchecked, and returns the refusal if the tenant is unknown.
-    fn arrived(
+    fn admitted(
         &self,
         tool: &Tool,
         mut call: ToolCall,
@@ -332,8 +347,8 @@ impl Executor {
             limits = limits.tightened(&tenant.limits);
         }
         let events = CallEvents::new(self.events.clone());
-        if let Some(veiled) = caller.as_ref().and_then(|caller| caller.veiled.clone()) {
-            events.veil(move |event| veiled.event(event));
+        if let Some(veiled) = caller.as_ref().and_then(|caller| caller.redactor.clone()) {
+            events.set_redactor(move |event| veiled.event(event));
         }
         let overlays =
             Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
@@ -360,7 +375,7 @@ impl Executor {
             meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
             caller,
             invoker: self.invoker(),
-            led_to: Arc::default(),
+            sub_calls: Arc::default(),
             span: tracing::Span::none(),
         };
         (invocation, unknown)

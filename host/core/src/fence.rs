@@ -12,19 +12,19 @@ use std::{fmt, io};
 
 use tokio::task::JoinError;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// The payload of a panic.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// Runs `work`. Returns `None` if it panics.
-pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
-    caught(work).map_err(dispose).ok()
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_panic(work).map_err(dispose).ok()
 }
 
 /// Runs `work`. Returns the payload if it panics.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
-    if stands(Defence::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
+    if stands(Control::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
 /// Drops the payload of a panic. If that panics too, the second payload is leaked and never
@@ -37,7 +37,7 @@ pub(crate) fn dispose(panic: Panic) {
 
 /// Returns the text of a panic's payload, cut after [`MAX_WORDS`] characters, and disposes of the
 /// payload.
-pub(crate) fn words(panic: Panic) -> String {
+pub(crate) fn into_text(panic: Panic) -> String {
     let words = text(&*panic);
     dispose(panic);
     words
@@ -49,19 +49,19 @@ const MAX_WORDS: usize = 2048;
 /// Returns the payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a
 /// payload of unknown type, so the common types are tried one by one.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
-    shown(panic)
+    payload_text(panic)
         .unwrap_or_else(|| "a payload without text".to_owned())
         .chars()
         .take(MAX_WORDS)
         .collect()
 }
 
-fn shown(panic: &(dyn Any + Send)) -> Option<String> {
+fn payload_text(panic: &(dyn Any + Send)) -> Option<String> {
     macro_rules! shown {
         ($($kind:ty),*) => {
             $(if let Some(payload) = panic.downcast_ref::<$kind>() {
                 // The `Display` of an embedder's type may panic too.
-                return fenced(|| payload.to_string());
+                return guarded(|| payload.to_string());
             })*
         };
     }
@@ -81,7 +81,7 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
 
 /// Returns the result of work on another thread. If the work panicked, the panic continues here.
 /// Returns `None` if the work was cancelled, because no thread was left to do it.
-pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
+pub(crate) fn resume_panic<T>(done: Result<T, JoinError>) -> Option<T> {
     match done.map_err(JoinError::try_into_panic) {
         Ok(done) => Some(done),
         Err(Ok(panic)) => resume_unwind(panic),
@@ -92,15 +92,15 @@ pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
 type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A future with a panic guard around its creation, each poll and its drop.
-pub(crate) struct Fenced<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
+pub(crate) struct GuardedFuture<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
 
-impl<'a, T> Fenced<'a, T> {
+impl<'a, T> GuardedFuture<'a, T> {
     pub(crate) fn new(make: impl FnOnce() -> Foreign<'a, T>) -> Self {
-        Self(caught(make).map(Some))
+        Self(catch_panic(make).map(Some))
     }
 }
 
-impl<T> Future for Fenced<'_, T> {
+impl<T> Future for GuardedFuture<'_, T> {
     type Output = Result<T, Panic>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -109,12 +109,12 @@ impl<T> Future for Fenced<'_, T> {
             Err(panic) => return Poll::Ready(Err(panic)),
         };
         let Some(mut future) = future else { return Poll::Pending };
-        let poll = caught(|| future.as_mut().poll(context));
+        let poll = catch_panic(|| future.as_mut().poll(context));
         if let Ok(Poll::Pending) = poll {
             self.0 = Ok(Some(future));
             return Poll::Pending;
         }
-        fenced(|| drop(future));
+        guarded(|| drop(future));
         match poll {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic)),
@@ -122,10 +122,10 @@ impl<T> Future for Fenced<'_, T> {
     }
 }
 
-impl<T> Drop for Fenced<'_, T> {
+impl<T> Drop for GuardedFuture<'_, T> {
     fn drop(&mut self) {
         if let Ok(Some(future)) = std::mem::replace(&mut self.0, Ok(None)) {
-            fenced(|| drop(future));
+            guarded(|| drop(future));
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn panic_guard_catches_every_panic() {
-        let poll = |mut fenced: Fenced<'_, ()>| {
+        let poll = |mut fenced: GuardedFuture<'_, ()>| {
             Pin::new(&mut fenced)
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .map(|end| end.map_err(dispose))
@@ -155,12 +155,16 @@ mod tests {
             let _bomb = Bomb;
             std::future::pending::<()>().await;
         };
-        assert_eq!(poll(Fenced::new(|| panic!("made"))), Poll::Ready(Err(())));
+        assert_eq!(poll(GuardedFuture::new(|| panic!("made"))), Poll::Ready(Err(())));
         assert_eq!(
-            poll(Fenced::new(|| Box::pin(async { panic!("polled") }))),
+            poll(GuardedFuture::new(|| Box::pin(async { panic!("polled") }))),
             Poll::Ready(Err(()))
         );
-        assert_eq!(poll(Fenced::new(|| Box::pin(bomb()))), Poll::Pending, "and then it is dropped");
-        assert_eq!(poll(Fenced::new(|| Box::pin(async {}))), Poll::Ready(Ok(())));
+        assert_eq!(
+            poll(GuardedFuture::new(|| Box::pin(bomb()))),
+            Poll::Pending,
+            "and then it is dropped"
+        );
+        assert_eq!(poll(GuardedFuture::new(|| Box::pin(async {}))), Poll::Ready(Ok(())));
     }
 }

@@ -29,7 +29,7 @@ pub use kind::GrantKind;
 pub use path::PathRule;
 pub use target::{BadTarget, Host, Target};
 
-pub(crate) use addresses::{is_let_through, networks_of, private_networks};
+pub(crate) use addresses::{is_allowed_address, networks_of, private_networks};
 pub(crate) use path::{check as check_path, is_below};
 
 /// The path under which a tool sees the call's own directory.
@@ -122,7 +122,9 @@ impl BadRule {
 /// tool can use those that it also declares.
 ///
 /// ```
-/// use toolcell::{Access, Directory, Grants, HttpRule, KeyRule, Method, Placed, SecretUse, Target};
+/// use toolcell::{
+///     Access, Directory, Grants, HttpRule, Injection, KeyRule, Method, SecretGrant, Target,
+/// };
 ///
 /// let api: HttpRule = "GET,POST https://api.example.com/v1".parse()?;
 /// let mut grants = Grants::default();
@@ -130,7 +132,7 @@ impl BadRule {
 /// grants.keys.push("write notes/*".parse()?);
 /// grants.directories.push(Directory::new("/data", "/srv/data", Access::Read)?);
 /// // The host puts the secret into requests to this API; the tool does not see its value.
-/// grants.secrets.insert("api_token".into(), SecretUse::new(api, Placed::Bearer));
+/// grants.secrets.insert("api_token".into(), SecretGrant::new(api, Injection::Bearer));
 ///
 /// assert!(grants.http[0].covers(Method::Get, &Target::parse("https://api.example.com/v1/users")?));
 /// assert!(!grants.http[0].covers(Method::Get, &Target::parse("https://example.org/v1/users")?));
@@ -152,7 +154,7 @@ pub struct Grants {
     /// Environment variables and their values. Not for secrets: the tool reads them.
     pub environment: BTreeMap<String, String>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
-    pub secrets: BTreeMap<String, SecretUse>,
+    pub secrets: BTreeMap<String, SecretGrant>,
     /// Names of secrets whose values the tool can read. It can send such a value to every server
     /// that it is granted.
     pub reveal: BTreeSet<String>,
@@ -245,26 +247,26 @@ impl Default for Room {
 /// The grant of a secret: the requests that the host injects it into, and the place in the request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct SecretUse {
+pub struct SecretGrant {
     /// The requests that the secret can be injected into. They need a grant of their own in
     /// [`Grants::http`].
     pub bound_to: HttpRule,
     /// The place in the request where the host injects the secret.
-    pub placed: Placed,
+    pub injection: Injection,
 }
 
-impl SecretUse {
+impl SecretGrant {
     /// Creates a grant of a secret for requests within this rule.
     #[must_use]
-    pub fn new(bound_to: HttpRule, placed: Placed) -> Self {
-        Self { bound_to, placed }
+    pub fn new(bound_to: HttpRule, placed: Injection) -> Self {
+        Self { bound_to, injection: placed }
     }
 }
 
 /// The place in a request where the host injects a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Placed {
+pub enum Injection {
     /// `Authorization: Bearer VALUE`.
     Bearer,
     /// `Authorization: Basic base64(USER:VALUE)`.

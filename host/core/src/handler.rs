@@ -31,7 +31,7 @@ use crate::usage::{CheckFuel, Meter};
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
-pub(crate) use veiled::Veiled;
+pub(crate) use veiled::SecretRedactor;
 
 /// The future that [`Handler::call`] returns.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
@@ -115,14 +115,14 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// # Defaults
     /// No.
-    fn keeps_time(&self) -> bool {
+    fn enforces_deadline(&self) -> bool {
         false
     }
 }
 
 /// Settings of the executor for a check of a tool outside of its calls.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct CheckSettings {
     /// The call of the tool for which the check is made, if any.
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) is_shared: bool,
@@ -173,7 +173,7 @@ pub struct Invocation {
     pub(crate) invoker: Option<Arc<dyn Invoker>>,
     /// The number of calls of other tools that this call has led to. Used if no tool made this
     /// call.
-    pub(crate) led_to: Arc<AtomicU32>,
+    pub(crate) sub_calls: Arc<AtomicU32>,
     /// The call's span, the parent of the spans of its calls into the host.
     pub(crate) span: tracing::Span,
 }
@@ -261,7 +261,7 @@ impl Invocation {
     /// Reports to observers that a request of the tool looks as if it carried a secret of a
     /// well-known kind. It happens only a few times for each request, so it does not count against
     /// the log limit, which the tool could use up before.
-    pub(crate) fn seems_to_carry(&self, kind: &str) {
+    pub(crate) fn report_suspect_request(&self, kind: &str) {
         self.noted(LogLevel::Warn, format!("a request of the tool seems to carry {kind}"));
     }
 
@@ -293,7 +293,7 @@ impl Invocation {
 
     /// Creates an invocation outside of any call: observers get no events of it, and no caller sees
     /// its receipt.
-    pub(crate) fn aside(
+    pub(crate) fn outside_call(
         call: ToolCall,
         arguments: Value,
         context: impl Into<Arc<CallContext>>,
@@ -301,7 +301,7 @@ impl Invocation {
     ) -> Self {
         Self {
             call,
-            tree: Arguments::kept(arguments, None),
+            tree: Arguments::with_tree(arguments, None),
             fingerprint: None,
             context: context.into(),
             limits,
@@ -316,7 +316,7 @@ impl Invocation {
             meter: Arc::default(),
             caller: None,
             invoker: None,
-            led_to: Arc::default(),
+            sub_calls: Arc::default(),
             span: tracing::Span::none(),
         }
     }
@@ -348,7 +348,7 @@ impl Invocation {
             meter: Arc::clone(&self.meter),
             caller: self.caller.clone(),
             invoker: self.invoker.clone(),
-            led_to: Arc::clone(&self.led_to),
+            sub_calls: Arc::clone(&self.sub_calls),
             span: self.span.clone(),
         }
     }
@@ -369,7 +369,7 @@ mod tests {
         let sink = Arc::clone(&heard);
         let call = ToolCall::new("1", "t", "{}");
         let mut invocation =
-            Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
         let events = Events::to(Arc::new(move |event: Event| sink.lock().push(event)));
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();

@@ -111,20 +111,20 @@ pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use egress::{
     Answer, DEFAULT_CONNECTIONS, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
 };
-pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
+pub use encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
 pub use engine::{
     Code, Contents, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES,
-    DEFAULT_LINKED_BYTES, DEFAULT_PANICS, Engine, EngineBuilder, Examination, HOST_BYTES, InUse,
-    Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Module, Optimise, PathUse, Placement, Producer,
-    Recorded, Recorder, Section, Standing, compile_worker,
+    DEFAULT_LINKED_BYTES, DEFAULT_PANICS, Engine, EngineBuilder, HOST_BYTES, ImportStatus, InUse,
+    Inspection, Isolation, MAX_CELLS, MAX_COMPONENT, Module, OnMissingGrant, Optimise, PathUse,
+    Placement, Producer, Recorded, Recorder, Section, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant, TreeRoom};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory,
-    GrantKind, Grants, Host, HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Placed,
-    Room, SecretUse, Target, has_metadata_service, is_metadata_service,
+    GrantKind, Grants, Host, HttpRule, Injection, InvokeRule, KeyRule, Method, Overlay, PathRule,
+    Room, SecretGrant, Target, has_metadata_service, is_metadata_service,
 };
 pub use handler::{
     DEFAULT_CALL_DEPTH, Handler, HandlerFuture, Invocation, MAX_SUB_CALLS, ValidateFuture,

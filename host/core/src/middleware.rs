@@ -86,8 +86,8 @@ impl<M: Middleware> Handler for Layered<M> {
         self.inner.reads_arguments()
     }
 
-    fn keeps_time(&self) -> bool {
-        self.inner.keeps_time()
+    fn enforces_deadline(&self) -> bool {
+        self.inner.enforces_deadline()
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
             false
         }
 
-        fn keeps_time(&self) -> bool {
+        fn enforces_deadline(&self) -> bool {
             true
         }
     }
@@ -157,8 +157,12 @@ mod tests {
         for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
             let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
             let call = ToolCall::new("1", "t", "{}");
-            let aside =
-                Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+            let aside = Invocation::outside_call(
+                call,
+                Value::Null,
+                CallContext::default(),
+                Limits::default(),
+            );
             let invocation = Arc::new(aside);
             let result = handler.call(Arc::clone(&invocation)).now_or_never().unwrap();
             assert_eq!(result.value().map(|value| value.to_value()), Some(json!(expected)));
@@ -166,7 +170,11 @@ mod tests {
             let faults = handler.validate(invocation).now_or_never().unwrap().unwrap();
             assert_eq!(faults.len(), 1);
             assert_eq!(handler.digest(), Some("digest"));
-            assert!(handler.always_visible() && handler.keeps_time() && !handler.reads_arguments());
+            assert!(
+                handler.always_visible()
+                    && handler.enforces_deadline()
+                    && !handler.reads_arguments()
+            );
         }
     }
 }

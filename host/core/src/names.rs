@@ -13,7 +13,7 @@ fn tolerance(name: &str) -> usize {
 
 /// Bytes. A longer name gets no suggestion, because the comparison takes the product of both
 /// lengths.
-const LONGEST: usize = 64;
+const MAX_COMPARED: usize = 64;
 /// The maximum number of candidates that are compared.
 const CANDIDATES: usize = 256;
 
@@ -22,19 +22,19 @@ const CANDIDATES: usize = 256;
 const SEPARATORS: [&str; 4] = [".", ":", "/", "__"];
 /// The start of a mark of a model's own format, which some models write after a name:
 /// `add<|channel|>commentary`.
-const MARK: &str = "<|";
+const FORMAT_MARK: &str = "<|";
 
 /// Returns the candidate that is most similar to `name`, or `None` if none is similar. A candidate
 /// that follows a namespace, or precedes a mark of a model's format, counts as the most similar
 /// one.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.split(MARK).next().unwrap_or_default().trim();
-    if name.len() > LONGEST {
+    let name = name.split(FORMAT_MARK).next().unwrap_or_default().trim();
+    if name.len() > MAX_COMPARED {
         return None;
     }
     let candidates =
-        candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST).take(CANDIDATES);
+        candidates.into_iter().filter(|candidate| candidate.len() <= MAX_COMPARED).take(CANDIDATES);
     let candidates: Vec<_> = candidates.collect();
     let known =
         |ending: &str| candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(ending));

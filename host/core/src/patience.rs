@@ -9,26 +9,26 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use crate::call::{AbortSignal, CallResult};
-use crate::clock::reached;
-use crate::defence::{Defence, stands};
+use crate::clock::until_deadline;
+use crate::defence::{Control, stands};
 use crate::handler::{Handler, Invocation};
 use crate::tool_error::{Exit, Timeout, ToolError};
 
 /// The time after the deadline for a handler that watches the deadline by itself
-/// ([`Handler::keeps_time`]), so that its own error can arrive.
+/// ([`Handler::enforces_deadline`]), so that its own error can arrive.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The result of waiting for a handler.
-pub(crate) enum Waited<T> {
+pub(crate) enum WaitResult<T> {
     /// The handler answered in time.
     InTime(T),
     /// The handler answered after its deadline: it blocked its thread, or was not polled before.
     Late(T, Timeout),
     /// The handler did not answer; the call ends with this error.
-    Not(ToolError),
+    Unanswered(ToolError),
 }
 
-impl Waited<CallResult> {
+impl WaitResult<CallResult> {
     /// Returns the result of the call. A late refusal or error is kept, because it says more than a
     /// timeout.
     pub(crate) fn result(self) -> CallResult {
@@ -37,7 +37,7 @@ impl Waited<CallResult> {
                 CallResult::ToolError(ToolError::Timeout(timeout))
             }
             Self::InTime(result) | Self::Late(result, _) => result,
-            Self::Not(error) => CallResult::ToolError(error),
+            Self::Unanswered(error) => CallResult::ToolError(error),
         }
     }
 }
@@ -47,10 +47,10 @@ pub(crate) async fn wait<T>(
     handler: &dyn Handler,
     invocation: &Invocation,
     answer: impl Future<Output = T>,
-) -> Waited<T> {
-    let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
+) -> WaitResult<T> {
+    let grace = if handler.enforces_deadline() { GRACE } else { Duration::ZERO };
     let until = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
-    let until = until.filter(|_| stands(Defence::Patience));
+    let until = until.filter(|_| stands(Control::Patience));
     let mut answer = pin!(answer);
     // The time of the last poll. If that poll began before the deadline and returned after it, the
     // handler was running in between.
@@ -62,15 +62,15 @@ pub(crate) async fn wait<T>(
     let said = tokio::select! {
         biased;
         said = watched => said,
-        () = forced(&invocation.abort, invocation.stop_grace) => return Waited::Not(ToolError::HandlerExit(Exit::Cancelled)),
-        () = reached(until) => return Waited::Not(ToolError::Timeout(blocked(invocation))),
+        () = forced(&invocation.abort, invocation.stop_grace) => return WaitResult::Unanswered(ToolError::HandlerExit(Exit::Cancelled)),
+        () = until_deadline(until) => return WaitResult::Unanswered(ToolError::Timeout(blocked(invocation))),
     };
     // The answer of a handler that keeps time counts as in time, however late the caller's thread
     // reads it.
-    match until.filter(|_| !handler.keeps_time()) {
-        Some(until) if polled >= until => Waited::Late(said, blocked(invocation)),
-        Some(until) if Instant::now() >= until => Waited::Late(said, running(invocation)),
-        Some(_) | None => Waited::InTime(said),
+    match until.filter(|_| !handler.enforces_deadline()) {
+        Some(until) if polled >= until => WaitResult::Late(said, blocked(invocation)),
+        Some(until) if Instant::now() >= until => WaitResult::Late(said, running(invocation)),
+        Some(_) | None => WaitResult::InTime(said),
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn wait<T>(
 pub(crate) async fn forced(abort: &AbortSignal, stop_grace: Duration) {
     abort.raised().await;
     if !stop_grace.is_zero() {
-        reached(Instant::now().checked_add(stop_grace)).await;
+        until_deadline(Instant::now().checked_add(stop_grace)).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Creates, opens and checks files and directories that only this user can access.
 //!
-//! In: a path. Out: an opened or created file, or an [`Unfit`] with the reason why it cannot be
-//! trusted.
+//! In: a path. Out: an opened or created file, or a [`NotPrivate`] with the reason why it cannot
+//! be trusted.
 //! Invariants: no open follows a link or waits for the other end of a pipe; content that another
 //! user could have written is not read; a file gets its name only after all of its content.
 
@@ -15,21 +15,21 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::grants::Access;
 
 /// Mode bits that let others write, and those that give others any access.
 const WRITE: u32 = 0o022;
-const ANYTHING: u32 = 0o077;
+const OTHERS_BITS: u32 = 0o077;
 
 /// The reason why a file or directory is not private, as the end of a sentence that begins with its
 /// path.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum NotPrivate {
     #[error("cannot be made: {0}")]
-    Unmade(#[source] io::Error),
+    NotCreated(#[source] io::Error),
     #[error("cannot be opened, or is a link")]
-    Unopened(#[source] io::Error),
+    NotOpened(#[source] io::Error),
     #[error("is a link")]
     Link,
     #[error("cannot be read")]
@@ -44,65 +44,73 @@ pub(crate) enum Unfit {
     Readable,
 }
 
-impl From<Unfit> for io::Error {
-    fn from(unfit: Unfit) -> Self {
+impl From<NotPrivate> for io::Error {
+    fn from(unfit: NotPrivate) -> Self {
         match unfit {
-            Unfit::Unmade(error) | Unfit::Unopened(error) | Unfit::Unread(error) => error,
-            Unfit::Link | Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => {
-                Self::other(unfit)
-            }
+            NotPrivate::NotCreated(error)
+            | NotPrivate::NotOpened(error)
+            | NotPrivate::Unread(error) => error,
+            NotPrivate::Link
+            | NotPrivate::NotPlain
+            | NotPrivate::Foreign
+            | NotPrivate::Writable
+            | NotPrivate::Readable => Self::other(unfit),
         }
     }
 }
 
 /// Opens a plain file of any owner.
-pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
+pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let is_writing = access == Access::Write;
     let file = OpenOptions::new().read(true).write(is_writing).custom_flags(flags).open(path);
-    let file = file.map_err(Unfit::Unopened)?;
-    if file.metadata().map_err(Unfit::Unread)?.is_file() { Ok(file) } else { Err(Unfit::NotPlain) }
+    let file = file.map_err(NotPrivate::NotOpened)?;
+    if file.metadata().map_err(NotPrivate::Unread)?.is_file() {
+        Ok(file)
+    } else {
+        Err(NotPrivate::NotPlain)
+    }
 }
 
 /// Returns the metadata of a file that no other user could have read or written.
-pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
-    let found = file.metadata().map_err(Unfit::Unread)?;
-    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) {
+pub(crate) fn alone(file: &File) -> Result<Metadata, NotPrivate> {
+    let found = file.metadata().map_err(NotPrivate::Unread)?;
+    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
         Ok(found)
     } else {
-        Err(Unfit::Readable)
+        Err(NotPrivate::Readable)
     }
 }
 
 /// Checks a plain file without opening it, as [`alone`] does for an open one. Closing a file gives
 /// up this process's locks on it, so a file that processes lock must not be opened for the check.
-pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
-    let found = fs::symlink_metadata(path).map_err(Unfit::Unopened)?;
+pub(crate) fn check_closed(path: &Path) -> Result<Metadata, NotPrivate> {
+    let found = fs::symlink_metadata(path).map_err(NotPrivate::NotOpened)?;
     if found.is_symlink() {
-        return Err(Unfit::Link);
+        return Err(NotPrivate::Link);
     }
     if !found.is_file() {
-        return Err(Unfit::NotPlain);
+        return Err(NotPrivate::NotPlain);
     }
-    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) {
+    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
         Ok(found)
     } else {
-        Err(Unfit::Readable)
+        Err(NotPrivate::Readable)
     }
 }
 
 /// Creates a directory if it does not exist, and checks that no other user can write to it.
-pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Unfit::Unmade)?;
-    let found = fs::metadata(dir).map_err(Unfit::Unread)?;
+pub(crate) fn directory(dir: &Path) -> Result<(), NotPrivate> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(NotPrivate::NotCreated)?;
+    let found = fs::metadata(dir).map_err(NotPrivate::Unread)?;
     if !is_ours(&found, 0) {
-        return Err(Unfit::Foreign);
+        return Err(NotPrivate::Foreign);
     }
-    if is_ours(&found, WRITE) { Ok(()) } else { Err(Unfit::Writable) }
+    if is_ours(&found, WRITE) { Ok(()) } else { Err(NotPrivate::Writable) }
 }
 
 /// Creates a file in a directory under a temporary name.
-pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn temporary_file(dir: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix("new-")
         .permissions(Permissions::from_mode(0o600))
@@ -138,7 +146,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     directory(dir)?;
-    let mut file = nameless(dir)?;
+    let mut file = temporary_file(dir)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
@@ -154,7 +162,7 @@ fn is_ours(found: &Metadata, bits: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn said<T>(result: Result<T, Unfit>) -> String {
+    fn result_text<T>(result: Result<T, NotPrivate>) -> String {
         result.err().map_or_else(|| "fit".to_owned(), |unfit| unfit.to_string())
     }
 
@@ -163,7 +171,7 @@ mod tests {
     fn unsafe_files_and_modes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        publish(nameless(dir.path()).unwrap(), &at("file")).unwrap();
+        publish(temporary_file(dir.path()).unwrap(), &at("file")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -179,13 +187,13 @@ mod tests {
             ("pipe", "is not a plain file"),
         ] {
             for access in [Access::Read, Access::Write] {
-                assert_eq!(said(open(&at(name), access)), expected, "{name}");
+                assert_eq!(result_text(open(&at(name), access)), expected, "{name}");
             }
         }
         for (name, expected) in
             [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
         {
-            assert_eq!(said(looked_at(&at(name))), expected, "{name}");
+            assert_eq!(result_text(check_closed(&at(name))), expected, "{name}");
         }
         let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
@@ -196,24 +204,24 @@ mod tests {
         ] {
             fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
             assert_eq!(
-                said(alone(&open(&at("file"), Access::Read).unwrap())),
+                result_text(alone(&open(&at("file"), Access::Read).unwrap())),
                 expected,
                 "{mode:o}"
             );
-            assert_eq!(said(looked_at(&at("file"))), expected, "{mode:o}");
+            assert_eq!(result_text(check_closed(&at("file"))), expected, "{mode:o}");
         }
-        assert_eq!(said(directory(&at("a/b"))), "fit");
+        assert_eq!(result_text(directory(&at("a/b"))), "fit");
         assert_eq!(fs::metadata(at("a/b")).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(at("a"), Permissions::from_mode(0o720)).unwrap();
-        assert_eq!(said(directory(&at("a"))), "can be written by others");
-        assert!(said(directory(&at("file"))).starts_with("cannot be made"));
+        assert_eq!(result_text(directory(&at("a"))), "can be written by others");
+        assert!(result_text(directory(&at("file"))).starts_with("cannot be made"));
     }
 
     #[test]
     fn first_published_file_keeps_its_name() {
         let dir = tempfile::tempdir().unwrap();
         for content in ["first", "second"] {
-            let file = nameless(dir.path()).unwrap();
+            let file = temporary_file(dir.path()).unwrap();
             fs::write(file.path(), content).unwrap();
             publish(file, &dir.path().join("name")).unwrap();
         }

@@ -141,7 +141,7 @@ impl Provider {
                 Ok(tool) => tools.push(tool),
                 Err(error) => {
                     notes.truncate(noted);
-                    notes.extend(Note::left_out(&error));
+                    notes.extend(Note::omitted(&error));
                     first.get_or_insert(error);
                 }
             }
@@ -311,7 +311,7 @@ pub enum ProviderError {
         reason: String,
     },
     /// The document does not have this API's form.
-    #[error("not as {provider} sends it: {}: expected {expected}", place(pointer))]
+    #[error("not as {provider} sends it: {}: expected {expected}", describe_place(pointer))]
     Malformed {
         /// The API.
         provider: Provider,
@@ -346,7 +346,7 @@ impl ProviderError {
 }
 
 /// Describes a place in words.
-fn place(pointer: &str) -> String {
+fn describe_place(pointer: &str) -> String {
     if pointer.is_empty() { "the whole document".to_owned() } else { format!("at `{pointer}`") }
 }
 

@@ -328,7 +328,7 @@ impl Serialize for Refusal {
 
 /// The JSON form of a refusal, without its message, which follows from the kind.
 #[derive(Deserialize)]
-struct Written {
+struct RefusalForm {
     kind: String,
     faults: Option<Vec<Fault>>,
     secrets: Option<Vec<String>>,
@@ -360,7 +360,8 @@ const KINDS: [&str; 19] = [
 
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { kind, faults, secrets, retry_after_ms } = Written::deserialize(deserializer)?;
+        let RefusalForm { kind, faults, secrets, retry_after_ms } =
+            RefusalForm::deserialize(deserializer)?;
         let retry_after = || needed(retry_after_ms, "retry_after_ms").map(Duration::from_millis);
         Ok(match kind.as_str() {
             "invalid_arguments" => Self::InvalidArguments(needed(faults, "faults")?),

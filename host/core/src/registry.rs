@@ -284,7 +284,7 @@ impl Toolbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::fenced;
+    use crate::fence::guarded;
     use crate::handler::{Handler, HandlerFuture, Invocation};
 
     fn tool(name: &str) -> Tool {
@@ -322,15 +322,15 @@ mod tests {
     }
 
     /// A handler that locks the registry when it is dropped, and then panics.
-    struct Leaving(Registry);
+    struct LockingHandler(Registry);
 
-    impl Handler for Leaving {
+    impl Handler for LockingHandler {
         fn call(&self, _invocation: Arc<Invocation>) -> HandlerFuture<'_> {
             Box::pin(std::future::pending())
         }
     }
 
-    impl Drop for Leaving {
+    impl Drop for LockingHandler {
         fn drop(&mut self) {
             assert!(self.0.0.try_write().is_none(), "a handler of an embedder's own");
         }
@@ -359,9 +359,12 @@ mod tests {
         ];
         for leaves in table {
             let registry = Registry::new();
-            let leaving = Leaving(registry.clone());
+            let leaving = LockingHandler(registry.clone());
             let leaving = Tool::with_handler(Definition::new("a", "").unwrap(), leaving).unwrap();
-            assert!(fenced(|| leaves(&registry, leaving)).is_none(), "it could look, and panicked");
+            assert!(
+                guarded(|| leaves(&registry, leaving)).is_none(),
+                "it could look, and panicked"
+            );
             assert!(registry.list().is_empty());
             registry.register(tool("a")).unwrap();
         }

@@ -179,14 +179,14 @@ impl Tool {
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         let dice = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
-        self.with_middleware(Retrying { retry, dice })
+        self.with_middleware(Retrying { retry, rng: dice })
     }
 }
 
 /// A middleware that calls its handler until it succeeds or a retry is not possible.
 struct Retrying {
     retry: Retry,
-    dice: Mutex<Rng>,
+    rng: Mutex<Rng>,
 }
 
 impl Retrying {
@@ -197,7 +197,7 @@ impl Retrying {
         if failed >= self.retry.attempts || asked > self.retry.max_delay {
             return None;
         }
-        let delay = self.retry.delay(failed, &mut self.dice.lock());
+        let delay = self.retry.delay(failed, &mut self.rng.lock());
         let at = self.retry.clock.now().checked_add(delay.max(asked))?;
         call.deadline().is_none_or(|deadline| at < deadline).then_some(at)
     }
@@ -240,7 +240,7 @@ impl Retrying {
 fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     CallResult::ToolError(ToolError::Timeout(
-        timeout.lasting(call.limits.timeout, call.started.elapsed()),
+        timeout.with_durations(call.limits.timeout, call.started.elapsed()),
     ))
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::{Definition, Need};
 use crate::grants::{Access, BadRule, Grants, HttpRule, InvokeRule, Overlay, SCRATCH, is_below};
 
@@ -218,7 +218,7 @@ impl Rights {
         definition: &Definition,
         tools: &[Definition],
     ) -> Result<Self, BadRule> {
-        let others_count = stands(Defence::SilentTools);
+        let others_count = stands(Control::SilentTools);
         let is_narrowed = !definition.needs.is_empty()
             || others_count && tools.iter().any(Definition::declares_needs);
         let declared =
@@ -270,17 +270,17 @@ impl Rights {
         let within = |overlay: &Option<Arc<Overlay>>| {
             overlay.as_ref().is_none_or(|overlay| request.within(overlay))
         };
-        let layer = if !within(&self.declared) && stands(Defence::Declared) {
+        let layer = if !within(&self.declared) && stands(Control::Declared) {
             Layer::Declared
-        } else if !request.is_granted(&self.granted) && stands(Defence::Granted) {
+        } else if !request.is_granted(&self.granted) && stands(Control::Granted) {
             Layer::Granted
-        } else if !within(&self.tool) && stands(Defence::ToolOverlay) {
+        } else if !within(&self.tool) && stands(Control::ToolOverlay) {
             Layer::Tool
-        } else if !within(&self.tenant) && stands(Defence::TenantOverlay) {
+        } else if !within(&self.tenant) && stands(Control::TenantOverlay) {
             Layer::Tenant
-        } else if !within(&self.call) && stands(Defence::CallOverlay) {
+        } else if !within(&self.call) && stands(Control::CallOverlay) {
             Layer::Call
-        } else if !self.caller_allows(request) && stands(Defence::CallerRights) {
+        } else if !self.caller_allows(request) && stands(Control::CallerRights) {
             Layer::Caller
         } else {
             return Decision::Allowed;

@@ -10,30 +10,30 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{CallContext, ToolCall};
-use crate::fence::{Panic, caught, fenced};
+use crate::fence::{Panic, catch_panic, guarded};
 use crate::refusal::{Fault, Refusal};
 
 type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
-type Takes = dyn Fn(&ToolCall) -> bool + Send + Sync;
+type CallRule = dyn Fn(&ToolCall) -> bool + Send + Sync;
 type Validate = dyn Fn(&Value) -> Vec<String> + Send + Sync;
 
 /// The rules of each kind. All rules of a kind have to allow the call.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
     pub(crate) visible: Vec<Arc<Visible>>,
-    pub(crate) takes: Vec<Arc<Takes>>,
+    pub(crate) takes: Vec<Arc<CallRule>>,
     pub(crate) validate: Vec<Arc<Validate>>,
 }
 
 impl Rules {
     /// Returns true if the tool is offered.
     pub(crate) fn show(&self, arguments: &Value, context: &CallContext) -> bool {
-        self.visible.iter().all(|rule| fenced(|| rule(arguments, context)).unwrap_or(false))
+        self.visible.iter().all(|rule| guarded(|| rule(arguments, context)).unwrap_or(false))
     }
 
     /// Returns true if the tool accepts this call.
     pub(crate) fn take(&self, call: &ToolCall) -> bool {
-        self.takes.iter().all(|rule| fenced(|| rule(call)).unwrap_or(false))
+        self.takes.iter().all(|rule| guarded(|| rule(call)).unwrap_or(false))
     }
 
     /// Refuses a call that is not visible or not allowed, whatever the checks say about its
@@ -57,7 +57,7 @@ impl Rules {
     pub(crate) fn problems(&self, arguments: &Value) -> Result<Vec<Fault>, Panic> {
         let mut problems = Vec::new();
         for rule in &self.validate {
-            problems.extend(caught(|| rule(arguments))?);
+            problems.extend(catch_panic(|| rule(arguments))?);
         }
         Ok(Fault::of_handler(problems))
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::call::ToolCall;
-use crate::encode::{Encoder, Fenced};
+use crate::encode::{Encoder, GuardedEncoder};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::message::{Halted, Message};
@@ -28,7 +28,7 @@ use crate::registry::Registry;
 use crate::usage::Usage;
 use batch::Batch;
 
-pub(crate) use ask::{MOST as POLICIES, ask};
+pub(crate) use ask::{MAX_BLOCKING as POLICIES, ask};
 pub(crate) use options::usual_concurrency;
 pub use options::{RunOptions, UnknownTools};
 pub use stream::RunStream;
@@ -61,7 +61,7 @@ pub use stream::RunStream;
 pub struct Runner {
     registry: Registry,
     executor: Executor,
-    encoder: Fenced,
+    encoder: GuardedEncoder,
     /// Permits for policy functions that run.
     deciding: Arc<Semaphore>,
 }
@@ -88,8 +88,8 @@ impl Runner {
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         let executor = Executor::new().of_a_run();
-        let deciding = Arc::new(Semaphore::new(ask::MOST));
-        Self { registry, executor, encoder: Fenced::default(), deciding }
+        let deciding = Arc::new(Semaphore::new(ask::MAX_BLOCKING));
+        Self { registry, executor, encoder: GuardedEncoder::default(), deciding }
     }
 
     /// Sets the executor. Its observer sees every event, and its limits apply to every call. That
@@ -105,7 +105,7 @@ impl Runner {
     /// Sets the encoder of results.
     #[must_use]
     pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
-        self.encoder = Fenced::new(encoder);
+        self.encoder = GuardedEncoder::new(encoder);
         self
     }
 
@@ -133,7 +133,7 @@ impl Runner {
         let mut settled: Vec<Option<(Message, Usage)>> =
             std::iter::repeat_with(|| None).take(batch.len()).collect();
         let mut first: Option<(usize, Halted)> = None;
-        let mut ends = pin!(batch.ends(|| false));
+        let mut ends = pin!(batch.call_ends(|| false));
         while let Some(ended) = ends.next().await {
             if first.as_ref().is_none_or(|(index, _)| ended.index < *index) {
                 first = ended.halted().map(|halted| (ended.index, halted)).or(first);

@@ -44,7 +44,7 @@ impl Schema {
         let translated = translate(schema)?;
         let work = Work::estimate(&translated.schema)?;
         let most = pattern::most_bytes();
-        let (named, backtracks) = pattern::spell_names(&translated.schema);
+        let (named, backtracks) = pattern::translate_names(&translated.schema);
         let options = jsonschema::draft202012::options()
             .offline()
             .with_keyword("pattern", pattern::keyword)
@@ -75,7 +75,7 @@ impl Schema {
     /// A single fault without details if the value and the schema are so large that collecting all
     /// faults would cost too much.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
-        self.work.afford(value)?;
+        self.work.check_budget(value)?;
         let (is_valid, unfinished) = pattern::watched(|| self.validator.is_valid(value));
         if let Some(unfinished) = unfinished {
             return Err(vec![fault::unfinished(value, unfinished)]);

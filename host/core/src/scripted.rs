@@ -18,7 +18,7 @@ use crate::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
 
 /// One answer. The last one of a script is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
+pub(crate) enum ScriptedAnswer {
     Ok,
     /// A failure that a retry cannot change.
     Error,
@@ -37,7 +37,7 @@ pub(crate) enum Say {
     Hang,
 }
 
-impl Say {
+impl ScriptedAnswer {
     fn result(self) -> CallResult {
         let (budget, used) = (Duration::ZERO, Duration::ZERO);
         match self {
@@ -75,19 +75,19 @@ impl Say {
 }
 
 /// The attempt number of a call, and its time.
-type Seen = (Option<u32>, Duration);
+type Attempt = (Option<u32>, Duration);
 
 /// The handler, and a record of its calls.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     clock: ManualClock,
-    left: Arc<Mutex<VecDeque<Say>>>,
-    calls: Arc<Mutex<Vec<Seen>>>,
+    left: Arc<Mutex<VecDeque<ScriptedAnswer>>>,
+    calls: Arc<Mutex<Vec<Attempt>>>,
     started: std::time::Instant,
 }
 
 impl Scripted {
-    pub(crate) fn new(clock: &ManualClock, script: &[Say]) -> Self {
+    pub(crate) fn new(clock: &ManualClock, script: &[ScriptedAnswer]) -> Self {
         Self {
             clock: clock.clone(),
             left: Arc::new(Mutex::new(script.iter().copied().collect())),
@@ -102,7 +102,7 @@ impl Scripted {
     }
 
     /// Replaces the script by one answer.
-    pub(crate) fn say(&self, say: Say) {
+    pub(crate) fn set_answer(&self, say: ScriptedAnswer) {
         *self.left.lock() = VecDeque::from([say]);
     }
 
@@ -120,8 +120,8 @@ impl Handler for Scripted {
         drop(left);
         Box::pin(async move {
             let say = say.expect("a script has a line");
-            assert!(say != Say::Panic, "ouch");
-            if say == Say::Hang {
+            assert!(say != ScriptedAnswer::Panic, "ouch");
+            if say == ScriptedAnswer::Hang {
                 std::future::pending::<()>().await;
             }
             say.result()
@@ -144,7 +144,7 @@ impl Handler for Scripted {
         false
     }
 
-    fn keeps_time(&self) -> bool {
+    fn enforces_deadline(&self) -> bool {
         true
     }
 }
@@ -153,7 +153,8 @@ impl Handler for Scripted {
 pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
     let (call, limits) =
         (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
-    let aside = Invocation::aside(call, serde_json::json!({}), CallContext::default(), limits);
+    let aside =
+        Invocation::outside_call(call, serde_json::json!({}), CallContext::default(), limits);
     Invocation { started: clock.now(), ..aside }
 }
 
@@ -165,6 +166,8 @@ pub(crate) async fn assert_delegates(tool: &Tool) {
     assert!(!handler.visible(Arc::clone(&invocation)).await);
     assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
     assert!(
-        handler.keeps_time() && !handler.reads_arguments() && handler.digest() == Some("scripted")
+        handler.enforces_deadline()
+            && !handler.reads_arguments()
+            && handler.digest() == Some("scripted")
     );
 }

@@ -28,7 +28,7 @@ use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
 use serde_json::Value;
 
 use crate::call::Resume;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 use crate::json::{Json, canonical};
 use crate::outcome::Question;
@@ -128,7 +128,7 @@ impl Sealer {
     /// # Errors
     /// [`Error::is_environment`] if the system has no randomness.
     pub fn generate() -> Result<Self, Error> {
-        key::fresh().map(Self::new)
+        key::random_key().map(Self::new)
     }
 
     /// Creates a sealer with the key in this directory. The key is created at the first use, and
@@ -138,7 +138,7 @@ impl Sealer {
     /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could
     /// have read the key. Such a key is not replaced: an operator should look at it first.
     pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
-        key::kept_in(dir.as_ref()).map(Self::new)
+        key::load_or_create(dir.as_ref()).map(Self::new)
     }
 
     /// Sets the lifetime of the questions that are sealed from now on.
@@ -172,7 +172,7 @@ impl Sealer {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
         let got = (schema.len() + state.len()) as u64;
-        if got > MAX_STATE && stands(Defence::SealedBytes) {
+        if got > MAX_STATE && stands(Control::SealedBytes) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
                 limit: MAX_STATE,
                 got,
@@ -199,14 +199,14 @@ impl Sealer {
     /// question.
     pub(crate) fn open(&self, origin: &Origin<'_>, resume: &Resume) -> Result<Resume, Refusal> {
         let (answer_schema, state) =
-            self.opened(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+            self.open_sealed(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
         let asked = Question { answer_schema, ..Question::new("") };
         asked.check_answer(&resume.answer).map_err(Refusal::InvalidAnswer)?;
         Ok(Resume { answer: resume.answer.clone(), state })
     }
 
     /// Returns the answer schema and the state of the question.
-    fn opened(
+    fn open_sealed(
         &self,
         origin: &Origin<'_>,
         state: Option<&Json>,
@@ -219,13 +219,13 @@ impl Sealer {
         let mut rest = plain.as_slice();
         for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-            if *found != expected && stands(Defence::SealedOrigin) {
+            if *found != expected && stands(Control::SealedOrigin) {
                 return Err(fault);
             }
             rest = after;
         }
         let (expires, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-        if self.now() >= u64::from_le_bytes(*expires) && stands(Defence::SealedTime) {
+        if self.now() >= u64::from_le_bytes(*expires) && stands(Control::SealedTime) {
             return Err(ResumeFault::Expired);
         }
         let (schema, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
@@ -296,7 +296,7 @@ impl<'a> Origin<'a> {
     /// differs. The owner comes first, so that another owner learns nothing else.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
-        let principal = principal.filter(|_| stands(Defence::SealedPrincipal));
+        let principal = principal.filter(|_| stands(Control::SealedPrincipal));
         let owner = principal
             .map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
         [

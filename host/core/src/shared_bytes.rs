@@ -1,7 +1,7 @@
 //! A limit of bytes that calls share, with a cap for each tenant.
 //!
-//! In: a tenant, and the number of bytes that its call is about to hold. Out: a [`Held`], which
-//! releases them on drop, or `None`.
+//! In: a tenant, and the number of bytes that its call is about to hold. Out: a [`Reservation`],
+//! which releases them on drop, or `None`.
 //! Invariants: a tenant leaves at least as many bytes free as it holds. A call without a tenant is
 //! the embedder's own and may hold all free bytes.
 
@@ -10,24 +10,24 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// The limit, and the bytes that each tenant holds.
 #[derive(Debug)]
 pub(crate) struct SharedBytes {
     most: u64,
-    held: Mutex<Holders>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Debug, Default)]
-struct Holders {
+struct Usage {
     all: u64,
     tenants: HashMap<Arc<str>, u64>,
 }
 
 /// Bytes that one call holds, released on drop.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     shared: Arc<SharedBytes>,
     tenant: Option<Arc<str>>,
     bytes: u64,
@@ -36,15 +36,15 @@ pub(crate) struct Held {
 impl SharedBytes {
     /// Creates a limit of this many bytes, all of them free.
     pub(crate) fn new(most: u64) -> Arc<Self> {
-        Arc::new(Self { most, held: Mutex::default() })
+        Arc::new(Self { most, usage: Mutex::default() })
     }
 
     /// Takes bytes for a call of this tenant. Returns `None` if they are not free or exceed the
     /// tenant's cap.
-    pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Held> {
-        let mut held = self.held.lock();
+    pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
+        let mut held = self.usage.lock();
         let all = held.all.saturating_add(bytes);
-        if all > self.most && stands(Defence::HeldBytes) {
+        if all > self.most && stands(Control::HeldBytes) {
             return None;
         }
         let tenant = match tenant {
@@ -55,7 +55,7 @@ impl SharedBytes {
                     .map(|(name, theirs)| (Arc::clone(name), *theirs));
                 let (name, theirs) = known.unwrap_or_else(|| (Arc::from(tenant), 0));
                 let theirs = theirs.saturating_add(bytes);
-                if theirs > self.most.saturating_sub(all) && stands(Defence::TenantBytes) {
+                if theirs > self.most.saturating_sub(all) && stands(Control::TenantBytes) {
                     return None;
                 }
                 held.tenants.insert(Arc::clone(&name), theirs);
@@ -64,13 +64,13 @@ impl SharedBytes {
             None => None,
         };
         held.all = all;
-        Some(Held { shared: Arc::clone(self), tenant, bytes })
+        Some(Reservation { shared: Arc::clone(self), tenant, bytes })
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut held = self.shared.held.lock();
+        let mut held = self.shared.usage.lock();
         held.all = held.all.saturating_sub(self.bytes);
         if let Some(tenant) = &self.tenant
             && let Some(theirs) = held.tenants.get_mut(tenant)
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn is_as_new(shared: &SharedBytes) -> bool {
-        let held = shared.held.lock();
+        let held = shared.usage.lock();
         held.all == 0 && held.tenants.is_empty()
     }
 

@@ -36,7 +36,7 @@ pub use self::next::{AbortStatus, Step, StepEvent};
 pub use self::raw_call::RawCall;
 pub use self::turn::{DEFAULT_CONTEXT_TURNS, Deliberate, Turn, TurnMemory};
 use crate::call::{AbortSignal, CallOptions, CallResult, Completion, ToolCall};
-use crate::encode::{Encoder, Fenced};
+use crate::encode::{Encoder, GuardedEncoder};
 use crate::executor::Executor;
 use crate::policy::OnToolError;
 use crate::registry::Registry;
@@ -77,7 +77,7 @@ pub struct Stepper {
     registry: Registry,
     executor: Executor,
     config: StepConfig,
-    encoder: Option<Fenced>,
+    encoder: Option<GuardedEncoder>,
     policy: OnToolError,
     /// Permits for policy functions that run.
     deciding: Arc<Semaphore>,
@@ -119,7 +119,7 @@ impl Stepper {
     /// Encodes results and failures as text with this encoder. Without one, a value stays JSON.
     #[must_use]
     pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
-        self.encoder = Some(Fenced::new(encoder));
+        self.encoder = Some(GuardedEncoder::new(encoder));
         self
     }
 
@@ -241,7 +241,7 @@ impl Stepper {
         let how = if is_stopped { "stopped" } else { "completed" };
         tracing::info!("Function call {how}: {name} ({} ms)", completion.usage.wall.as_millis());
         // A stop takes precedence over a result that came at the same time.
-        go_on(&abort).map(|()| completion)
+        check_not_stopped(&abort).map(|()| completion)
     }
 }
 
@@ -255,6 +255,6 @@ impl fmt::Debug for Stepper {
 }
 
 /// Fails if the turn was stopped.
-fn go_on(abort: &AbortSignal) -> Result<(), AbortStatus> {
+fn check_not_stopped(abort: &AbortSignal) -> Result<(), AbortStatus> {
     if abort.is_raised() { Err(AbortStatus::StoppedByUser) } else { Ok(()) }
 }

@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Error;
 use crate::kv::StoreError;
-use failure::{DAMAGED, OTHER_VERSION, busy, failed, refused};
+use failure::{DAMAGED, OTHER_VERSION, busy_error, failed, open_error};
 #[cfg(test)]
 pub(crate) use place::FILE;
 
@@ -31,13 +31,13 @@ pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
 
 /// Longest wait for other processes: longer than most calls may take, so that a call's own deadline
 /// ends its wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Application id in the file's header: `tcel`.
 const APPLICATION: i64 = 0x7463_656c;
 /// The version of the schema that this code reads and writes.
 const SCHEMA: i64 = 2;
 /// Connections that are kept open: as many as threads usually read at once.
-const KEPT: usize = 4;
+const MAX_IDLE: usize = 4;
 /// KiB. The page cache of a connection.
 const CACHE: i64 = 4096;
 /// Bytes of the log that stay on the disk after its content was moved into the database.
@@ -59,7 +59,7 @@ const TABLES: &str = "
 pub(crate) struct Database {
     /// `None`: the database is in memory, in its one connection.
     file: Option<PathBuf>,
-    /// [`PATIENCE`], except in tests.
+    /// [`BUSY_TIMEOUT`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
     /// Serialises the writers of this process, so that they do not poll the file's lock.
@@ -74,9 +74,10 @@ impl Database {
     /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
     /// a store, is damaged or has another version, or a full disk.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let file = place::secure(dir, |new| made(new).map_err(|error| refused(new, &error)))?;
+        let file =
+            place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
         let database = Self::at(Some(file.clone()));
-        let connection = database.connect().map_err(|error| refused(&file, &error))?;
+        let connection = database.connect().map_err(|error| open_error(&file, &error))?;
         verified(&connection, &file)?;
         database.idle.lock().push(connection);
         Ok(database)
@@ -88,7 +89,7 @@ impl Database {
     }
 
     fn at(file: Option<PathBuf>) -> Self {
-        Self { file, patience: PATIENCE, idle: Mutex::default(), writing: Mutex::default() }
+        Self { file, patience: BUSY_TIMEOUT, idle: Mutex::default(), writing: Mutex::default() }
     }
 
     /// Reads one state of all rows.
@@ -121,8 +122,8 @@ impl Database {
     ) -> Result<T, StoreError> {
         let file = self.file.as_deref().unwrap_or(Path::new(":memory:"));
         let is_alone = matches!(behavior, TransactionBehavior::Immediate) || self.file.is_none();
-        let turn =
-            is_alone.then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy(file)));
+        let turn = is_alone
+            .then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy_error(file)));
         let _turn = turn.transpose()?;
         let idle = self.idle.lock().pop();
         let connection =
@@ -130,7 +131,7 @@ impl Database {
         // Returns the connection also if `work` panics.
         let mut connection = scopeguard::guard(connection, |connection| {
             let mut idle = self.idle.lock();
-            if idle.len() < KEPT {
+            if idle.len() < MAX_IDLE {
                 idle.push(connection);
             }
         });
@@ -173,7 +174,7 @@ fn opened(file: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Initialises an empty file as a database.
-fn made(file: &Path) -> rusqlite::Result<()> {
+fn initialise(file: &Path) -> rusqlite::Result<()> {
     let connection = opened(file)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.execute_batch(&format!(
@@ -192,7 +193,7 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let place = file.display();
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
-    let (application, schema) = head.map_err(|error| refused(file, &error))?;
+    let (application, schema) = head.map_err(|error| open_error(file, &error))?;
     if application != APPLICATION || schema < 1 {
         return Err(Error::store(
             format!("{place} is a database that toolcell did not create"),
@@ -207,7 +208,7 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     }
     let found =
         connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
-    match found.map_err(|error| refused(file, &error))?.as_str() {
+    match found.map_err(|error| open_error(file, &error))?.as_str() {
         "ok" => Ok(()),
         problem => Err(Error::store(format!("{place} is damaged: {problem}"), DAMAGED)),
     }
@@ -222,7 +223,7 @@ mod tests {
         /// many writes.
         pub(crate) fn unflushed(dir: &Path) -> Self {
             let database = Self::open(dir).unwrap();
-            database.idle.lock().resize_with(KEPT, || database.connect().unwrap());
+            database.idle.lock().resize_with(MAX_IDLE, || database.connect().unwrap());
             for connection in &*database.idle.lock() {
                 connection.pragma_update(None, "synchronous", "OFF").unwrap();
             }

@@ -19,11 +19,11 @@ use serde_json::Value;
 use crate::definition::Definition;
 
 /// The maximum number of suspicions of one definition. More would tell the reader nothing new.
-const MOST: usize = 32;
+const MAX_SUSPICIONS: usize = 32;
 /// The maximum number of characters of an excerpt.
 const EXCERPT: usize = 80;
 /// Blank lines, or blanks in a line, that push the following text out of sight.
-const OUT_OF_SIGHT: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
+const HIDING_BLANKS: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
 
 /// The reason why a text is suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -82,9 +82,9 @@ impl Definition {
     pub fn suspicions(&self) -> Vec<Suspicion> {
         let mut found = Vec::new();
         if let Ok(value) = serde_json::to_value(self) {
-            look(&value, &mut String::new(), &mut found);
+            search_value(&value, &mut String::new(), &mut found);
         }
-        found.truncate(MOST);
+        found.truncate(MAX_SUSPICIONS);
         found
     }
 }
@@ -122,15 +122,15 @@ pub fn is_unseen(c: char) -> bool {
     }
 }
 
-fn look(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
+fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
     let length = place.len();
     match value {
-        _ if found.len() >= MOST => {}
+        _ if found.len() >= MAX_SUSPICIONS => {}
         Value::String(text) => suspect(text, place, found),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 place.push_str(&format!("/{index}"));
-                look(item, place, found);
+                search_value(item, place, found);
                 place.truncate(length);
             }
         }
@@ -138,7 +138,7 @@ fn look(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
             for (name, member) in members {
                 place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
                 suspect(name, place, found);
-                look(member, place, found);
+                search_value(member, place, found);
                 place.truncate(length);
             }
         }
@@ -147,14 +147,14 @@ fn look(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
 }
 
 fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
-    static FAR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OUT_OF_SIGHT).ok());
+    static HIDING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(HIDING_BLANKS).ok());
     let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
     let plain =
         seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
     let mut add = |kind, at: usize| {
         found.push(Suspicion { place: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
     };
-    let far = FAR.as_ref().and_then(|far| far.find(text)).map(|far| far.start());
+    let far = HIDING.as_ref().and_then(|far| far.find(text)).map(|far| far.start());
     if seen.len() < text.len() || far.is_some() {
         add(SuspicionKind::Hidden, 0);
     }

@@ -11,8 +11,8 @@ use crate::call::{CallContext, ToolCall};
 use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::fence::{Fenced, dispose};
-use crate::handler::{Beside, Handler, Invocation};
+use crate::fence::{GuardedFuture, dispose};
+use crate::handler::{CheckSettings, Handler, Invocation};
 use crate::limits::Limits;
 use crate::middleware::{Layered, Middleware};
 use crate::native::{Native, NativeFn};
@@ -308,7 +308,7 @@ impl Tool {
     /// # Cancel safety
     /// May be dropped.
     pub async fn is_visible_with(&self, arguments: &Value, context: &CallContext) -> bool {
-        self.is_visible_beside(arguments, context, Beside::default()).await
+        self.is_visible_beside(arguments, context, CheckSettings::default()).await
     }
 
     /// Answers [`is_visible_with`](Self::is_visible_with) for an executor.
@@ -316,7 +316,7 @@ impl Tool {
         &self,
         arguments: &Value,
         context: &CallContext,
-        beside: Beside,
+        beside: CheckSettings,
     ) -> bool {
         if !self.0.rules.show(arguments, context) {
             return false;
@@ -329,11 +329,11 @@ impl Tool {
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
         // A question's state must not be visible before it is unsealed.
         let context = CallContext { resume: None, ..context.clone() };
-        let aside = Invocation::aside(call, arguments.clone(), context, limits);
-        let Beside { caller, is_shared, fuel } = beside;
+        let aside = Invocation::outside_call(call, arguments.clone(), context, limits);
+        let CheckSettings { caller, is_shared, fuel } = beside;
         let meter = Arc::new(Meter::of_check(fuel));
         let invocation = Arc::new(Invocation { caller, is_shared, meter, ..aside });
-        let asked = Fenced::new(|| handler.visible(Arc::clone(&invocation)));
+        let asked = GuardedFuture::new(|| handler.visible(Arc::clone(&invocation)));
         let answer = clock::before(invocation.deadline(), asked).await;
         invocation.meter.tell_check();
         match answer {
@@ -384,7 +384,7 @@ impl fmt::Debug for Tool {
 ///
 /// # Errors
 /// [`Error::is_unknown_tool`], with the nearest name as a hint.
-pub(crate) fn named<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, Error> {
+pub(crate) fn find_tool<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, Error> {
     let known = || tools.iter().map(|tool| tool.definition().name.clone()).collect();
     let found = tools.iter().find(|tool| tool.definition().name == name);
     found.ok_or_else(|| Error::no_such_tool(name, known()))

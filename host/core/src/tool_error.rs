@@ -170,7 +170,7 @@ impl Timeout {
 
     /// Returns the timeout with these durations in place of its own. A timeout of fuel is not
     /// changed.
-    pub(crate) fn lasting(self, budget: Duration, used: Duration) -> Self {
+    pub(crate) fn with_durations(self, budget: Duration, used: Duration) -> Self {
         match self {
             Self::Fuel { .. } => self,
             Self::Deadline { stdout, .. } => Self::Deadline { budget, used, stdout },

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fence::fenced;
+use crate::fence::guarded;
 
 /// The resources that one call used.
 ///
@@ -82,7 +82,7 @@ pub(crate) struct Meter {
     /// Receives the fuel of a check outside of a call, which appears on no receipt.
     check: Option<CheckFuel>,
     /// Fuel that was already reported to `check`.
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
 /// A callback for the fuel of a tool's checks outside of its calls.
@@ -108,10 +108,10 @@ impl Meter {
     pub(crate) fn tell_check(&self) {
         let Some(CheckFuel(tell)) = &self.check else { return };
         let fuel = self.fuel.load(Relaxed);
-        let more = fuel.saturating_sub(self.told.fetch_max(fuel, Relaxed));
+        let more = fuel.saturating_sub(self.reported.fetch_max(fuel, Relaxed));
         if more > 0 {
             // A panic of the observer must not become a failure of the tool.
-            let _ = fenced(|| tell(more));
+            let _ = guarded(|| tell(more));
         }
     }
 

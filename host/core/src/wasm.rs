@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::call::CallResult;
 use crate::component_kind::{ComponentBytes, ComponentKind};
 use crate::definition::{Checks, Definition};
-use crate::engine::{Code, Engine, Examination, LoadedComponent, Missing};
+use crate::engine::{Code, Engine, Inspection, LoadedComponent, OnMissingGrant};
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture};
@@ -43,7 +43,7 @@ impl Component {
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
     pub async fn load(engine: &Engine, bytes: impl Into<ComponentBytes>) -> Result<Self, Error> {
-        Self::load_with(engine, bytes, Grants::default(), Missing::Refused).await
+        Self::load_with(engine, bytes, Grants::default(), OnMissingGrant::Refused).await
     }
 
     /// Loads a component with grants. Each tool can use those of them that it declares.
@@ -60,7 +60,7 @@ impl Component {
         engine: &Engine,
         bytes: impl Into<ComponentBytes>,
         grants: Grants,
-        missing: Missing,
+        missing: OnMissingGrant,
     ) -> Result<Self, Error> {
         Self::new(
             engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?,
@@ -83,7 +83,7 @@ impl Component {
         tenant: &str,
         bytes: impl Into<ComponentBytes>,
         grants: Grants,
-        missing: Missing,
+        missing: OnMissingGrant,
     ) -> Result<Self, Error> {
         Self::new(
             engine
@@ -114,15 +114,20 @@ impl Component {
         source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let granted = Arc::new(grants.clone());
-        let loading =
-            engine.load(bytes.into(), granted, Missing::Refused, None, Some(Arc::new(source)));
+        let loading = engine.load(
+            bytes.into(),
+            granted,
+            OnMissingGrant::Refused,
+            None,
+            Some(Arc::new(source)),
+        );
         Self::new(loading.await?, grants)
     }
 
     fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
         let reads_arguments = *loaded.kind() != ComponentKind::Tools;
         if grants.store.is_none() {
-            grants.store = Some(loaded.examination().digest.clone());
+            grants.store = Some(loaded.inspection().digest.clone());
         }
         let grants = Arc::new(grants);
         let tool = |definition: &Definition| {
@@ -136,7 +141,7 @@ impl Component {
                 WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         };
-        let (tools, left_out) = usable(loaded.definitions(), tool)?;
+        let (tools, left_out) = usable_tools(loaded.definitions(), tool)?;
         for (tool, problem) in &left_out {
             tracing::warn!(tool, problem, "a tool cannot be used; the others of its component can");
         }
@@ -154,7 +159,7 @@ impl Component {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
-        tool::named(&self.tools, name)
+        tool::find_tool(&self.tools, name)
     }
 
     /// Returns the definitions of its tools, in the component's order, with their schemas in JSON
@@ -181,8 +186,8 @@ impl Component {
     /// Returns the properties that are known without running the component: digest, size and
     /// imports.
     #[must_use]
-    pub fn examination(&self) -> &Examination {
-        self.loaded.examination()
+    pub fn inspection(&self) -> &Inspection {
+        self.loaded.inspection()
     }
 
     /// Returns the kind of the component: tools, functions or a command.
@@ -243,7 +248,7 @@ impl Component {
 impl std::fmt::Debug for Component {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Component")
-            .field("digest", &self.examination().digest)
+            .field("digest", &self.inspection().digest)
             .finish_non_exhaustive()
     }
 }
@@ -261,7 +266,7 @@ impl WasmHandler {
     /// Returns true if the component can ask for directories.
     fn reads_files(&self) -> bool {
         self.loaded
-            .examination()
+            .inspection()
             .imports
             .iter()
             .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
@@ -312,14 +317,14 @@ impl Handler for WasmHandler {
     }
 
     fn digest(&self) -> Option<&str> {
-        Some(&self.loaded.examination().digest)
+        Some(&self.loaded.inspection().digest)
     }
 
     fn reads_arguments(&self) -> bool {
         self.reads_arguments
     }
 
-    fn keeps_time(&self) -> bool {
+    fn enforces_deadline(&self) -> bool {
         true
     }
 }
@@ -332,7 +337,7 @@ type Usable = (Vec<Tool>, Vec<(String, String)>);
 ///
 /// # Errors
 /// The first problem, if there is no usable tool.
-fn usable(
+fn usable_tools(
     definitions: &[Definition],
     make: impl Fn(&Definition) -> Result<Tool, Error>,
 ) -> Result<Usable, Error> {
@@ -377,7 +382,7 @@ mod tests {
         let bad =
             Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
         let make = |definition: &Definition| Tool::manual(definition.clone());
-        let (tools, left_out) = usable(&[bad.clone(), good], make).unwrap();
+        let (tools, left_out) = usable_tools(&[bad.clone(), good], make).unwrap();
         assert_eq!(
             tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(),
             ["good"]
@@ -387,6 +392,6 @@ mod tests {
             name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"),
             "{problem}"
         );
-        assert!(usable(&[bad], make).unwrap_err().is_definition());
+        assert!(usable_tools(&[bad], make).unwrap_err().is_definition());
     }
 }

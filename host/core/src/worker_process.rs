@@ -29,8 +29,8 @@ use tokio::sync::oneshot;
 use crate::clock;
 use crate::error::Error;
 use crate::tool::{self, Tool};
-use asking::InWorker;
-use keeper::{Keeper, Tie};
+use asking::WorkerHandler;
+use keeper::{KillOnDrop, Supervisor};
 
 pub use ward::Worker;
 
@@ -88,12 +88,12 @@ impl WorkerProcessBuilder {
     /// # Cancel safety
     /// When dropped, the worker is killed.
     pub async fn start(self) -> Result<WorkerProcess, Error> {
-        let keeper = Arc::new(Keeper::new(self.launch, self.grace, clock::sleeps()?));
-        let tie = Arc::new(Tie(Arc::clone(&keeper)));
+        let keeper = Arc::new(Supervisor::new(self.launch, self.grace, clock::sleeps()?));
+        let tie = Arc::new(KillOnDrop(Arc::clone(&keeper)));
         let (first, offered) = oneshot::channel();
         std::thread::Builder::new()
             .name("toolcell-worker".into())
-            .spawn(move || keeper.keep(first))
+            .spawn(move || keeper.supervise(first))
             .map_err(|error| {
                 Error::engine("no thread can be started for the worker process").with_source(error)
             })?;
@@ -101,10 +101,10 @@ impl WorkerProcessBuilder {
             Err(Error::engine("the thread that supervises the worker process died"))
         })?;
         let tools = offered.into_iter().map(|offered| {
-            let handler = InWorker::new(Arc::clone(&tie), &offered);
+            let handler = WorkerHandler::new(Arc::clone(&tie), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
         });
-        Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, tie })
+        Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, guard: tie })
     }
 }
 
@@ -139,7 +139,7 @@ impl WorkerProcessBuilder {
 #[derive(Clone)]
 pub struct WorkerProcess {
     tools: Arc<[Tool]>,
-    tie: Arc<Tie>,
+    guard: Arc<KillOnDrop>,
 }
 
 impl WorkerProcess {
@@ -162,13 +162,13 @@ impl WorkerProcess {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
-        tool::named(&self.tools, name)
+        tool::find_tool(&self.tools, name)
     }
 
     /// Returns the process id of the current worker, or `None` while there is none.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.tie.0.pid()
+        self.guard.0.pid()
     }
 }
 

@@ -240,7 +240,7 @@ impl Artifacts {
     ///
     /// # Cancel safety
     /// Cancel safe: a sweep that has begun runs to its end.
-    pub async fn keep_swept(&self) {
+    pub async fn sweep_periodically(&self) {
         let clock = self.0.clock();
         loop {
             clock.sleep_until(clock.now() + SWEEP).await;
@@ -272,7 +272,7 @@ impl Artifacts {
 
     /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used
     /// afterwards. The other half is left for the tenant's own artifacts.
-    pub(crate) fn put_spare(
+    pub(crate) fn put_unrequested(
         &self,
         tenant: Option<&str>,
         json: &[u8],
@@ -371,10 +371,10 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Runs [`Artifacts::keep_swept`] if there is a store. Never returns.
-pub(crate) async fn keep_swept(artifacts: Option<&Artifacts>) {
+/// Runs [`Artifacts::sweep_periodically`] if there is a store. Never returns.
+pub(crate) async fn sweep_periodically(artifacts: Option<&Artifacts>) {
     match artifacts {
-        Some(artifacts) => artifacts.keep_swept().await,
+        Some(artifacts) => artifacts.sweep_periodically().await,
         None => std::future::pending().await,
     }
 }

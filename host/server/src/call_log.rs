@@ -37,7 +37,7 @@ impl CallLog {
     }
 
     /// Logs a completed call or a new denial.
-    pub(crate) fn tell(&self, event: &Event) {
+    pub(crate) fn log(&self, event: &Event) {
         let tenant = self.tenant.as_deref();
         match event {
             Event::Completed { id, name, result, usage, .. } => tracing::info!(

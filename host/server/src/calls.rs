@@ -140,10 +140,10 @@ impl Service {
     ) -> Result<Answer, Refused> {
         let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
         let view = self.view(principal)?;
-        let call = view.meant(call);
+        let call = view.resolve_call(call);
         let request_id = request_id.unwrap_or_else(RequestId::generate);
         let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
-        context.owned_by(principal, &request_id);
+        context.set_identity(principal, &request_id);
         let context = Arc::new(context);
         let Some(tool) = view.tools.get(&call.name) else {
             return Err(view.unknown_tool(&call.name, &context).await);
@@ -178,13 +178,13 @@ impl Service {
 }
 
 /// Sets the members of a context that the server decides.
-pub(crate) trait OwnedContext {
+pub(crate) trait SetIdentity {
     /// Sets the tenant and the request id.
-    fn owned_by(&mut self, principal: &Principal, id: &RequestId);
+    fn set_identity(&mut self, principal: &Principal, id: &RequestId);
 }
 
-impl OwnedContext for CallContext {
-    fn owned_by(&mut self, principal: &Principal, id: &RequestId) {
+impl SetIdentity for CallContext {
+    fn set_identity(&mut self, principal: &Principal, id: &RequestId) {
         self.tenant = principal.tenant().map(str::to_owned);
         self.request_id = Some(id.to_string());
     }

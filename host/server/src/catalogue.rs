@@ -76,7 +76,7 @@ impl Service {
         let view = self.asked_view(principal)?;
         let context = context(principal);
         match view.tools.get(name) {
-            Some(tool) if view.shows(tool, &context).await => Ok(tool.clone()),
+            Some(tool) if view.is_visible_tool(tool, &context).await => Ok(tool.clone()),
             Some(_) | None => Err(view.unknown_tool(name, &context).await),
         }
     }
@@ -96,7 +96,7 @@ impl Service {
 
 impl View {
     /// Returns true if a tool is visible to the view's tenant, for a list.
-    async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
+    async fn is_visible_tool(&self, tool: &Tool, context: &CallContext) -> bool {
         self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
@@ -106,7 +106,9 @@ impl View {
         let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
         let near = names::nearest(name, others).and_then(|near| self.tools.get(near));
         let nearest = match near {
-            Some(tool) if self.shows(tool, context).await => Some(tool.definition().name.clone()),
+            Some(tool) if self.is_visible_tool(tool, context).await => {
+                Some(tool.definition().name.clone())
+            }
             Some(_) | None => None,
         };
         Refused::UnknownTool { name: name.to_owned(), nearest }
@@ -114,7 +116,7 @@ impl View {
 }
 
 async fn if_visible(view: Arc<View>, tool: Tool, context: Arc<CallContext>) -> Option<Tool> {
-    view.shows(&tool, &context).await.then_some(tool)
+    view.is_visible_tool(&tool, &context).await.then_some(tool)
 }
 
 /// Returns the context in which a principal lists tools.

@@ -37,29 +37,29 @@ const KEYS: (&str, &str) = ("api-keys", "keys.json");
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use toolcell_config::Configuration;
-/// use toolcell_server::{ApiKeyStore, Configured, HttpServer, ListenOptions};
+/// use toolcell_server::{ApiKeyStore, ConfigServer, HttpServer, ListenOptions};
 ///
 /// let configuration = Configuration::read("toolcell.toml")?;
 /// let keys = ApiKeyStore::of_configuration(&configuration)?.ok_or("there is no state directory")?;
 /// let engines = configuration.engines().build()?;
-/// let configured = Configured::start(configuration, engines).await?;
+/// let configured = ConfigServer::start(configuration, engines).await?;
 ///
 /// let (service, auth) = (configured.service().build()?, configured.authenticator(keys)?);
 /// let server = HttpServer::bind(service.clone(), auth.clone(), ListenOptions::default()).await?;
 /// tokio::select! {
 ///     () = server.serve(std::future::pending()) => {}
-///     () = configured.keep(&service, Some(&auth), Duration::from_secs(1), |notice| println!("{notice:?}")) => {}
+///     () = configured.follow(&service, Some(&auth), Duration::from_secs(1), |notice| println!("{notice:?}")) => {}
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Configured {
+pub struct ConfigServer {
     reloader: Reloader,
     engines: Engines,
     many: ManyTools,
 }
 
-/// A change that [`Configured::keep`] has made, or could not make.
+/// A change that [`ConfigServer::follow`] has made, or could not make.
 #[derive(Debug)]
 pub enum Notice {
     /// A changed configuration is served.
@@ -82,7 +82,7 @@ pub enum Notice {
     IssuerKeysFound,
 }
 
-impl Configured {
+impl ConfigServer {
     /// Loads a configuration for the first time. The problems of components are in
     /// [`Loaded::problems`].
     ///
@@ -159,7 +159,7 @@ impl Configured {
     ///
     /// # Cancel safety
     /// When dropped, the served configuration stays as it is.
-    pub fn keep<'a>(
+    pub fn follow<'a>(
         &'a self,
         service: &'a Service,
         auth: Option<&'a Authenticator>,
@@ -176,7 +176,7 @@ impl Configured {
             }
             let fetching = async {
                 match &accepted {
-                    Some(accepted) => accepted.keep().await,
+                    Some(accepted) => accepted.refresh().await,
                     None => std::future::pending().await,
                 }
             };

@@ -104,7 +104,7 @@ pub(crate) fn is_part(name: &str) -> bool {
 
 /// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.
 /// Returns other calls unchanged.
-pub(crate) fn meant(call: ToolCall) -> ToolCall {
+pub(crate) fn resolve_call(call: ToolCall) -> ToolCall {
     if call.name != CALL {
         return call;
     }
@@ -120,8 +120,8 @@ pub(crate) fn meant(call: ToolCall) -> ToolCall {
     }
 }
 
-/// Like [`meant`], for a call as a model wrote it.
-pub(crate) fn meant_raw(call: RawCall) -> RawCall {
+/// Like [`resolve_call`], for a call as a model wrote it.
+pub(crate) fn resolve_raw_call(call: RawCall) -> RawCall {
     if call.name.as_deref() != Some(CALL) {
         return call;
     }
@@ -147,20 +147,20 @@ struct Called {
 
 /// Arguments of `tools_search`.
 #[derive(Deserialize)]
-struct Wanted {
+struct SearchArguments {
     query: String,
     limit: Option<usize>,
 }
 
 /// Arguments of `tools_describe`.
 #[derive(Deserialize)]
-struct Named {
+struct DescribeArguments {
     names: Vec<String>,
 }
 
 /// A tool in the results of a search.
 #[derive(Serialize)]
-struct Found<'a> {
+struct SearchResult<'a> {
     name: &'a str,
     description: String,
     /// Names of the parameters; those that are not required end with `?`.
@@ -229,7 +229,7 @@ impl Catalogue {
     }
 
     async fn search(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
-        let Ok(Wanted { query, limit }) = serde_json::from_value(arguments) else {
+        let Ok(SearchArguments { query, limit }) = serde_json::from_value(arguments) else {
             return unreadable();
         };
         let most = limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
@@ -244,8 +244,8 @@ impl Catalogue {
         let mut found = Budget::new(self.bytes);
         let mut left_out = 0;
         for tool in names.iter().filter_map(|name| self.tools.get(name)) {
-            if found.results.len() + left_out < most && self.shows(tool, context).await {
-                left_out += usize::from(!found.add(json!(Found::of(tool.definition()))));
+            if found.results.len() + left_out < most && self.is_visible_tool(tool, context).await {
+                left_out += usize::from(!found.add(json!(SearchResult::of(tool.definition()))));
             }
         }
         let hint = found
@@ -255,17 +255,19 @@ impl Catalogue {
         found.answer([("left_out", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
     }
 
-    async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
+    async fn is_visible_tool(&self, tool: &Tool, context: &CallContext) -> bool {
         self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
     async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
-        let Ok(Named { names }) = serde_json::from_value(arguments) else { return unreadable() };
+        let Ok(DescribeArguments { names }) = serde_json::from_value(arguments) else {
+            return unreadable();
+        };
         let mut described = Budget::new(self.bytes);
         let (mut left_out, mut unknown) = (Vec::new(), Vec::new());
         for name in names {
             match self.tools.get(&name) {
-                Some(tool) if self.shows(tool, context).await => {
+                Some(tool) if self.is_visible_tool(tool, context).await => {
                     let Definition { name, description, parameters, output, .. } =
                         tool.definition();
                     let mut shown =
@@ -334,7 +336,7 @@ impl Budget {
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> SearchResult<'a> {
     fn of(definition: &'a Definition) -> Self {
         let schema = definition.parameters.as_ref();
         let required = schema.and_then(|schema| schema.get("required")?.as_array());

@@ -108,7 +108,7 @@ impl Service {
         if self.artifacts().is_some_and(|artifacts| !artifacts.is_writable()) {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
-        if !self.keeps_state() {
+        if !self.is_state_writable() {
             problems.insert("state".into(), "the state directory cannot be written to".into());
         }
         Readiness { ready: problems.is_empty(), problems, degraded, since }

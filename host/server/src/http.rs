@@ -24,7 +24,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
-use toolcell::defence::Defence;
+use toolcell::defence::Control;
 use utoipa::OpenApi;
 
 pub(crate) use guard::{Place, is_loopback_host};
@@ -180,8 +180,8 @@ pub fn router(
     options: HttpOptions,
     protected: Router,
 ) -> Router {
-    let bodies = Room::new(options.bodies, Defence::BodyShare);
-    let requests = Room::new(options.requests, Defence::RequestShare);
+    let bodies = Room::new(options.bodies, Control::BodyShare);
+    let requests = Room::new(options.requests, Control::RequestShare);
     let idempotency = Idempotency::new(service.clock());
     let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies, requests }));
     let private = Router::new()
@@ -245,7 +245,7 @@ pub fn api_document() -> &'static str {
         status::openapi,
         status::oauth_metadata,
     ),
-    components(schemas(problem::Written, schemas::Definition, schemas::Event)),
+    components(schemas(problem::ProblemBody, schemas::Definition, schemas::Event)),
     modifiers(&Bearer, &Described)
 )]
 struct Document;

@@ -17,8 +17,8 @@
 //!   run.
 //! - [`Authenticator`] determines from a request's headers which principal sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
-//! - `Configured`, with the feature `config`, serves a `toolcell.toml` and follows its changes, as
-//!   the command does.
+//! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes,
+//!   as the command does.
 //! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and
 //!   output.
 //!
@@ -66,7 +66,7 @@ pub use auth::{
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;
 #[cfg(feature = "config")]
-pub use configured::{Configured, IssuerError, Notice};
+pub use configured::{ConfigServer, IssuerError, Notice};
 pub use facade::ManyTools;
 pub use health::{Health, Readiness};
 pub use http::{HttpOptions, Problem, api_document, router};

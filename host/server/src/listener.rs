@@ -30,17 +30,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use tower::ServiceExt as _;
 
-use crate::artifacts::keep_swept;
+use crate::artifacts::sweep_periodically;
 use crate::auth::Authenticator;
-use crate::http::held::hold;
+use crate::http::held::with_guard;
 use crate::http::{HttpOptions, router};
 use crate::same_url::normal_origin;
 use crate::service::Service;
 pub use bind_error::BindError;
-use idle::{Connections, Open};
+use idle::{Connections, OpenConnection};
 use peers::Peers;
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
@@ -187,7 +187,7 @@ impl ListenOptions {
         if let Some(origin) = self.http.origins.iter().find(|origin| !is_origin(origin)) {
             return Err(BindError::Origin(origin.clone()));
         }
-        if !self.address.ip().is_loopback() && stands(Defence::PublicAddress) {
+        if !self.address.ip().is_loopback() && stands(Control::PublicAddress) {
             if auth.is_open() {
                 return Err(BindError::Open(self.address));
             }
@@ -280,7 +280,7 @@ impl HttpServer {
                 tokio::time::sleep(options.shutdown_delay).await;
             }
         });
-        let mut sweeping = pin!(keep_swept(service.artifacts()));
+        let mut sweeping = pin!(sweep_periodically(service.artifacts()));
         loop {
             let accepted = async {
                 open.room().await;
@@ -341,7 +341,7 @@ impl Limits {
 struct Connection {
     router: Router,
     closing: watch::Receiver<bool>,
-    open: Open,
+    open: OpenConnection,
 }
 
 impl Connection {
@@ -369,30 +369,30 @@ impl Connection {
             async move {
                 let response: Response = router.oneshot(request.map(Body::new)).await?;
                 // The request runs until its answer has been sent.
-                Ok::<_, Infallible>(hold(response, busy))
+                Ok::<_, Infallible>(with_guard(response, busy))
             }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).max_buf_size(limits.head);
-        http.header_read_timeout(stands(Defence::HeadTime).then_some(limits.head_time));
+        http.header_read_timeout(stands(Control::HeadTime).then_some(limits.head_time));
         let stream = Stalling::new(stream, limits.write_time);
         let mut connection =
             pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
         tokio::select! {
-            result = &mut connection => return ended(result),
+            result = &mut connection => return log_result(result),
             () = self.open.closing() => return,
             // Also when the server was dropped.
             _ = self.closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
-            result = connection => ended(result),
+            result = connection => log_result(result),
             () = self.open.closing() => {}
         }
     }
 }
 
 /// Logs a connection that a client broke off, at the level `debug`.
-fn ended(result: hyper::Result<()>) {
+fn log_result(result: hyper::Result<()>) {
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -42,7 +42,7 @@ pub use rmcp;
 
 pub use client::Client;
 pub use endpoint::routes;
-pub use extension::{Answering, Asked, McpExtension};
+pub use extension::{AnswerFuture, ExtensionRequest, McpExtension};
 pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
 
 /// Options of a [`Service`](crate::Service) over MCP.
@@ -92,7 +92,7 @@ impl Default for McpOptions {
         Self {
             name: "toolcell".into(),
             instructions: None,
-            extension: Arc::new(extension::Nothing),
+            extension: Arc::new(extension::NoExtension),
             sessions: 32,
             streams: 64,
             session_questions: 16,

@@ -18,7 +18,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{Event, Layer, Usage};
 
 use crate::account::ending;
@@ -83,7 +83,7 @@ struct ToolMetrics {
 }
 
 /// Measures the waiting time of the calls of one request.
-pub(crate) struct Waits {
+pub(crate) struct WaitTimer {
     metrics: Metrics,
     since: Instant,
 }
@@ -174,7 +174,7 @@ impl Metrics {
         let mut pairs = self.0.pairs.lock();
         let has_room = pairs.len() < MAX_PAIRS;
         if pairs.contains(&pair)
-            || !stands(Defence::MetricNames)
+            || !stands(Control::MetricNames)
             || (has_room && pairs.insert(pair.clone()))
         {
             pair
@@ -194,7 +194,7 @@ impl TenantMetrics {
                     known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage)
                 }
                 // A client can invent names: they are counted together.
-                None if stands(Defence::MetricNames) => {
+                None if stands(Control::MetricNames) => {
                     self.of_tool(OTHER).count(inner, ending(result), usage)
                 }
                 None => self.of_tool(name).count(inner, ending(result), usage),
@@ -226,8 +226,8 @@ impl TenantMetrics {
     }
 
     /// Starts to measure the waiting time.
-    pub(crate) fn waits(&self) -> Waits {
-        Waits { metrics: self.metrics.clone(), since: Instant::now() }
+    pub(crate) fn waits(&self) -> WaitTimer {
+        WaitTimer { metrics: self.metrics.clone(), since: Instant::now() }
     }
 
     fn of_tool(&self, tool: &str) -> ToolMetrics {
@@ -264,7 +264,7 @@ impl ToolMetrics {
     }
 }
 
-impl Waits {
+impl WaitTimer {
     /// Measures a call that starts.
     pub(crate) fn count(&self, event: &Event) {
         if let Event::Started { .. } = event {

@@ -187,7 +187,7 @@ impl Otlp {
     pub async fn finish(&self, time: Duration) {
         let time = time / 2;
         // A task can hold the span of its request for a moment after the answer was sent.
-        let _ = tokio::time::timeout(time, self.open.ended()).await;
+        let _ = tokio::time::timeout(time, self.open.wait_until_closed()).await;
         let processor = Arc::clone(&self.processor);
         // A failure was already reported.
         let _ = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(time)).await;

@@ -85,11 +85,13 @@ pub(crate) fn checked(url: &str, cleartext: Cleartext) -> Result<Uri, UrlError> 
 
 fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
-        || bare(host).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        || without_brackets(host)
+            .parse()
+            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 /// Returns a host without the brackets of an IPv6 address.
-fn bare(host: &str) -> &str {
+fn without_brackets(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
@@ -142,25 +144,25 @@ impl Outbound {
         let failed = |source| OutboundError::Connect { host: host.to_owned(), source };
         let is_tls = url.scheme() == Some(&Scheme::HTTPS);
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let stream = TcpStream::connect((bare(host), port)).await.map_err(failed)?;
+        let stream = TcpStream::connect((without_brackets(host), port)).await.map_err(failed)?;
         if !is_tls {
             // The name may resolve to another machine.
             let is_own = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
             if self.cleartext == Cleartext::Loopback && !is_own {
                 return Err(UrlError::Cleartext.into());
             }
-            return self.over(stream, &url, host, request).await;
+            return self.send_over(stream, &url, host, request).await;
         }
-        let name = ServerName::try_from(bare(host).to_owned())
+        let name = ServerName::try_from(without_brackets(host).to_owned())
             .map_err(|error| failed(io::Error::other(error)))?;
         let stream = TlsConnector::from(Arc::clone(&self.tls))
             .connect(name, stream)
             .await
             .map_err(failed)?;
-        self.over(stream, &url, host, request).await
+        self.send_over(stream, &url, host, request).await
     }
 
-    async fn over(
+    async fn send_over(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         url: &Uri,

@@ -44,7 +44,7 @@ impl Principal {
     }
 
     /// Returns true if this principal expires later than the other.
-    pub(crate) fn outlives(&self, other: &Self) -> bool {
+    pub(crate) fn expires_after(&self, other: &Self) -> bool {
         match (self.expires, other.expires) {
             (None, Some(_)) => true,
             (Some(mine), Some(theirs)) => mine > theirs,

@@ -1,7 +1,7 @@
 //! Checks if a directory can be written to, and if a disk is full.
 //!
-//! Invariants: the disk is accessed at most once in [`EVERY`], because every client can cause a
-//! check. The file that is written is removed.
+//! Invariants: the disk is accessed at most once in [`CACHE_TIME`], because every client can cause
+//! a check. The file that is written is removed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use toolcell::Clock;
 
 /// The time for which a result is cached.
-const EVERY: Duration = Duration::from_secs(5);
+const CACHE_TIME: Duration = Duration::from_secs(5);
 
 /// Checks a directory by writing to it.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Probe {
     file: PathBuf,
     clock: Arc<dyn Clock>,
     /// The time and the result of the last check.
-    tried: Mutex<Option<(Instant, bool)>>,
+    last_check: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Probe {
@@ -30,15 +30,15 @@ impl Probe {
     /// process id, so that processes that share the directory use different files.
     pub(crate) fn new(directory: impl Into<PathBuf>, prefix: &str, clock: Arc<dyn Clock>) -> Self {
         let file = directory.into().join(format!("{prefix}probe-{}", std::process::id()));
-        Self { file, clock, tried: Mutex::default() }
+        Self { file, clock, last_check: Mutex::default() }
     }
 
     /// Returns true if a file can be written and removed.
     pub(crate) fn is_writable(&self) -> bool {
         let now = self.clock.now();
-        let mut tried = self.tried.lock();
+        let mut tried = self.last_check.lock();
         if let Some((at, is_writable)) = *tried
-            && now.saturating_duration_since(at) < EVERY
+            && now.saturating_duration_since(at) < CACHE_TIME
         {
             return is_writable;
         }
@@ -70,12 +70,12 @@ mod tests {
         assert!(!probe.is_writable(), "there is no directory");
         fs::create_dir(&place).unwrap();
         assert!(!probe.is_writable(), "not tried again yet");
-        clock.advance(EVERY);
+        clock.advance(CACHE_TIME);
         assert!(probe.is_writable());
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "nothing is left");
         fs::remove_dir(&place).unwrap();
         assert!(probe.is_writable(), "not tried again yet");
-        clock.advance(EVERY);
+        clock.advance(CACHE_TIME);
         assert!(!probe.is_writable());
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
-use toolcell::defence::Defence;
+use toolcell::defence::Control;
 
 use crate::principal::Principal;
 use crate::refused::Refused;
@@ -47,7 +47,7 @@ struct Table {
 impl Running {
     /// Creates a table for at most this many calls.
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let room = Room::new(most, Defence::RequestShare);
+        let room = Room::new(most, Control::RequestShare);
         Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
     }
 
@@ -131,7 +131,7 @@ impl Running {
     }
 
     /// Returns when no request is running.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
             // Registered before the check, so that no end between the two is missed.
             let mut ended = std::pin::pin!(self.ended.notified());

@@ -19,7 +19,7 @@ use toolcell::{
     RunStream, Runner, Step, Stepper, ToolCall, Turn, UnknownTools,
 };
 
-use crate::calls::OwnedContext as _;
+use crate::calls::SetIdentity as _;
 use crate::principal::Principal;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
@@ -158,11 +158,11 @@ impl Service {
     ) -> Result<(Vec<Step>, Turn), Refused> {
         let StepRequest { calls, mut turn, request_id } = request;
         let view = self.view(principal)?;
-        let calls: Vec<_> = calls.into_iter().map(|call| view.meant_raw(call)).collect();
+        let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
         let admitted =
             self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
-        turn.context.owned_by(principal, &id);
+        turn.context.set_identity(principal, &id);
         turn.abort = admitted.signal();
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
@@ -184,11 +184,11 @@ impl Service {
     ) -> Result<Prepared, Refused> {
         let view = self.view(principal)?;
         let RunRequest { calls, request_id, mut context, limits, .. } = request;
-        let calls: Vec<_> = calls.into_iter().map(|call| view.meant(call)).collect();
+        let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
         let wanted = concurrency(calls.len(), request.max_concurrency);
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
-        context.owned_by(principal, &id);
+        context.set_identity(principal, &id);
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
         let context = Arc::new(context);
         let registry = registry_of(&view, named, Arc::clone(&context)).await;

@@ -132,7 +132,7 @@ impl Served {
     ) -> Version {
         let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
         let around = |tool: &Tool| match artifacts {
-            Some(artifacts) => Layer::around(tool.clone(), artifacts),
+            Some(artifacts) => Layer::wrap(tool.clone(), artifacts),
             None => tool.clone(),
         };
         let tools: Vec<Tool> = tools.tools().map(around).collect();
@@ -234,7 +234,7 @@ impl View {
         let executor = executor.with_additional_events(move |event: Event| {
             charged.charge(&event);
             measured.count(&event);
-            log.tell(&event);
+            log.log(&event);
         });
         let runner = Runner::new(registry(tools.values().cloned()));
         Self { tools, is_searched, executor, runner, quota: tenant.quota, account, metrics }
@@ -247,13 +247,13 @@ impl View {
     }
 
     /// Converts a call of `tools_call` to a call of the tool that it names.
-    pub(crate) fn meant(&self, call: ToolCall) -> ToolCall {
-        if self.is_searched { facade::meant(call) } else { call }
+    pub(crate) fn resolve_call(&self, call: ToolCall) -> ToolCall {
+        if self.is_searched { facade::resolve_call(call) } else { call }
     }
 
-    /// Like [`meant`](Self::meant), for a call as a model wrote it.
-    pub(crate) fn meant_raw(&self, call: RawCall) -> RawCall {
-        if self.is_searched { facade::meant_raw(call) } else { call }
+    /// Like [`resolve_call`](Self::resolve_call), for a call as a model wrote it.
+    pub(crate) fn resolve_raw_call(&self, call: RawCall) -> RawCall {
+        if self.is_searched { facade::resolve_raw_call(call) } else { call }
     }
 }
 

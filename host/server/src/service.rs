@@ -245,7 +245,7 @@ impl Service {
     }
 
     /// Returns true if there is no state directory, or it can be written to.
-    pub(crate) fn keeps_state(&self) -> bool {
+    pub(crate) fn is_state_writable(&self) -> bool {
         self.0.state.as_ref().is_none_or(Probe::is_writable)
     }
 
@@ -317,9 +317,9 @@ impl Service {
     pub async fn drain(&self, deadline: Duration) {
         let running = &self.0.running;
         running.drain();
-        if tokio::time::timeout(deadline, running.idle()).await.is_err() {
+        if tokio::time::timeout(deadline, running.wait_until_idle()).await.is_err() {
             running.cancel_all();
-            running.idle().await;
+            running.wait_until_idle().await;
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use crate::principal::Principal;
 
@@ -17,7 +17,7 @@ use crate::principal::Principal;
 #[derive(Debug)]
 pub(crate) struct Room {
     most: usize,
-    defence: Defence,
+    control: Control,
     table: Mutex<Table>,
 }
 
@@ -37,8 +37,8 @@ pub(crate) struct Share {
 
 impl Room {
     /// Creates a room of this size. `defence` names the control that keeps it fair.
-    pub(crate) fn new(most: usize, defence: Defence) -> Arc<Self> {
-        Arc::new(Self { most, defence, table: Mutex::default() })
+    pub(crate) fn new(most: usize, defence: Control) -> Arc<Self> {
+        Arc::new(Self { most, control: defence, table: Mutex::default() })
     }
 
     /// Returns an empty share, which can grow.
@@ -63,7 +63,7 @@ impl Room {
         let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else {
             return false;
         };
-        !is_shared || held == 0 || held + more <= free || !stands(self.defence)
+        !is_shared || held == 0 || held + more <= free || !stands(self.control)
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn tenant_leaves_as_much_free_as_it_holds() {
-        let room = Room::new(12, Defence::RequestShare);
+        let room = Room::new(12, Control::RequestShare);
         let [acme, globex] = ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
         let mut alone = room.share(&acme);
         assert!(alone.grow_to(12, false) && !alone.grow_to(13, false), "one tenant has all of it");
@@ -130,7 +130,7 @@ mod tests {
             room.table.lock().held.is_empty() && room.table.lock().used == 0,
             "all is given back"
         );
-        let small = Room::new(1, Defence::RequestShare);
+        let small = Room::new(1, Control::RequestShare);
         assert!(small.share(&acme).grow_to(1, true), "a tenant that holds nothing can begin");
     }
 }

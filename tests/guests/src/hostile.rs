@@ -347,7 +347,7 @@ fn extended(more: &str, exports: &str) -> Vec<u8> {
 /// If the generated text does not assemble.
 #[must_use]
 pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
-    asking(&Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) })
+    asking_guest(&Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) })
 }
 
 /// Like [`asker`], with the tools of this guest.
@@ -355,7 +355,7 @@ pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
 /// # Panics
 /// If the generated text does not assemble.
 #[must_use]
-pub fn asking(asks: &Hostile) -> Vec<u8> {
+pub fn asking_guest(asks: &Hostile) -> Vec<u8> {
     let imports = r#"
   (import "toolcell:tool/secrets@0.1.0" "get" (func $get (param i32 i32 i32)))
   (import "toolcell:tool/reveal@0.1.0" "value" (func $value (param i32 i32 i32)))

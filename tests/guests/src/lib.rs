@@ -28,7 +28,9 @@ use std::path::PathBuf;
 pub use answer::Answer;
 pub use functions::{Function, functions};
 pub use herald::herald;
-pub use hostile::{Hostile, Place, asker, asking, compile_bomb, importing, with_record, with_text};
+pub use hostile::{
+    Hostile, Place, asker, asking_guest, compile_bomb, importing, with_record, with_text,
+};
 pub use misdeed::Misdeed;
 pub use plain::{
     ECHO_PADDING, command_component, command_module, echoing, functions_component, module,

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Missing,
+    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, OnMissingGrant,
     Placement, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
@@ -178,10 +178,9 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         grants.scratch = Some(Room { bytes: 4 << 20, files: 100 });
         grants.keys.push("write *".parse().expect("a rule"));
         let engine = engine.clone();
-        let loaded =
-            wait(
-                async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await },
-            );
+        let loaded = wait(async move {
+            Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await
+        });
         loaded.expect("it loads").tools()[0].clone()
     };
     let kind = |tool, arguments: &str, ends| Kind { tool, arguments: arguments.to_owned(), ends };

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, Missing, ToolCall};
+use toolcell::{
+    CallOptions, Component, Engine, Executor, Grants, Limits, OnMissingGrant, ToolCall,
+};
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait, worst_case};
 
@@ -29,9 +31,10 @@ fn host_memory_for_cells_is_within_the_bound() {
         let hoarder = wait(async move {
             let mut grants = Grants::default();
             grants.http.push("https://example.com/".parse().expect("a rule"));
-            let loaded = Component::load_with(&engine, bytes("caller"), grants, Missing::Denied)
-                .await
-                .expect("it loads");
+            let loaded =
+                Component::load_with(&engine, bytes("caller"), grants, OnMissingGrant::Denied)
+                    .await
+                    .expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });

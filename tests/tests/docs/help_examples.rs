@@ -77,7 +77,7 @@ fn place(config: &str) -> (TempDir, TempDir) {
 }
 
 /// Returns the fault of an example, if any.
-fn judged(
+fn check_example(
     example: &str,
     bare: &(TempDir, TempDir),
     configured: &(TempDir, TempDir),
@@ -119,8 +119,8 @@ fn every_help_example_works() {
         commands::commands("").iter().flat_map(|command| examples(&help(command))).collect();
     assert!(all.len() > 50, "{all:?}");
     let complaints: Vec<_> =
-        all.iter().filter_map(|example| judged(example, &bare, &configured)).collect();
+        all.iter().filter_map(|example| check_example(example, &bare, &configured)).collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
-    assert!(judged("toolcell learn notes.wasm text=milk", &bare, &configured).is_some());
-    assert!(judged("toolcell serve --listening", &bare, &configured).is_some());
+    assert!(check_example("toolcell learn notes.wasm text=milk", &bare, &configured).is_some());
+    assert!(check_example("toolcell serve --listening", &bare, &configured).is_some());
 }

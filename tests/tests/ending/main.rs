@@ -6,7 +6,7 @@ mod waits;
 
 use std::time::Duration;
 
-use toolcell::{Component, Engine, Grants, Missing, Tool};
+use toolcell::{Component, Engine, Grants, OnMissingGrant, Tool};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let load = async move {
-        Component::load_with(&engine, bytes(component), grants, Missing::Denied).await
+        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Denied).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }

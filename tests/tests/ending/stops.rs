@@ -37,7 +37,7 @@ fn executor() -> Executor {
 }
 
 /// Makes a call that must end in time, and returns its ending.
-fn ended(executor: Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> String {
+fn call_ending(executor: Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> String {
     let (tool, call) =
         (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
     let completion = wait(async move {
@@ -104,7 +104,7 @@ fn handler_may_end_within_the_grace() {
         let signal = AbortSignal::new();
         let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(grace);
         assert_eq!(
-            ended(raising(&signal, started), tool, &json!({}), options),
+            call_ending(raising(&signal, started), tool, &json!({}), options),
             expected,
             "{grace:?}"
         );
@@ -125,7 +125,7 @@ fn call_stopped_before_start_runs_only_with_grace() {
         let signal = AbortSignal::new();
         signal.raise();
         let options = CallOptions::default().with_abort(signal).with_stop_grace(grace);
-        let ending = ended(executor(), &tool.expect("a tool"), &json!({}), options);
+        let ending = call_ending(executor(), &tool.expect("a tool"), &json!({}), options);
         assert_eq!((ending.as_str(), ran.load(SeqCst)), expected);
     }
 }
@@ -147,7 +147,7 @@ fn stopped_guest_is_cancelled_and_frees_its_cell() {
             let options = CallOptions::default().with_abort(signal.clone());
             let unlimited = Limits::unlimited();
             let executor = raising(&signal, at);
-            let ending = ended(
+            let ending = call_ending(
                 executor,
                 &guest(misdeed).tools()[0],
                 &json!({}),
@@ -155,8 +155,12 @@ fn stopped_guest_is_cancelled_and_frees_its_cell() {
             );
             assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
         }
-        let next =
-            ended(executor(), &guest(Misdeed::None).tools()[0], &json!({}), CallOptions::default());
+        let next = call_ending(
+            executor(),
+            &guest(Misdeed::None).tools()[0],
+            &json!({}),
+            CallOptions::default(),
+        );
         assert_eq!(next, "ok", "{placement:?}");
     }
 }
@@ -197,7 +201,7 @@ fn stop_closes_a_request_in_flight() {
             _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),
         };
         let ending =
-            ended(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
+            call_ending(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
         assert_eq!(ending, CANCELLED, "{component}, {placement:?}");
         assert_eq!(told.recv_timeout(PATIENCE), Ok("closed"), "{component}, {placement:?}");
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
 use toolcell::{
-    CallOptions, Egress, Engine, Executor, Grants, HttpRule, Limits, Placed, Placement, Resolved,
-    Resolver, SecretFuture, SecretSource, SecretUse, Tool, ToolCall,
+    CallOptions, Egress, Engine, Executor, Grants, HttpRule, Injection, Limits, Placement,
+    Resolved, Resolver, SecretFuture, SecretGrant, SecretSource, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::server::{answering, silent};
@@ -202,7 +202,7 @@ fn secret_wait_times_out_as_blocked() {
         let url = format!("http://{server}");
         let mut grants = reaching(&url);
         let rule = grants.http[0].clone();
-        grants.secrets.insert("fetch_token".into(), SecretUse::new(rule, Placed::Bearer));
+        grants.secrets.insert("fetch_token".into(), SecretGrant::new(rule, Injection::Bearer));
         let fetch = tool(&engine, "fetch", "fetch", grants);
         let arguments = json!({"url": format!("{url}/"), "with_token": true});
         assert_blocked("a secret", placement, &fetch, &arguments, CALLS);

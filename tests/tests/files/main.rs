@@ -19,7 +19,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolcell::{
     Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits,
-    Missing, Overlay, Placement, Room, ToolCall,
+    OnMissingGrant, Overlay, Placement, Room, ToolCall,
 };
 use toolcell_tests::{context, engine, wait};
 
@@ -45,7 +45,7 @@ fn granted(directories: &[(&str, &Path, Access, Room)]) -> Grants {
 
 fn load_on(engine: &Engine, grants: Grants) -> Result<Component, Error> {
     let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes("clerk"));
-    wait(async move { Component::load_with(&engine, bytes, grants, Missing::Refused).await })
+    wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await })
 }
 
 fn load(grants: Grants) -> Component {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer, Missing,
-    Overlay, PLACEHOLDER, Placement, ToolCall,
+    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer,
+    OnMissingGrant, Overlay, PLACEHOLDER, Placement, ToolCall,
 };
 use toolcell_tests::{engine, wait};
 
@@ -111,8 +111,9 @@ fn denials_cover_only_declared_or_granted_paths() {
         };
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-        let load =
-            async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await };
+        let load = async move {
+            Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await
+        };
         let component = wait(load).expect("it loads");
         let (completion, denials) =
             called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());

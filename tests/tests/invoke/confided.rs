@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation,
-    Missing, Placement, Registry, Secret, StoredSecrets, Tool, ToolCall,
+    OnMissingGrant, Placement, Registry, Secret, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -61,7 +61,8 @@ impl Host {
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();
             let load = async move {
-                Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await
+                Component::load_with(&engine, bytes("messenger"), grants, OnMissingGrant::Denied)
+                    .await
             };
             wait(load).expect("it loads").tool(name).expect("a tool").clone()
         };

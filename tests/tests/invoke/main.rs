@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event,
-    Executor, Grants, InvokeRule, Limits, MAX_SUB_CALLS, Missing, Overlay, Placement, Registry,
-    Runner, Tool, ToolCall,
+    Executor, Grants, InvokeRule, Limits, MAX_SUB_CALLS, OnMissingGrant, Overlay, Placement,
+    Registry, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, wait};
@@ -46,7 +46,7 @@ impl Host {
         let load = |name: &'static str, grants: Grants| {
             let engine = engine.clone();
             let load = async move {
-                Component::load_with(&engine, bytes(name), grants, Missing::Denied).await
+                Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Denied).await
             };
             wait(load).expect("it loads").tools().to_vec()
         };
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// Returns the ending of one call that `relay` makes.
-    fn ended(&self, name: &str, arguments: &Value) -> Value {
+    fn call_ending(&self, name: &str, arguments: &Value) -> Value {
         let made = self.completion(&relayed(name, arguments), CallOptions::default());
         value(&made.result)[0].clone()
     }
@@ -113,10 +113,13 @@ fn greeting() -> Value {
 #[test]
 fn tool_calls_only_granted_tools() {
     let host = Host::new(&engine(Placement::Cells, 4), &["gre*", "missing"]);
-    assert_eq!(host.ended("greet", &greeting())["ok"], "Hello, Ada!");
-    assert_eq!(host.ended("missing", &json!({}))["tool_error"]["reason"], "not_found");
-    assert_eq!(host.ended("greet", &json!({"name": 5}))["refusal"]["kind"], "invalid_arguments");
-    let denied = host.ended("notes", &json!({"action": "list"}));
+    assert_eq!(host.call_ending("greet", &greeting())["ok"], "Hello, Ada!");
+    assert_eq!(host.call_ending("missing", &json!({}))["tool_error"]["reason"], "not_found");
+    assert_eq!(
+        host.call_ending("greet", &json!({"name": 5}))["refusal"]["kind"],
+        "invalid_arguments"
+    );
+    let denied = host.call_ending("notes", &json!({"action": "list"}));
     assert!(
         denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)),
         "{denied}"
@@ -178,19 +181,19 @@ fn called_tool_has_no_more_rights_than_its_caller() {
     let engine = engine(Placement::Cells, 4);
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let bound = Host::new(&engine, &["notes", "clock"]);
-    let told = bound.ended("notes", &add);
+    let told = bound.call_ending("notes", &add);
     assert!(
         told["error"]["message"].as_str().is_some_and(|told| told.contains("own NAME")),
         "{told}"
     );
     assert_eq!(
-        bound.ended("clock", &json!({}))["refusal"]["kind"],
+        bound.call_ending("clock", &json!({}))["refusal"]["kind"],
         "not_allowed",
         "no rights bind native code"
     );
     let free = Host::new(&engine, &["own notes", "own clock"]);
-    assert_eq!(free.ended("notes", &add)["ok"]["text"], "two litres");
-    assert_eq!(free.ended("clock", &json!({}))["ok"], "noon");
+    assert_eq!(free.call_ending("notes", &add)["ok"]["text"], "two litres");
+    assert_eq!(free.call_ending("clock", &json!({}))["ok"], "noon");
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn sub_call_count_is_limited_across_depths() {
         let mut calls = relayed("missing", &json!({}));
         calls["times"] = json!(times);
         // One more call, at another depth: all depths count together.
-        host.ended("relay", &calls)["ok"][0].clone()
+        host.call_ending("relay", &calls)["ok"][0].clone()
     };
     assert_eq!(ended(MAX_SUB_CALLS - 1)["tool_error"]["reason"], "not_found");
     assert!(ended(MAX_SUB_CALLS)["limit"].is_string());

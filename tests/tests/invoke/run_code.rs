@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use serde_json::{Value, json};
 use toolcell::{
     CallOptions, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Event, Executor, Grants,
-    Halt, Limits, MAX_SUB_CALLS, Missing, Outcome, Placement, Question, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    Halt, Limits, MAX_SUB_CALLS, OnMissingGrant, Outcome, Placement, Question, Registry,
+    RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
@@ -58,8 +58,9 @@ fn tools() -> Vec<Tool> {
 
 fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
     let engine = engine(Placement::Cells, 4);
-    let load =
-        async move { Component::load_with(&engine, component, grants, Missing::Denied).await };
+    let load = async move {
+        Component::load_with(&engine, component, grants, OnMissingGrant::Denied).await
+    };
     wait(load).expect("it loads").tools().to_vec()
 }
 

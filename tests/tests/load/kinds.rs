@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolcell::{
     Access, CallResult, Command, CommandInput, CommandOutput, Component, ComponentBytes,
-    ComponentKind, Directory, Error, Examination, Grants, HandlerError, Limits, Missing, Outcome,
+    ComponentKind, Directory, Error, Grants, HandlerError, Inspection, Limits, OnMissingGrant,
+    Outcome,
 };
 use toolcell_test_guests::{
     command_component, command_module, functions_component, importing, module,
@@ -39,7 +40,7 @@ pub(crate) fn load_as(
     grants: Grants,
 ) -> Result<Component, Error> {
     let bytes = ComponentBytes::new(bytes, kind);
-    wait(async move { Component::load_with(&ENGINE, bytes, grants, Missing::Refused).await })
+    wait(async move { Component::load_with(&ENGINE, bytes, grants, OnMissingGrant::Refused).await })
 }
 
 fn functions(wit: &str, module: &str) -> Result<Component, Error> {
@@ -368,7 +369,7 @@ fn usable_component_kind_is_proposed() {
         (toolcell_test_guests::bytes("hello"), None),
         (functions_component("package a:b; world plain {}", ""), None),
     ] {
-        assert_eq!(Examination::of(&bytes).expect("a component").proposal(), proposal);
+        assert_eq!(Inspection::of(&bytes).expect("a component").proposal(), proposal);
         let Some(proposal) = proposal else { continue };
         let error = load(&ENGINE, bytes).expect_err("it has no tools");
         assert!(

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use toolcell::{
-    Component, Definition, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing,
+    Component, Definition, Engine, EngineBuilder, Error, ImportStatus, Inspection, Limits, Optimise,
 };
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
@@ -180,10 +180,10 @@ fn unknown_imports_are_refused_by_name() {
     let name = "wasi:blobstore/container@0.2.0";
     let bytes = toolcell_test_guests::importing(name);
     // This needs no engine: nothing is compiled.
-    let examination = Examination::of(&bytes).expect("a component");
+    let examination = Inspection::of(&bytes).expect("a component");
     assert!(examination.has_tools && examination.digest.starts_with("sha256:"));
     assert_eq!(examination.size, bytes.len() as u64);
-    let expected = (name.to_owned(), Standing::NeedsGrant);
+    let expected = (name.to_owned(), ImportStatus::NeedsGrant);
     assert_eq!(examination.imports, std::slice::from_ref(&expected));
     assert_eq!(
         examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(),
@@ -195,7 +195,7 @@ fn unknown_imports_are_refused_by_name() {
 #[test]
 fn bare_component_imports_nothing() {
     let bare = bare_hello();
-    assert_eq!(Examination::of(&bare).expect("a component").imports, []);
+    assert_eq!(Inspection::of(&bare).expect("a component").imports, []);
     let component = load(&ENGINE, bare).expect("it loads");
     assert!(component.is_pooled() && component.compile_time().is_some());
     let completion = call(&component, "greet", r#"{"name": "Ada"}"#, tight());
@@ -272,7 +272,7 @@ fn second_load_comes_from_the_cache() {
     let second = load(&scratch.engine(), bytes("calculator")).expect("it loads");
     assert_eq!([first.is_cached(), second.is_cached()], [false, true]);
     assert_eq!([first.compile_time().is_some(), second.compile_time().is_some()], [true, false]);
-    assert_eq!(first.examination(), second.examination());
+    assert_eq!(first.inspection(), second.inspection());
     assert!(first.definitions().eq(second.definitions()));
     let [one, two] = [first, second]
         .map(|component| call(&component, "calculator", r#"{"expression": "6 * 7"}"#, tight()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcell::{
     CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock,
-    Missing, Optimise, ToolCall,
+    OnMissingGrant, Optimise, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
@@ -23,7 +23,8 @@ const FLOOD: usize = 1000;
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
     let (engine, tenant) = (engine.clone(), tenant.to_owned());
     wait(async move {
-        Component::load_for(&engine, &tenant, bytes, Grants::default(), Missing::Refused).await
+        Component::load_for(&engine, &tenant, bytes, Grants::default(), OnMissingGrant::Refused)
+            .await
     })
 }
 

@@ -18,9 +18,9 @@ use std::thread;
 use serde_json::json;
 use toolcell::kv::KeyStore;
 use toolcell::{
-    CallResult, Component, Egress, Engine, Event, Executor, Grants, HttpRule, Missing, Placed,
-    Placement, Registry, Room, RunOptions, Runner, SecretSource, SecretUse, Statistics, Tool,
-    ToolCall,
+    CallResult, Component, Egress, Engine, Event, Executor, Grants, HttpRule, Injection,
+    OnMissingGrant, Placement, Registry, Room, RunOptions, Runner, SecretGrant, SecretSource,
+    Statistics, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait};
@@ -107,7 +107,7 @@ impl Host {
         let mut grants = Grants::default();
         grants.http.push(rule.clone());
         grants.keys.push("write *".parse().expect("a rule"));
-        grants.secrets.insert("token".into(), SecretUse::new(rule, Placed::Bearer));
+        grants.secrets.insert("token".into(), SecretGrant::new(rule, Injection::Bearer));
         grants.reveal.insert("token".into());
         grants.scratch = Some(Room { bytes: 16 << 10, files: 20 });
         Self { engine, url, grants }
@@ -115,7 +115,7 @@ impl Host {
 
     fn load(&self, name: &str) -> Component {
         let (engine, grants, bytes) = (self.engine.clone(), self.grants.clone(), bytes(name));
-        wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
+        wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await })
             .expect("it loads")
     }
 }

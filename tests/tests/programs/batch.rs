@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::{
-    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted,
+    AWAITING_USER, CallContext, EncodeError, EncodeInput, Encoder, Executor, Failure, Halt, Halted,
     HandlerError, Invocation, JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS,
-    Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner, Said, Settled, Tool, ToolCall,
-    ToolError, Verdict,
+    Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner, Settled, Tool, ToolCall, ToolError,
+    Verdict,
 };
 use toolcell_tests::wait_here;
 
@@ -319,8 +319,8 @@ fn reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
 struct Wordy;
 
 impl Encoder for Wordy {
-    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
-        if let Said::Ok(output) = &said
+    fn encode(&self, said: EncodeInput<'_>) -> Result<String, EncodeError> {
+        if let EncodeInput::Ok(output) = &said
             && output.value.to_value()["how"] == "number"
         {
             return Err(EncodeError("no text for it".into()));

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Component, Directory, Executor, Grants, Limits, Missing, Placement,
+    Access, CallOptions, Component, Directory, Executor, Grants, Limits, OnMissingGrant, Placement,
     ToolCall,
 };
 use toolcell_tests::{engine, wait};
@@ -50,8 +50,9 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     let bytes = toolcell_test_guests::bytes("scribe");
     let call = ToolCall::with_value("1", "scribe", &json!({ "script": script }));
     let completion = wait(async move {
-        let component =
-            Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
+        let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused)
+            .await
+            .expect("it loads");
         let tool = component.tool("scribe").expect("the tool");
         let limits =
             Limits::default().with_fuel(u64::MAX).with_timeout(std::time::Duration::from_secs(60));

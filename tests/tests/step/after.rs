@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 
 use serde_json::{Value, json};
 use toolcell::{
-    Completion, Definition, Deliberate, EncodeError, RawCall, RunOptions, Runner, Said, Step,
-    StepConfig, StepEvent, Tool, ToolCall, Turn,
+    Completion, Definition, Deliberate, EncodeError, EncodeInput, RawCall, RunOptions, Runner,
+    Step, StepConfig, StepEvent, Tool, ToolCall, Turn,
 };
 use toolcell_tests::{ending, wait};
 
@@ -253,15 +253,17 @@ fn entry_message_equals_the_runs_message() {
 
 #[test]
 fn encoder_renders_results_as_text() {
-    let encoder = |said: Said<'_>| match said {
-        Said::Ok(output) if output.value.as_str().contains("bad") => Err(EncodeError("no".into())),
-        Said::Ok(output) if output.value.as_str().contains("worse") => panic!("encoder"),
-        Said::Ok(output) => Ok(format!("ok: {}", output.value)),
-        Said::Value(value) => Ok(format!("value: {value}")),
-        Said::Failure(failure) if failure.to_string().contains("ouch") => {
+    let encoder = |said: EncodeInput<'_>| match said {
+        EncodeInput::Ok(output) if output.value.as_str().contains("bad") => {
+            Err(EncodeError("no".into()))
+        }
+        EncodeInput::Ok(output) if output.value.as_str().contains("worse") => panic!("encoder"),
+        EncodeInput::Ok(output) => Ok(format!("ok: {}", output.value)),
+        EncodeInput::Value(value) => Ok(format!("value: {value}")),
+        EncodeInput::Failure(failure) if failure.to_string().contains("ouch") => {
             Err(EncodeError("never".into()))
         }
-        Said::Failure(failure) => Ok(format!("failed: {failure}")),
+        EncodeInput::Failure(failure) => Ok(format!("failed: {failure}")),
         _ => Err(EncodeError("unknown".into())),
     };
     let agent = Loop::new().with(|stepper| stepper.with_encoder(encoder));
@@ -288,9 +290,9 @@ fn encoder_renders_results_as_text() {
 #[test]
 fn unencodable_result_is_a_failure_everywhere() {
     let agent = Loop::new().with(|stepper| {
-        stepper.with_encoder(|said: Said<'_>| match said {
-            Said::Failure(failure) => Ok(failure.to_string()),
-            Said::Ok(_) | Said::Value(_) | _ => Err(EncodeError("no text".into())),
+        stepper.with_encoder(|said: EncodeInput<'_>| match said {
+            EncodeInput::Failure(failure) => Ok(failure.to_string()),
+            EncodeInput::Ok(_) | EncodeInput::Value(_) | _ => Err(EncodeError("no text".into())),
         })
     });
     for outcome in ["", "media", "halt"] {

@@ -9,8 +9,8 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::{
-    Definition, Deliberate, EncodeError, Halted, OnToolError, Said, Step, StepConfig, StepEvent,
-    Tool, Turn, Verdict,
+    Definition, Deliberate, EncodeError, EncodeInput, Halted, OnToolError, Step, StepConfig,
+    StepEvent, Tool, Turn, Verdict,
 };
 
 use super::{Loop, response, say, word};
@@ -194,11 +194,13 @@ fn policy_decides_the_response_to_the_model() {
             _ => Verdict::Halt,
         })
     };
-    let encoder = |said: Said<'_>| match said {
-        Said::Value(value) if value.as_str() == "\"bad\"" => Err(EncodeError("no text".into())),
-        Said::Value(value) => Ok(value.to_string()),
-        Said::Failure(failure) => Ok(failure.to_string()),
-        Said::Ok(_) | _ => Ok("ok".into()),
+    let encoder = |said: EncodeInput<'_>| match said {
+        EncodeInput::Value(value) if value.as_str() == "\"bad\"" => {
+            Err(EncodeError("no text".into()))
+        }
+        EncodeInput::Value(value) => Ok(value.to_string()),
+        EncodeInput::Failure(failure) => Ok(failure.to_string()),
+        EncodeInput::Ok(_) | _ => Ok("ok".into()),
     };
     let call =
         |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});

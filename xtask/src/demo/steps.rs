@@ -8,12 +8,12 @@ pub(super) struct Step {
     pub(super) arguments: &'static [&'static str],
     /// The exit code that the README promises for this ending.
     pub(super) exit: i32,
-    pub(super) reach: Reach,
+    pub(super) access: StepAccess,
 }
 
 /// The access that the tool of a step has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum StepAccess {
     Nothing,
     /// The grants of the tour's configuration.
     Granted,
@@ -34,19 +34,19 @@ const fn step(
     arguments: &'static [&'static str],
     exit: i32,
 ) -> Step {
-    Step { title, component, tool, arguments, exit, reach: Reach::Nothing }
+    Step { title, component, tool, arguments, exit, access: StepAccess::Nothing }
 }
 
 impl Step {
     /// Gives the step the grants of the tour's configuration.
     const fn granted(mut self) -> Self {
-        self.reach = Reach::Granted;
+        self.access = StepAccess::Granted;
         self
     }
 
     /// Gives the step these grants, and approves its component first.
     const fn approved(mut self) -> Self {
-        self.reach = Reach::Approved;
+        self.access = StepAccess::Approved;
         self
     }
 }

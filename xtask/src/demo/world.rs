@@ -35,14 +35,14 @@ secrets = { fetch_token = { for = "http://SERVER/menu", as = "bearer", from = { 
 "#;
 
 /// The resources that the tour's tools may reach.
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) config: PathBuf,
     pub(super) state: PathBuf,
     /// The server's address.
     pub(super) server: String,
 }
 
-impl World {
+impl Fixture {
     /// Creates the resources in this directory, after removing those of an earlier tour.
     pub(super) fn new(
         directory: &Path,

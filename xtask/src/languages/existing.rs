@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::COMPILE_TIME;
 use crate::registries::{Packages, installed, source_of};
-use crate::shell::{root, say};
+use crate::shell::{print, root};
 
 /// The Rust package that contains SQLite's source.
 const SQLITE: &str = "libsqlite3-sys = \"=0.40.0\"";
@@ -83,7 +83,7 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     ];
     let mut failed = Vec::new();
     for (name, component, kind, cases) in &made {
-        say(&format!("{name}\n"));
+        print(&format!("{name}\n"));
         let cases = sources.join(cases);
         if !programs.toolcell(&words!["test", "--component", component, "--as", kind, &cases])? {
             failed.push((*name).to_owned());
@@ -92,7 +92,7 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
             failed.push("sql, in a granted directory".to_owned());
         }
     }
-    say("ruby\n");
+    print("ruby\n");
     if !runs_ruby(programs, &runtimes.join(RUBY))? {
         failed.push("ruby".to_owned());
     }
@@ -104,7 +104,7 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
         "text,system-fonts,memmap-fonts",
     ];
     let resvg = installed(&place, "resvg", &features)?;
-    say("resvg\n");
+    print("resvg\n");
     if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
         failed.push("resvg".to_owned());
     }
@@ -164,7 +164,7 @@ impl<'a> Page<'a> {
                 .collect();
             ensure!(!lines.is_empty(), "{PAGE} has no command with {file}");
             for line in lines {
-                say(&format!("$ toolcell {line}\n"));
+                print(&format!("$ toolcell {line}\n"));
                 // The shell parses the quotes of the page; the command gets its usual environment.
                 let command = (programs.command)(&[])?;
                 let mut shell = Command::new("sh");
@@ -255,7 +255,7 @@ fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     let computed = run("puts JSON.generate((1..4).to_h { |n| [n, n * n] })")?;
     let denied = run("puts File.read('/data/notes.txt')")?;
     for done in [&computed, &denied] {
-        say(&[&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text)).concat());
+        print(&[&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text)).concat());
     }
     let tells = |text: &[u8], part: &str| String::from_utf8_lossy(text).contains(part);
     Ok(computed.stdout == b"{\"1\":1,\"2\":4,\"3\":9,\"4\":16}\n"

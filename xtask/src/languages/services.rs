@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::shell::say;
+use crate::shell::print;
 
 /// The needs that the common tool declares, as grants.
 pub(super) const GRANTS: [&str; 6] = [
@@ -41,7 +41,7 @@ pub(super) fn work(command: &mut Command) -> Result<bool> {
     let answered = child.wait_with_output().context("the command does not end")?.stdout;
     let is_good = told.contains(&format!("{LOGGED}{REPORTED}")) && answered == b"stopped\n";
     if !is_good {
-        say(&format!("log, progress and abort: {}{told}", String::from_utf8_lossy(&answered)));
+        print(&format!("log, progress and abort: {}{told}", String::from_utf8_lossy(&answered)));
     }
     Ok(is_good)
 }

@@ -43,7 +43,7 @@ const CEILINGS: &[(&str, usize)] = &[
 ];
 
 /// Returns a message with the remedy for each number that differs from the table.
-fn complaints(numbers: &[Exact], ceilings: &[(&str, usize)]) -> Vec<String> {
+fn violations(numbers: &[Exact], ceilings: &[(&str, usize)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for number in numbers {
         let (name, now) = (format!("{}: {}", number.kind, number.place), number.now);
@@ -87,7 +87,7 @@ fn remedy(kind: &str) -> &'static str {
 #[test]
 fn numbers_stay_at_their_ceilings() {
     let repository = Repository::read(crate::shell::root()).expect("the repository is readable");
-    let complaints = complaints(&exact(&repository), CEILINGS);
+    let complaints = violations(&exact(&repository), CEILINGS);
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
@@ -103,10 +103,10 @@ fn each_complaint_says_its_remedy() {
         (19, &listed[..], Some("write `(\"entries of a source folder: a/src\", 19),` in CEILINGS")),
         (14, &listed[..], Some("reached its goal with 14: remove its line")),
     ] {
-        let found = complaints(&numbers(now), ceilings);
+        let found = violations(&numbers(now), ceilings);
         let right =
             expected.map_or(found.is_empty(), |text| found.len() == 1 && found[0].contains(text));
         assert!(right, "{now}: {found:?}");
     }
-    assert!(complaints(&[], &listed)[0].contains("is no longer there: remove its line"));
+    assert!(violations(&[], &listed)[0].contains("is no longer there: remove its line"));
 }

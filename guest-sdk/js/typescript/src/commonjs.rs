@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 /// Returns `{"requires", "exports", "passes_on"}`.
 pub(crate) fn read(program: &Program<'_>) -> Value {
-    let mut found = Found::default();
+    let mut found = Exports::default();
     found.visit_program(program);
     json!({ "requires": found.requires, "exports": found.exports, "passes_on": found.passes_on })
 }
 
 #[derive(Default)]
-struct Found {
+struct Exports {
     /// Specifiers of required modules.
     requires: BTreeSet<String>,
     /// Names of exports.
@@ -26,7 +26,7 @@ struct Found {
     passes_on: BTreeSet<String>,
 }
 
-impl<'a> Visit<'a> for Found {
+impl<'a> Visit<'a> for Exports {
     fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
         if let Some(specifier) = required(call) {
             self.requires.insert(specifier.to_owned());
@@ -56,7 +56,7 @@ impl<'a> Visit<'a> for Found {
     }
 }
 
-impl Found {
+impl Exports {
     /// Records `module.exports = …`.
     fn assigned(&mut self, value: &Expression<'_>) {
         match value {

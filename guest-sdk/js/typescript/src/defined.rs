@@ -12,7 +12,7 @@ const VALUE: &str = "\"production\"";
 /// Returns the text with the constant in place of the variable. Pads it with spaces, so that lines
 /// and columns stay the same.
 pub(crate) fn in_text(source: &str, program: &Program<'_>) -> String {
-    let mut found = Found::default();
+    let mut found = EnvReads::default();
     found.visit_program(program);
     let mut text = source.to_owned();
     for span in found.0 {
@@ -24,9 +24,9 @@ pub(crate) fn in_text(source: &str, program: &Program<'_>) -> String {
 }
 
 #[derive(Default)]
-struct Found(Vec<Span>);
+struct EnvReads(Vec<Span>);
 
-impl<'a> Visit<'a> for Found {
+impl<'a> Visit<'a> for EnvReads {
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
         if is_variable(member) {
             self.0.push(member.span());

@@ -37,7 +37,7 @@ pub(super) fn only_needed(
                     let Name::Function(map) = name.map_err(Error::internal)? else { continue };
                     for naming in map {
                         let naming = naming.map_err(Error::internal)?;
-                        functions.append(naming.index, shown(naming.name));
+                        functions.append(naming.index, display_name(naming.name));
                     }
                 }
             }
@@ -86,7 +86,7 @@ pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
-fn shown(name: &str) -> &str {
+fn display_name(name: &str) -> &str {
     let is_own = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || STATIC.contains(&name);
     if is_own { SDK } else { name }
 }

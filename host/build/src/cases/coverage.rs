@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::CaseReport;
 use super::file::Expect;
-use super::run::Offered;
+use super::run::OfferedTool;
 
 /// The possible endings of a call.
 const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "refusal"];
@@ -32,14 +32,20 @@ pub struct Coverage {
 
 /// Returns the coverage of each tool. `ran` has the reports of the cases with the arguments of
 /// each.
-pub(super) fn coverage(tools: &[Offered], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
+pub(super) fn coverage(
+    tools: &[OfferedTool],
+    ran: &[(CaseReport, Option<Value>)],
+) -> Vec<Coverage> {
     tools
         .iter()
         .map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name)))
         .collect()
 }
 
-fn of<'a>(tool: &Offered, ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>) -> Coverage {
+fn of<'a>(
+    tool: &OfferedTool,
+    ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>,
+) -> Coverage {
     let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (report, arguments) in ran {

@@ -212,7 +212,7 @@ pub struct Expect {
 impl Expect {
     /// Returns the further conditions on an ending (schema, contains, matches), each as an
     /// expectation of its own.
-    pub(super) fn remarks(&self) -> Vec<Self> {
+    pub(super) fn conditions(&self) -> Vec<Self> {
         let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } =
             self.clone();
         let Self { message_contains, message_matches, .. } = self.clone();
@@ -229,7 +229,7 @@ impl Expect {
         all.into_iter().flatten().collect()
     }
 
-    /// Adds a condition from [`remarks`](Self::remarks).
+    /// Adds a condition from [`conditions`](Self::conditions).
     pub(super) fn add(&mut self, remark: Self) {
         self.ok_schema = self.ok_schema.take().or(remark.ok_schema);
         self.ok_contains = self.ok_contains.take().or(remark.ok_contains);
@@ -366,7 +366,7 @@ fn parse(path: &Path, text: &str) -> Result<Suite, String> {
 
 /// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
 /// still parse to `suite`.
-pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
+pub(super) fn write_endings(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
     let endings: Vec<_> = blessed
         .iter()

@@ -10,15 +10,15 @@ use toolcell::CallResult;
 
 use super::file::Case;
 use super::generate::Generator;
-use super::run::{Cases, Offered};
-use super::shrink::simpler;
-use crate::lines::told_lines;
+use super::run::{Cases, OfferedTool};
+use super::shrink::simplified;
+use crate::lines::format_lines;
 use crate::{Error, ErrorKind, SourceLine};
 
 /// Calls that are spent on shrinking the arguments of one failure.
 const SHRINKING: usize = 300;
 /// Failures reported for a tool. After that many, the tool is not called again.
-const MOST: usize = 5;
+const MAX_FAILURES: usize = 5;
 /// Attempts to generate a value for one call. Values that violate the schema are dropped.
 const ATTEMPTS: usize = 20;
 /// The value of each secret that a tool declares: long enough for a secret, and unlike ordinary
@@ -106,7 +106,7 @@ impl Cases {
         called: impl Fn() + Send + Sync,
     ) -> Result<Vec<FuzzReport>, Error> {
         let mut reports = Vec::new();
-        for tool in self.offered().await? {
+        for tool in self.offered_tools().await? {
             reports.push(self.fuzz_tool(&tool, options, &called).await?);
         }
         Ok(reports)
@@ -114,7 +114,7 @@ impl Cases {
 
     async fn fuzz_tool(
         &self,
-        tool: &Offered,
+        tool: &OfferedTool,
         options: &FuzzOptions,
         called: &(impl Fn() + Send + Sync),
     ) -> Result<FuzzReport, Error> {
@@ -140,15 +140,15 @@ impl Cases {
             let failure = self.failure(tool, &arguments).await?;
             called();
             let Some(failure) = failure else { continue };
-            if report.failures.iter().any(|known| known.is_like(&failure)) {
+            if report.failures.iter().any(|known| known.is_same_failure(&failure)) {
                 continue;
             }
             let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
-            let failure = self.placed(tool, failure).await?;
-            if !report.failures.iter().any(|known| known.is_like(&failure)) {
+            let failure = self.with_lines(tool, failure).await?;
+            if !report.failures.iter().any(|known| known.is_same_failure(&failure)) {
                 report.failures.push(failure);
             }
-            if report.failures.len() == MOST {
+            if report.failures.len() == MAX_FAILURES {
                 break;
             }
         }
@@ -158,19 +158,20 @@ impl Cases {
     /// Shrinks the arguments to the smallest ones that are found to cause the same failure.
     async fn smallest(
         &self,
-        tool: &Offered,
+        tool: &OfferedTool,
         mut failure: FuzzFailure,
         fits: impl Fn(&Value) -> bool,
     ) -> Result<FuzzFailure, Error> {
         let mut left = SHRINKING;
         'simplify: loop {
-            for arguments in simpler(&failure.arguments).into_iter().filter(|value| fits(value)) {
+            for arguments in simplified(&failure.arguments).into_iter().filter(|value| fits(value))
+            {
                 if left == 0 {
                     return Ok(failure);
                 }
                 left -= 1;
                 let simpler = self.failure(tool, &arguments).await?;
-                if let Some(simpler) = simpler.filter(|simpler| simpler.is_like(&failure)) {
+                if let Some(simpler) = simpler.filter(|simpler| simpler.is_same_failure(&failure)) {
                     failure = simpler;
                     continue 'simplify;
                 }
@@ -180,17 +181,21 @@ impl Cases {
     }
 
     /// Adds the source lines to a failure. They are computed once, for the final arguments.
-    async fn placed(&self, tool: &Offered, failure: FuzzFailure) -> Result<FuzzFailure, Error> {
-        let lines = self.lines(&self.ended(tool, &failure.arguments).await?);
+    async fn with_lines(
+        &self,
+        tool: &OfferedTool,
+        failure: FuzzFailure,
+    ) -> Result<FuzzFailure, Error> {
+        let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
         Ok(FuzzFailure { lines, ..failure })
     }
 
     async fn failure(
         &self,
-        tool: &Offered,
+        tool: &OfferedTool,
         arguments: &Value,
     ) -> Result<Option<FuzzFailure>, Error> {
-        Ok(match self.ended(tool, arguments).await? {
+        Ok(match self.call_result(tool, arguments).await? {
             CallResult::ToolError(error) => Some(FuzzFailure {
                 reason: error.reason().name().to_owned(),
                 message: error.to_string(),
@@ -202,7 +207,11 @@ impl Cases {
     }
 
     /// Calls the tool with these arguments and returns the result.
-    async fn ended(&self, tool: &Offered, arguments: &Value) -> Result<CallResult, Error> {
+    async fn call_result(
+        &self,
+        tool: &OfferedTool,
+        arguments: &Value,
+    ) -> Result<CallResult, Error> {
         let secrets =
             tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
@@ -221,20 +230,21 @@ impl Cases {
 impl FuzzFailure {
     /// The message, followed by a line for each place in the author's files.
     #[must_use]
-    pub fn told(&self) -> String {
-        self.message.clone() + &told_lines(&self.lines)
+    pub fn message_with_lines(&self) -> String {
+        self.message.clone() + &format_lines(&self.lines)
     }
 
     /// Returns true if both failures have the same reason and, if the messages name a place, the
     /// same place.
-    fn is_like(&self, other: &Self) -> bool {
-        self.reason == other.reason && place(&self.message) == place(&other.message)
+    fn is_same_failure(&self, other: &Self) -> bool {
+        self.reason == other.reason
+            && message_prefix(&self.message) == message_prefix(&other.message)
     }
 }
 
 /// Returns the first 60 characters of a message's first line without digits, because digits and
 /// quoted values differ between arguments.
-fn place(message: &str) -> String {
+fn message_prefix(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     // The line and column numbers of a panic's place are significant.
     if line.contains("panicked at") {

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 /// Nesting depth of schemas that is followed. Deeper ones become `null` or are left out.
 const MAX_DEPTH: usize = 12;
 /// Items and members that a value gets beyond the required ones.
-const MORE: usize = 4;
+const MAX_EXTRA: usize = 4;
 /// Maximum characters of a text without `maxLength`.
 const LONG: usize = 3000;
 /// Repetitions of a pattern beyond its minimum.
@@ -82,7 +82,7 @@ impl<'a> Generator<'a> {
                 map.get(key).and_then(Value::as_array).filter(|choices| !choices.is_empty())
             {
                 let choice = self.one(choices);
-                return self.with(map, choice, depth);
+                return self.alternative_value(map, choice, depth);
             }
         }
         if let Some(parts) = map.get("allOf").and_then(Value::as_array) {
@@ -94,7 +94,12 @@ impl<'a> Generator<'a> {
 
     /// Generates a value of one alternative, with the members that the schema declares beside its
     /// alternatives.
-    fn with(&mut self, map: &'a Map<String, Value>, choice: &'a Value, depth: usize) -> Value {
+    fn alternative_value(
+        &mut self,
+        map: &'a Map<String, Value>,
+        choice: &'a Value,
+        depth: usize,
+    ) -> Value {
         let chosen = self.of(choice, depth + 1);
         if map.contains_key("properties") { merged(self.plain(map, depth), chosen) } else { chosen }
     }
@@ -138,7 +143,7 @@ impl<'a> Generator<'a> {
             }
         }
         if let Some(schema) = map.get("additionalProperties").filter(|schema| schema.is_object()) {
-            for at in 0..self.random.usize(..=MORE.saturating_sub(depth)) {
+            for at in 0..self.random.usize(..=MAX_EXTRA.saturating_sub(depth)) {
                 object.insert(format!("key{at}"), self.of(schema, depth + 1));
             }
         }
@@ -147,11 +152,11 @@ impl<'a> Generator<'a> {
 
     fn array(&mut self, map: &'a Map<String, Value>, depth: usize) -> Value {
         let least = size(map, "minItems").unwrap_or(0);
-        let most = size(map, "maxItems").unwrap_or(least + MORE).max(least);
+        let most = size(map, "maxItems").unwrap_or(least + MAX_EXTRA).max(least);
         let count = match self.random.u8(..4) {
             0 => least,
             1 => most.min(least + 100),
-            _ => self.random.usize(least..=most.min(least + MORE)),
+            _ => self.random.usize(least..=most.min(least + MAX_EXTRA)),
         };
         let fixed: Vec<&Value> =
             map.get("prefixItems").and_then(Value::as_array).into_iter().flatten().collect();
@@ -219,10 +224,10 @@ impl<'a> Generator<'a> {
     }
 
     fn integer(&mut self, map: &Map<String, Value>) -> Value {
-        let least = whole(map, "minimum")
-            .or(whole(map, "exclusiveMinimum").map(|least| least.saturating_add(1)));
-        let most = whole(map, "maximum")
-            .or(whole(map, "exclusiveMaximum").map(|most| most.saturating_sub(1)));
+        let least = integer_bound(map, "minimum")
+            .or(integer_bound(map, "exclusiveMinimum").map(|least| least.saturating_add(1)));
+        let most = integer_bound(map, "maximum")
+            .or(integer_bound(map, "exclusiveMaximum").map(|most| most.saturating_sub(1)));
         let (least, most) = (least.unwrap_or(i64::MIN), most.unwrap_or(i64::MAX));
         let number = match self.random.u8(..4) {
             0 => least,
@@ -230,7 +235,7 @@ impl<'a> Generator<'a> {
             _ => *self.one(&INTEGERS),
         };
         let number = number.clamp(least, most.max(least));
-        let step = whole(map, "multipleOf").filter(|step| *step > 0).unwrap_or(1);
+        let step = integer_bound(map, "multipleOf").filter(|step| *step > 0).unwrap_or(1);
         let rounded = number.saturating_sub(number.rem_euclid(step));
         json!(if rounded < least { rounded.saturating_add(step) } else { rounded })
     }
@@ -280,7 +285,7 @@ fn bound(map: &Map<String, Value>, key: &str) -> Option<f64> {
     clippy::cast_possible_truncation,
     reason = "a bound beyond the integers is the nearest integer"
 )]
-fn whole(map: &Map<String, Value>, key: &str) -> Option<i64> {
+fn integer_bound(map: &Map<String, Value>, key: &str) -> Option<i64> {
     let bound = map.get(key)?;
     bound.as_i64().or_else(|| bound.as_f64().map(|bound| bound as i64))
 }

@@ -6,14 +6,14 @@ use serde_json::Value;
 use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
-use crate::lines::told_lines;
+use crate::lines::format_lines;
 use crate::{Error, ErrorKind, SourceLine};
 
 /// Characters of a result that are shown.
-const SHOWN: usize = 2000;
+const MAX_SHOWN: usize = 2000;
 
 /// Returns the result as the expectation that it meets exactly.
-pub(super) fn seen(result: &CallResult) -> Expect {
+pub(super) fn actual(result: &CallResult) -> Expect {
     let mut seen = Expect::default();
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => seen.ok = Some(output.value.to_value()),
@@ -35,9 +35,9 @@ pub(super) fn failures(
     expect: &Expect,
     budget: Option<Budget>,
 ) -> Result<Vec<String>, Error> {
-    let seen = seen(&completion.result);
-    let places = told_lines(lines);
-    let ending = shown(&completion.result) + &places;
+    let seen = actual(&completion.result);
+    let places = format_lines(lines);
+    let ending = result_line(&completion.result) + &places;
     let mut failures = Vec::new();
     let mut check = |holds: bool, wanted: String| {
         if !holds {
@@ -137,7 +137,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Formats the result with its message on one line.
-fn shown(result: &CallResult) -> String {
+fn result_line(result: &CallResult) -> String {
     let text = match result {
         CallResult::Outcome(Outcome::Ok(output)) => format!("ok: {}", output.value.as_str()),
         CallResult::Outcome(Outcome::Error(error)) => format!("error: {:?}", error.message),
@@ -148,5 +148,5 @@ fn shown(result: &CallResult) -> String {
         CallResult::ToolError(error) => format!("tool_error: {}: {error}", error.reason().name()),
         CallResult::Refusal(refusal) => format!("refusal: {}: {refusal}", refusal.kind()),
     };
-    text.chars().take(SHOWN).collect()
+    text.chars().take(MAX_SHOWN).collect()
 }

@@ -26,7 +26,9 @@ pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     for tool in fuzzed {
         let failures = tool.failures.iter();
         let failures: Vec<_> = failures
-            .map(|failure| format!("{}\narguments: {}", failure.told(), failure.arguments))
+            .map(|failure| {
+                format!("{}\narguments: {}", failure.message_with_lines(), failure.arguments)
+            })
             .collect();
         xml.push_str(&test_case(
             &format!("fuzz: {} calls, seed {}", tool.calls, tool.seed),

@@ -27,15 +27,15 @@ pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, 
     let mut tools: BTreeMap<_, _> =
         own.iter().map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
     for (name, answers) in known {
-        let tool =
-            native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
+        let tool = scripted_tool(&name, answers)
+            .map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
     // The case contains the state of a question in the clear, and there is no untrusted client.
     Ok(Executor::new().without_sealer().with_callable(move |name| tools.get(name).cloned()))
 }
 
-fn native(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> {
+fn scripted_tool(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> {
     let answers = Arc::new(answers);
     let definition = Definition::new(name, "Answers as the case says.")?;
     Tool::native(definition, async move |arguments: Value| outcome(&answers, &arguments))

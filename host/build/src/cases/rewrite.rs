@@ -88,10 +88,10 @@ fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<Edit>> {
         && let Some((first, _)) = entries.first()
         && (!in_braces || text.get(old.place.clone())?.contains(&'\n'))
     {
-        return members(entries, *in_braces, first.column).with(ending, |_| false);
+        return members(entries, *in_braces, first.column).edits_to(ending, |_| false);
     }
     let new = [(EXPECT.to_owned(), Value::Object(ending))].into_iter().collect();
-    members(entries, *in_braces, case.column).with(new, |_| true)
+    members(entries, *in_braces, case.column).edits_to(new, |_| true)
 }
 
 /// The layout of an object's members.
@@ -112,7 +112,7 @@ struct Members<'a> {
 impl Members<'_> {
     /// Returns the edits that turn the members into `new` plus the old members that `is_kept`
     /// accepts. Members with an equal value stay as they are written.
-    fn with(
+    fn edits_to(
         &self,
         mut new: Map<String, Value>,
         is_kept: impl Fn(&str) -> bool,
@@ -126,13 +126,13 @@ impl Members<'_> {
                 None => gone.push(number),
             }
         }
-        let mut added = new.iter().map(|(name, value)| self.written(name, value));
+        let mut added = new.iter().map(|(name, value)| self.member_text(name, value));
         // New members replace removed ones.
         let taken = gone.len().min(added.len());
         edits.extend(
             gone.drain(..taken)
                 .zip(&mut added)
-                .map(|(number, member)| (self.place(number), member)),
+                .map(|(number, member)| (self.member_range(number), member)),
         );
         gone.iter().for_each(|number| edits.extend(self.removed(*number, &gone)));
         let added: Vec<_> = added.collect();
@@ -149,7 +149,7 @@ impl Members<'_> {
         serde_norway::from_str::<Value>(&old).is_ok_and(|old| old == *value)
     }
 
-    fn place(&self, number: usize) -> Range<usize> {
+    fn member_range(&self, number: usize) -> Range<usize> {
         let (key, value) = &self.entries[number];
         key.place.start..value.place.end.max(key.place.end)
     }
@@ -163,7 +163,7 @@ impl Members<'_> {
         }
     }
 
-    fn written(&self, name: &str, value: &Value) -> String {
+    fn member_text(&self, name: &str, value: &Value) -> String {
         let quotes = if let Layout::Braces { quotes } = self.layout { quotes } else { "" };
         format!("{quotes}{name}{quotes}:{}", self.value(name, value))
     }
@@ -194,14 +194,14 @@ impl Members<'_> {
     /// Removes a member. A line that becomes empty is removed with its comment; in braces, a comma
     /// is removed too.
     fn removed(&self, number: usize, gone: &[usize]) -> Vec<Edit> {
-        let mut place = self.place(number);
+        let mut place = self.member_range(number);
         let mut edits = Vec::new();
         if matches!(self.layout, Layout::Braces { .. }) {
             let before = (0..number).rev().find(|number| !gone.contains(number));
             if let Some(comma) = self.next(place.end, ',') {
                 place.end = comma + 1;
             } else if let Some(comma) =
-                before.and_then(|before| self.next(self.place(before).end, ','))
+                before.and_then(|before| self.next(self.member_range(before).end, ','))
             {
                 edits.push((comma..comma + 1, String::new()));
             }
@@ -220,7 +220,7 @@ impl Members<'_> {
     /// Inserts a member after the last one; in the layout of lines, also after the comment that
     /// follows it.
     fn appended(&self, member: &str) -> Option<Edit> {
-        let end = self.place(self.entries.len().checked_sub(1)?).end;
+        let end = self.member_range(self.entries.len().checked_sub(1)?).end;
         Some(match self.layout {
             Layout::Braces { .. } => (end..end, format!(", {member}")),
             Layout::Lines { column } => {

@@ -9,9 +9,9 @@ use serde_json::Value;
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::{
     Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes,
-    ComponentKind, Definition, Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json,
-    Method, Missing, Need, Optimise, Placed, Placement, Resume, Secret, SecretUse, StoredSecrets,
-    Target, ToolCall, ToolError,
+    ComponentKind, Definition, Egress, Engine, EngineBuilder, Grants, HttpRule, Injection,
+    Isolation, Json, Method, Need, OnMissingGrant, Optimise, Placement, Resume, Secret,
+    SecretGrant, StoredSecrets, Target, ToolCall, ToolError,
 };
 
 use super::coverage::coverage;
@@ -38,7 +38,7 @@ pub struct Options {
 }
 
 /// The parts of a tool's definition that cases use.
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     pub(super) name: String,
     pub(super) needs: Vec<Need>,
     pub(super) parameters: Option<Value>,
@@ -92,7 +92,7 @@ impl Cases {
     /// # Cancel safety
     /// May be dropped. A file is written only after all of its cases have run.
     pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
-        let tools = self.offered().await?;
+        let tools = self.offered_tools().await?;
         let mut report =
             Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
         let mut arguments = Vec::new();
@@ -115,7 +115,7 @@ impl Cases {
                 arguments.push(case.arguments.clone());
             }
             if !blessed.is_empty() {
-                file::bless(path, suite, &blessed)?;
+                file::write_endings(path, suite, &blessed)?;
             }
         }
         if options.coverage {
@@ -130,27 +130,28 @@ impl Cases {
     /// # Errors
     /// Fails if the component cannot be loaded.
     pub async fn tools(&self) -> Result<Vec<String>, Error> {
-        Ok(self.offered().await?.into_iter().map(|tool| tool.name).collect())
+        Ok(self.offered_tools().await?.into_iter().map(|tool| tool.name).collect())
     }
 
     /// Returns the component's tools, in its order.
-    pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
-        let engine = self.engine.clone().build().map_err(unusable)?;
+    pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>, Error> {
+        let engine = self.engine.clone().build().map_err(unusable_component)?;
         let component =
-            Component::load_with(&engine, self.loaded(), Grants::default(), Missing::Denied).await;
-        let offered = |tool: &Definition| Offered {
+            Component::load_with(&engine, self.loaded(), Grants::default(), OnMissingGrant::Denied)
+                .await;
+        let offered = |tool: &Definition| OfferedTool {
             name: tool.name.clone(),
             needs: tool.needs.clone(),
             parameters: tool.parameters.clone(),
         };
-        Ok(component.map_err(unusable)?.definitions().map(offered).collect())
+        Ok(component.map_err(unusable_component)?.definitions().map(offered).collect())
     }
 
     async fn run_case(
         &self,
         path: &Path,
         case: &Case,
-        tools: &[Offered],
+        tools: &[OfferedTool],
         bless: bool,
     ) -> Result<CaseReport, Error> {
         let fault = |problem: String, hint: &str| {
@@ -175,13 +176,13 @@ impl Cases {
         let lines = self.lines(&completion.result);
         let expect = case.expect.clone().unwrap_or_default();
         let judge = |expect: &Expect, budget| judge::failures(&completion, &lines, expect, budget);
-        let mut seen = judge::seen(&completion.result);
+        let mut seen = judge::actual(&completion.result);
         let mut failures = judge(&expect, case.budget)?;
         let mut passed = failures.is_empty();
         let blessed = bless && !judge(&expect, None)?.is_empty();
         if blessed {
             // Conditions of the author beyond the ending itself stay if they still hold.
-            for one in expect.remarks() {
+            for one in expect.conditions() {
                 if judge(&one, None)?.is_empty() {
                     seen.add(one);
                 }
@@ -221,7 +222,7 @@ impl Cases {
     pub(super) async fn complete(
         &self,
         case: &Case,
-        tool: &Offered,
+        tool: &OfferedTool,
     ) -> Result<Completion, (String, String)> {
         let told = |error: toolcell::Error| {
             (format!("the component cannot be used: {error}"), error.hint())
@@ -231,7 +232,8 @@ impl Cases {
             .map_err(|(problem, hint)| (problem, hint.to_owned()))?;
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
-        let component = Component::load_with(&engine, self.loaded(), grants, Missing::Denied).await;
+        let component =
+            Component::load_with(&engine, self.loaded(), grants, OnMissingGrant::Denied).await;
         let component = component.map_err(told)?;
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
@@ -257,7 +259,7 @@ impl Cases {
                 (format!("the key `{key}`: {error}"), "correct the key or its value")
             })?;
         }
-        let answers = answers(&case.http)?;
+        let answers = lookup_answers(&case.http)?;
         let mut engine = self
             .engine
             .clone()
@@ -280,7 +282,7 @@ impl Cases {
 }
 
 /// Returns a function that looks up the answer to a request among the case's exchanges.
-fn answers(
+fn lookup_answers(
     exchanges: &[Exchange],
 ) -> Result<
     impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
@@ -334,7 +336,9 @@ pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, Stri
             }
             "secret" => {
                 if let Some(rule) = everywhere.clone() {
-                    grants.secrets.insert(pattern.clone(), SecretUse::new(rule, Placed::Bearer));
+                    grants
+                        .secrets
+                        .insert(pattern.clone(), SecretGrant::new(rule, Injection::Bearer));
                 }
             }
             _ => {}
@@ -365,6 +369,6 @@ fn date(text: &str) -> Option<SystemTime> {
         .filter(|date| date.duration_since(SystemTime::UNIX_EPOCH + Duration::ZERO).is_ok())
 }
 
-fn unusable(error: toolcell::Error) -> Error {
+fn unusable_component(error: toolcell::Error) -> Error {
     Error::new(ErrorKind::Source, format!("the component cannot be used: {error}"), error.hint())
 }

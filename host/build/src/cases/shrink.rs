@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 /// The character that replaces others.
 const PLAIN: char = 'a';
 /// Items and characters that are removed or replaced one by one.
-const MOST: usize = 20;
+const MAX_STEPS: usize = 20;
 
 /// Returns values that are one step simpler, the simplest first: shorter ones, then equally short
 /// ones with plainer content. None has a longer text.
-pub(super) fn simpler(value: &Value) -> Vec<Value> {
+pub(super) fn simplified(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => Vec::new(),
         Value::Bool(value) => {
@@ -36,7 +36,7 @@ pub(super) fn simpler(value: &Value) -> Vec<Value> {
         Value::Array(items) => {
             let mut found = parts(items).into_iter().map(Value::Array).collect::<Vec<_>>();
             for (at, item) in items.iter().enumerate() {
-                found.extend(simpler(item).into_iter().map(|item| {
+                found.extend(simplified(item).into_iter().map(|item| {
                     let mut items = items.clone();
                     items[at] = item;
                     Value::Array(items)
@@ -52,7 +52,7 @@ pub(super) fn simpler(value: &Value) -> Vec<Value> {
             });
             let mut found: Vec<_> = without.collect();
             for (name, member) in members {
-                found.extend(simpler(member).into_iter().map(|member| {
+                found.extend(simplified(member).into_iter().map(|member| {
                     let mut members = members.clone();
                     members.insert(name.clone(), member);
                     Value::Object(members)
@@ -71,7 +71,7 @@ fn texts(text: &str) -> Vec<String> {
         // The same number of characters, and the same number of bytes: a tool can count either.
         found.push(PLAIN.to_string().repeat(chars.len()));
         found.push(PLAIN.to_string().repeat(text.len()));
-        for at in (0..chars.len().min(MOST)).filter(|at| chars[*at] != PLAIN) {
+        for at in (0..chars.len().min(MAX_STEPS)).filter(|at| chars[*at] != PLAIN) {
             found.push(
                 chars
                     .iter()
@@ -81,7 +81,9 @@ fn texts(text: &str) -> Vec<String> {
             );
         }
         // Keeps the number of bytes while it replaces a character of several bytes.
-        for (at, char) in text.char_indices().filter(|(_, char)| char.len_utf8() > 1).take(MOST) {
+        for (at, char) in
+            text.char_indices().filter(|(_, char)| char.len_utf8() > 1).take(MAX_STEPS)
+        {
             let plain = PLAIN.to_string().repeat(char.len_utf8());
             found.push([&text[..at], &plain, &text[at + char.len_utf8()..]].concat());
         }
@@ -97,7 +99,7 @@ fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     }
     let (first, second) = items.split_at(items.len() / 2);
     let mut found = vec![Vec::new(), first.to_vec(), second.to_vec()];
-    for at in 0..items.len().min(MOST) {
+    for at in 0..items.len().min(MAX_STEPS) {
         found.push(
             items
                 .iter()
@@ -117,7 +119,7 @@ mod tests {
 
     /// Returns the smallest value with the property that stepwise simplification finds.
     fn smallest(mut value: Value, has: impl Fn(&Value) -> bool) -> Value {
-        while let Some(next) = simpler(&value).into_iter().find(|value| has(value)) {
+        while let Some(next) = simplified(&value).into_iter().find(|value| has(value)) {
             value = next;
         }
         value

@@ -19,7 +19,7 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
 const COMMON_JS: [&str; 3] = ["exports", "module", "require"];
 /// Names and their alternatives. For packages, only these are reported: their other names may be
 /// used on other platforms only.
-const INSTEAD: [(&str, &str); 16] = [
+const ALTERNATIVES: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
     ("WebAssembly", "make a component of the module, and call it with invoke"),
@@ -61,7 +61,8 @@ impl Absent {
             if *is_asked || name == INTL || (is_common_js && COMMON_JS.contains(&name.as_str())) {
                 continue;
             }
-            let is_told = !is_of_package(file) || INSTEAD.iter().any(|(known, _)| known == name);
+            let is_told =
+                !is_of_package(file) || ALTERNATIVES.iter().any(|(known, _)| known == name);
             if is_told && !PRESENT.split_whitespace().any(|present| present == name) {
                 let place = if package.is_empty() { file } else { package };
                 self.names
@@ -101,8 +102,10 @@ impl Absent {
             } else {
                 "nothing defines it"
             };
-            let advice =
-                INSTEAD.iter().find(|(known, _)| known == name).map_or(other, |(_, advice)| advice);
+            let advice = ALTERNATIVES
+                .iter()
+                .find(|(known, _)| known == name)
+                .map_or(other, |(_, advice)| advice);
             format!("{file}:{line}: `{name}` is not there in a component: {advice}")
         });
         let imports =

@@ -15,10 +15,10 @@ use crate::{Error, ErrorKind};
 const MAX_NAMES: usize = 100_000;
 
 /// The names that a call of `import()` requests.
-static NOTHING: BTreeSet<String> = BTreeSet::new();
+static NO_NAMES: BTreeSet<String> = BTreeSet::new();
 
 /// Returns the name of the front of a module.
-pub(super) fn front(name: &str) -> String {
+pub(super) fn front_name(name: &str) -> String {
     // No file path contains two slashes in a row.
     format!("{name}//import")
 }
@@ -42,14 +42,14 @@ pub(super) fn names(
             .text
             .dynamic()
             .iter()
-            .filter_map(|import| Some((import.specifier.as_ref()?, &NOTHING)));
+            .filter_map(|import| Some((import.specifier.as_ref()?, &NO_NAMES)));
         for (specifier, imported) in imports.into_iter().flatten().chain(dynamic) {
             let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target))
             else {
                 continue;
             };
             let known = names.entry(target).or_insert_with(|| {
-                let exported = exported(files, target);
+                let exported = all_exports(files, target);
                 count += exported.len();
                 exported
             });
@@ -69,7 +69,7 @@ pub(super) fn names(
 }
 
 /// Returns the names that the text of a module exports, including re-exports.
-fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
+fn all_exports<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
     let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![name]);
     while let Some(name) = open.pop() {
         let Some(File { text: Text::CommonJs { facts, .. }, meanings, .. }) = files.get(name)

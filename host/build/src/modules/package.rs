@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::resolve::{MAX_PATH, Wanted};
+use super::resolve::{ImportKind, MAX_PATH};
 use crate::{Error, Fault};
 
 /// Maximum bytes of one `package.json`.
@@ -106,7 +106,7 @@ impl Package {
     }
 
     /// Returns the file that `exports` has for `.` or `./path`.
-    pub(super) fn exported(&self, subpath: &str, wanted: Wanted) -> Option<String> {
+    pub(super) fn export_target(&self, subpath: &str, wanted: ImportKind) -> Option<String> {
         let exports = self.exports.as_ref()?;
         if let Target::Conditions(paths) = exports
             && paths.keys().any(|key| key.starts_with('.'))
@@ -117,17 +117,17 @@ impl Package {
     }
 
     /// Returns the target in `imports` for `#name`: a file, or another package.
-    pub(super) fn imported(&self, specifier: &str, wanted: Wanted) -> Option<String> {
+    pub(super) fn imported(&self, specifier: &str, wanted: ImportKind) -> Option<String> {
         mapped(&self.imports, specifier, wanted)
     }
 
     /// Returns the main files, the preferred one first. `require` prefers a CommonJS module,
     /// because it returns the value that was assigned to `exports`.
-    pub(super) fn mains(&self, wanted: Wanted) -> impl Iterator<Item = &str> {
+    pub(super) fn main_files(&self, wanted: ImportKind) -> impl Iterator<Item = &str> {
         let browser = if let Browser::Main(main) = &self.browser { Some(main) } else { None };
         let [first, second] = match wanted {
-            Wanted::Import => [&self.module, &self.main],
-            Wanted::Require => [&self.main, &self.module],
+            ImportKind::Import => [&self.module, &self.main],
+            ImportKind::Require => [&self.main, &self.module],
         };
         [browser, first.as_ref(), second.as_ref()].into_iter().flatten().map(String::as_str)
     }
@@ -147,7 +147,7 @@ impl Default for Browser {
 
 impl Target {
     /// Returns the first file whose conditions hold. `star` replaces `*`.
-    fn chosen(&self, star: &str, wanted: Wanted) -> Option<String> {
+    fn chosen(&self, star: &str, wanted: ImportKind) -> Option<String> {
         match self {
             Self::File(file) => {
                 let length = file.len() + file.matches('*').count().saturating_mul(star.len());
@@ -155,7 +155,7 @@ impl Target {
             }
             Self::Any(targets) => targets.iter().find_map(|target| target.chosen(star, wanted)),
             Self::Conditions(conditions) => {
-                let mut hold = conditions.iter().filter(|(condition, _)| wanted.holds(condition));
+                let mut hold = conditions.iter().filter(|(condition, _)| wanted.meets(condition));
                 hold.find_map(|(_, target)| target.chosen(star, wanted))
             }
             Self::Other(_) => None,
@@ -177,7 +177,7 @@ impl Target {
 
 /// Returns the target of the matching key: the equal one, or the one with the longest text before
 /// its `*`.
-fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Option<String> {
+fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: ImportKind) -> Option<String> {
     if let Some(target) = targets.get(key) {
         return target.chosen("", wanted);
     }

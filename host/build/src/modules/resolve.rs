@@ -78,14 +78,14 @@ const PURE: [(&str, &str); 8] = [
 
 /// The kind of a module's request for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ImportKind {
     Import,
     Require,
 }
 
-impl Wanted {
+impl ImportKind {
     /// Returns true if a condition of a package holds.
-    pub(super) fn holds(self, condition: &str) -> bool {
+    pub(super) fn meets(self, condition: &str) -> bool {
         match condition {
             "worker" | "browser" | "module" | "production" | "default" => true,
             "import" => self == Self::Import,
@@ -128,7 +128,7 @@ impl<'p> Resolver<'p> {
         &mut self,
         from: &str,
         specifier: &str,
-        wanted: Wanted,
+        wanted: ImportKind,
     ) -> Result<String, Error> {
         self.step(from, specifier, wanted, MAX_STEPS)
     }
@@ -137,7 +137,7 @@ impl<'p> Resolver<'p> {
         &mut self,
         from: &str,
         specifier: &str,
-        wanted: Wanted,
+        wanted: ImportKind,
         steps: u32,
     ) -> Result<String, Error> {
         if specifier.ends_with(".node") {
@@ -224,7 +224,7 @@ impl<'p> Resolver<'p> {
         &mut self,
         from: &str,
         specifier: &str,
-        wanted: Wanted,
+        wanted: ImportKind,
         steps: u32,
     ) -> Result<String, Error> {
         let Some((name, subpath)) = split(specifier) else {
@@ -293,7 +293,7 @@ impl<'p> Resolver<'p> {
             );
         }
         let found = if package.has_exports() {
-            let Some(file) = package.exported(&subpath, wanted) else {
+            let Some(file) = package.export_target(&subpath, wanted) else {
                 let message =
                     format!("cannot import `{specifier}`: the package `{name}` does not export it");
                 return fault(from, &message, &format!("look at `exports` in {home}/package.json"));
@@ -321,7 +321,7 @@ impl<'p> Resolver<'p> {
 
     /// Resolves `path` to a file of a package: the file itself, the file with an extension, or the
     /// main file of a folder.
-    fn package_file(&mut self, path: &str, wanted: Wanted) -> Result<Option<String>, Error> {
+    fn package_file(&mut self, path: &str, wanted: ImportKind) -> Result<Option<String>, Error> {
         if let Some(found) = self.with_ending(path) {
             return Ok(Some(found));
         }
@@ -329,8 +329,10 @@ impl<'p> Resolver<'p> {
             return Ok(None);
         }
         let package = self.manifest(path)?.unwrap_or_default();
-        let mut mains: Vec<_> =
-            package.mains(wanted).filter_map(|main| plain(&Path::new(path).join(main))).collect();
+        let mut mains: Vec<_> = package
+            .main_files(wanted)
+            .filter_map(|main| plain(&Path::new(path).join(main)))
+            .collect();
         mains.push(path.to_owned());
         let mut candidates = mains.iter().flat_map(|main| [main.clone(), format!("{main}/index")]);
         Ok(candidates.find_map(|main| self.with_ending(&main)))
@@ -350,7 +352,7 @@ impl<'p> Resolver<'p> {
         from: &str,
         specifier: &str,
         found: &str,
-        wanted: Wanted,
+        wanted: ImportKind,
         steps: u32,
     ) -> Result<String, Error> {
         let Some((home, package)) = self.package_of(found)? else { return Ok(found.to_owned()) };

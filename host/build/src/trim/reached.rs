@@ -7,7 +7,7 @@ use wasmparser::{
 
 /// Returns for each function true if it can be called, imported functions first. `is_kept` returns
 /// true for the exports that stay.
-pub(super) fn reached(
+pub(super) fn reachable(
     module: &[u8],
     is_kept: impl Fn(&str) -> bool,
 ) -> wasmparser::Result<Vec<bool>> {

@@ -17,7 +17,7 @@ pub(super) struct Segment {
 
 /// Returns the number of leading passive segments, which are empty, and the joined active segments.
 /// Returns `None` if the section has other segments.
-pub(super) fn joined(
+pub(super) fn join_active(
     section: DataSectionReader<'_>,
 ) -> wasmparser::Result<Option<(usize, Vec<Segment>)>> {
     let (mut dropped, mut segments) = (0, Vec::<Segment>::new());
@@ -97,7 +97,9 @@ mod tests {
         let mut reader = BinaryReader::new(&encoded, 0);
         reader.read_var_u32().expect("its length");
         let at = reader.original_position();
-        joined(DataSectionReader::new(BinaryReader::new(&encoded[at..], 0)).expect("a section"))
-            .expect("valid")
+        join_active(
+            DataSectionReader::new(BinaryReader::new(&encoded[at..], 0)).expect("a section"),
+        )
+        .expect("valid")
     }
 }

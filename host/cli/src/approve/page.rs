@@ -7,13 +7,13 @@
 
 use toolcell::names;
 
-use super::{Matter, Seen, WIDEST};
+use super::{MAX_COLUMN, Review, ReviewedComponent};
 use crate::config;
 use crate::config::effective::{self, TOO_MANY};
 use crate::config::{Difference, Page, Standing};
 use crate::{clean, inspect, secrets, table};
 
-impl Matter<'_> {
+impl Review<'_> {
     /// Returns the page with everything that the approval covers.
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
@@ -28,13 +28,13 @@ impl Matter<'_> {
         }
         let shown = || {
             let is_shown = |difference: &Difference<'_>| {
-                difference.standing() != Standing::Locked || self.is_found()
+                difference.state() != Standing::Locked || self.is_found()
             };
             self.differences().filter(move |(_, difference)| is_shown(difference))
         };
         for (seen, difference) in shown() {
-            let standing = difference.standing();
-            let path = clean::shown(&seen.chosen.shown());
+            let standing = difference.state();
+            let path = clean::escaped(&seen.chosen.display_path());
             page.lines.push(format!("component {} ({path}): {}", seen.name, standing.word()));
             page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             match standing {
@@ -47,18 +47,18 @@ impl Matter<'_> {
         }
         for (seen, _) in shown() {
             page.lines.push(format!("grants of {}", seen.name));
-            let given = self.given(&seen.chosen);
+            let given = self.grant_rows(&seen.chosen);
             if !given.is_empty() {
-                page.block(&table::columns(2, WIDEST, &given));
+                page.block(&table::columns(2, MAX_COLUMN, &given));
             }
-            for (tool, may) in &seen.may {
+            for (tool, may) in &seen.effective {
                 page.lines.push(format!("  tool {tool}"));
-                page.block(&table::columns(4, WIDEST, &effective::rows(may)));
+                page.block(&table::columns(4, MAX_COLUMN, &effective::rows(may)));
                 page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
             }
         }
         page.lines.extend(
-            self.gone
+            self.removed
                 .iter()
                 .map(|name| format!("component {name}: removed from the configuration")),
         );
@@ -74,7 +74,7 @@ impl Matter<'_> {
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (seen, difference) in
-            self.differences().filter(|(_, difference)| difference.standing() != Standing::Locked)
+            self.differences().filter(|(_, difference)| difference.state() != Standing::Locked)
         {
             warnings.extend(
                 difference
@@ -88,21 +88,24 @@ impl Matter<'_> {
                 "the tool name `{name}` looks like `{first}`: a model may confuse the two tools"
             ));
         }
-        warnings.extend(self.seen.iter().flat_map(Seen::without_use));
-        for (tool, gap) in self.seen.iter().flat_map(|seen| &seen.gaps) {
+        warnings.extend(self.components.iter().flat_map(ReviewedComponent::without_use));
+        for (tool, gap) in self.components.iter().flat_map(|seen| &seen.gaps) {
             warnings.push(format!("`{tool}` {}", gap.text()));
         }
         let problems = self.config.warnings.iter().chain(&self.idle);
         warnings.extend(
-            problems.map(|problem| clean::shown(&format!("{problem}; hint: {}", problem.hint))),
+            problems.map(|problem| clean::escaped(&format!("{problem}; hint: {}", problem.hint))),
         );
         warnings
     }
 
     /// Returns pairs of tools whose names look alike, the later one first.
     pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
-        let mut names: Vec<_> =
-            self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
+        let mut names: Vec<_> = self
+            .components
+            .iter()
+            .flat_map(|seen| seen.now.tools.keys().map(String::as_str))
+            .collect();
         let mut found = Vec::new();
         while let Some((name, first)) = names::look_alike(names.iter().copied()) {
             found.push((name, first));
@@ -113,10 +116,10 @@ impl Matter<'_> {
 
     /// Returns rows with the targets of grants on this machine (paths of directories, values of
     /// variables, and so on) and with limits that differ from the defaults.
-    pub(super) fn given(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
+    pub(super) fn grant_rows(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
         let row = |kind: &str, name: &str, what: String| {
-            vec![kind.to_owned(), clean::shown(name), clean::shown(&what)]
+            vec![kind.to_owned(), clean::escaped(name), clean::escaped(&what)]
         };
         let directories = grants.directories.iter().map(|directory| {
             row(
@@ -156,15 +159,15 @@ impl Matter<'_> {
     }
 }
 
-impl Seen<'_> {
+impl ReviewedComponent<'_> {
     /// Returns a warning for each import without a declared need, with the person who can change
     /// that.
     fn without_use(&self) -> Vec<String> {
         let grants = self.chosen.grants();
-        let barring = inspect::missing(&self.examination, self.now.tools.values(), &grants);
+        let barring = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
         let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
-        let warning = |(import, _): &(String, toolcell::Standing)| {
-            let import = clean::shown(import);
+        let warning = |(import, _): &(String, toolcell::ImportStatus)| {
+            let import = clean::escaped(import);
             if !is_declared && barring.contains(&import) {
                 return Some(format!(
                     "{}: no tool can be called until you grant what `{import}` is for; the tools do not declare it",
@@ -182,17 +185,17 @@ impl Seen<'_> {
                 )
             })
         };
-        self.examination.ungranted(&grants).filter_map(warning).collect()
+        self.inspection.ungranted(&grants).filter_map(warning).collect()
     }
 
     /// Returns the page of a new component: the content of `inspect`, and the facts that `inspect`
     /// omits.
     fn page(&self) -> Page {
         let mut page = Page::default();
-        page.lines.push(format!("  digest {}", self.examination.digest));
+        page.lines.push(format!("  digest {}", self.inspection.digest));
         let grants = self.chosen.grants();
-        let missing = inspect::missing(&self.examination, self.now.tools.values(), &grants);
-        page.indented(&inspect::imports(&self.examination, &missing, &grants, &self.contents));
+        let missing = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
+        page.indented(&inspect::imports(&self.inspection, &missing, &grants, &self.contents));
         for definition in self.now.tools.values() {
             page.append(Page::of_new(definition, &inspect::tool(definition)));
         }

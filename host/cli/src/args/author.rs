@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::ValueHint;
 
-use crate::built::HERE;
-use crate::units::{Time, number, whole};
+use crate::built::CURRENT_DIR;
+use crate::units::{Time, number, whole_number_parser};
 
 /// Make a small project with one working tool
 ///
@@ -55,7 +55,7 @@ Examples:
 Exit status: 0 the component was written, 1 it was not, 2 bad usage")]
 pub(crate) struct BuildArgs {
     /// The folder of the project, or a file of JavaScript, TypeScript, Python or C
-    #[arg(default_value = HERE, value_hint = ValueHint::AnyPath)]
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::AnyPath)]
     pub(crate) project: PathBuf,
     /// Write the component to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -90,7 +90,7 @@ not match the output schema. A failure is printed with the smallest arguments th
 Exit status: 0 all cases passed, 1 a case or a call of `--fuzz` failed, or a case could not be run, 2 bad usage")]
 pub(crate) struct TestArgs {
     /// The folder of the project
-    #[arg(default_value = HERE, value_hint = ValueHint::DirPath)]
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::DirPath)]
     pub(crate) project: PathBuf,
     /// Test this component, and build none
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -112,7 +112,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     pub(crate) coverage: bool,
     /// After the cases, call each tool this many times with arguments made from its schema
-    #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000_u32))]
+    #[arg(long, value_name = "N", value_parser = whole_number_parser(1..=1_000_000_u32))]
     pub(crate) fuzz: Option<u32>,
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
     #[arg(long, value_name = "NUMBER", value_parser = number, default_value_t = 0, requires = "fuzz")]
@@ -130,7 +130,7 @@ pub(crate) struct TestArgs {
 #[command(after_long_help = "Example:\n  toolcell dev greeter")]
 pub(crate) struct DevArgs {
     /// The folder of the project
-    #[arg(default_value = HERE, value_hint = ValueHint::DirPath)]
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::DirPath)]
     pub(crate) project: PathBuf,
     /// Check the files for changes this often
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_millis(300)))]

@@ -7,7 +7,7 @@ use toolcell::{MAX_CELLS, OnToolError, UnknownTools};
 
 use super::{GrantArgs, LimitArgs, complete};
 use crate::format::{self, Format};
-use crate::units::whole;
+use crate::units::whole_number_parser;
 
 /// Make many calls and print a message for each
 ///
@@ -50,7 +50,7 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
     pub(crate) on_tool_error: OnFailure,
     /// The most calls at once [default: two for each core]
-    #[arg(long, value_name = "N", value_parser = whole(1..=MAX_CELLS))]
+    #[arg(long, value_name = "N", value_parser = whole_number_parser(1..=MAX_CELLS))]
     pub(crate) max_concurrency: Option<u32>,
     /// Print JSON also if the run cannot start: {"error"}
     ///

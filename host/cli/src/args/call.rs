@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use super::complete;
-use crate::built::HERE;
+use crate::built::CURRENT_DIR;
 
 /// One call: `[COMPONENT] [TOOL] [ARGS]...`.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub(crate) struct CallArgs {
     ///
     /// `.` is the component that was built in this folder or, if there is none, the only component
     /// of `toolcell.toml`.
-    #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
     /// The tool's name; not needed for a component with one tool
     #[arg(add = complete::tools())]

@@ -14,7 +14,7 @@ use clap_complete::env::Shells;
 use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell};
 
 use super::{Args, Global};
-use crate::config::{self, Config, Lock, Wanted};
+use crate::config::{self, Config, Lock, SecretSelection};
 use crate::env;
 use crate::failure::Failure;
 
@@ -87,5 +87,5 @@ fn config(matches: &Option<ArgMatches>) -> Option<Config> {
     let (_, command) = matches.as_ref()?.subcommand()?;
     let Args { global, .. } = Args::try_parse_from(["toolcell", "check"]).ok()?;
     let global = Global { config: named(command), ..global };
-    config::read_with(&global, Wanted::None).ok()
+    config::read_with(&global, SecretSelection::None).ok()
 }

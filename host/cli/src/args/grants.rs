@@ -6,7 +6,7 @@ use clap::ValueHint;
 use toolcell::Request;
 
 use super::{CallArgs, LimitArgs, complete};
-use crate::built::HERE;
+use crate::built::CURRENT_DIR;
 
 /// Grants for development.
 #[derive(Debug, clap::Args)]
@@ -184,7 +184,7 @@ impl ExplainArgs {
         let from = from.unwrap_or(before.len().min(2));
         let operand = |at: usize| words.get(at).filter(|_| at < from).cloned();
         Some((
-            operand(0).unwrap_or_else(|| HERE.to_owned()).into(),
+            operand(0).unwrap_or_else(|| CURRENT_DIR.to_owned()).into(),
             operand(1),
             words[from..].join(" "),
         ))

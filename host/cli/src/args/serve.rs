@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::units::{Size, Time, whole};
+use crate::units::{Size, Time, whole_number_parser};
 
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";
@@ -80,7 +80,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
     pub(crate) watch: Time,
     /// The most calls that run at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = whole(1..=1000_u32))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = whole_number_parser(1..=1000_u32))]
     pub(crate) cells: u32,
     /// Offer a search instead of the list if there are more tools than this
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]

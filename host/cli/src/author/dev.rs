@@ -34,8 +34,8 @@ pub(crate) async fn dev(
     loop {
         // Taken before the build, so that a change during the build starts the next one.
         let seen = marks(&args.project);
-        if let Err(failure) = once(printer, global, &args.project).await {
-            failure.tell(printer);
+        if let Err(failure) = build_and_test(printer, global, &args.project).await {
+            failure.print(printer);
         }
         printer.note("note", "waiting for a change; Ctrl-C ends");
         while marks(&args.project) == seen {
@@ -44,7 +44,7 @@ pub(crate) async fn dev(
     }
 }
 
-async fn once(printer: &Printer, global: &Global, project: &Path) -> Result<(), Failure> {
+async fn build_and_test(printer: &Printer, global: &Global, project: &Path) -> Result<(), Failure> {
     let built = built(printer, project, None)?;
     printer.note("built", &built.component.to_string_lossy());
     let files = cases::find(project)?;

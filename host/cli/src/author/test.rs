@@ -22,7 +22,7 @@ use crate::{clean, table};
 
 /// The output of `--json`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct JsonReport<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,11 +74,11 @@ pub(crate) async fn test(
         )?;
     }
     if args.json {
-        printer.json(&Shown { report: &report, fuzz: fuzzed.as_deref() })?;
+        printer.json(&JsonReport { report: &report, fuzz: fuzzed.as_deref() })?;
     } else {
         show(printer, &report)?;
         let covered = report.coverage.iter().flatten().map(coverage);
-        let lines: Vec<_> = covered.chain(fuzzed.iter().flatten().map(told)).collect();
+        let lines: Vec<_> = covered.chain(fuzzed.iter().flatten().map(fuzz_summary)).collect();
         if !lines.is_empty() {
             printer.text(&lines.join("\n"))?;
         }
@@ -123,7 +123,8 @@ fn cases(
     (component, kind): (&Path, ComponentKind),
     files: &[PathBuf],
 ) -> Result<Cases, Failure> {
-    let engine = host::telling(printer, host::compile_worker(global)?(Engine::builder()));
+    let engine =
+        host::with_compile_notes(printer, host::compile_worker(global)?(Engine::builder()));
     let engine = match host::cache_dir(printer, global) {
         Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
         None => engine,
@@ -139,8 +140,8 @@ fn coverage(of: &Coverage) -> String {
     let rows = [
         ("endings", seen),
         ("no case ends in", unseen),
-        ("no case gives", of.unseen_parameters.iter().map(|name| clean::shown(name)).collect()),
-        ("no case has", of.unseen_values.iter().map(|value| clean::shown(value)).collect()),
+        ("no case gives", of.unseen_parameters.iter().map(|name| clean::escaped(name)).collect()),
+        ("no case has", of.unseen_values.iter().map(|value| clean::escaped(value)).collect()),
     ];
     let rows = rows.iter().filter(|(_, what)| !what.is_empty());
     let rows: Vec<_> = rows.map(|(name, what)| vec![(*name).to_owned(), what.join(", ")]).collect();
@@ -148,7 +149,7 @@ fn coverage(of: &Coverage) -> String {
 }
 
 /// Returns the result of the calls with generated arguments, as lines.
-fn told(of: &FuzzReport) -> String {
+fn fuzz_summary(of: &FuzzReport) -> String {
     let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
     let mut lines = vec![format!(
         "fuzz {}: {} calls, {} {failures} (seed {})",
@@ -162,8 +163,12 @@ fn told(of: &FuzzReport) -> String {
         lines.push(none.to_owned());
     }
     for failure in &of.failures {
-        let message =
-            failure.told().lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
+        let message = failure
+            .message_with_lines()
+            .lines()
+            .map(clean::escaped)
+            .collect::<Vec<_>>()
+            .join("\n         ");
         lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
     }
     lines.join("\n")

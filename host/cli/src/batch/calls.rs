@@ -49,7 +49,7 @@ pub(super) struct UnreadableHalt {
 
 impl UnreadableHalt {
     /// Returns the earlier of this halt and the halt of the calls that were made.
-    pub(super) fn or_earlier(&self, made: Option<Halted>) -> Halted {
+    pub(super) fn earlier(&self, made: Option<Halted>) -> Halted {
         made.filter(|made| self.before.contains(made.tool_call_id()))
             .unwrap_or_else(|| self.halt.clone())
     }
@@ -61,7 +61,7 @@ impl List {
     }
 
     /// Returns the messages of the calls that cannot be read, if a message can be sent.
-    pub(super) fn unread(&self) -> impl Iterator<Item = Message> {
+    pub(super) fn unreadable_messages(&self) -> impl Iterator<Item = Message> {
         self.unreadable.iter().filter_map(UnreadableCall::message)
     }
 
@@ -97,7 +97,7 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
     let (text, source) = files::calls(path)?;
     let list = match form {
         None => parse(&text),
-        Some(Format::Own) => own(&text),
+        Some(Format::Own) => parse_own(&text),
         Some(Format::Of(provider)) => {
             let list = sent(&text, Some(provider));
             // The `params` of an MCP request alone look like a call in our own form.
@@ -121,7 +121,7 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
 /// Parses the calls of a text; the error has the place. Our own form is tried first, because it is
 /// read call by call, without a tree.
 fn parse(text: &str) -> Result<List, String> {
-    own(text).or_else(|problem| match sent(text, None) {
+    parse_own(text).or_else(|problem| match sent(text, None) {
         Ok(list) => Ok(list),
         // One JSON document that is not a list in our form: the error lists the forms.
         Err(told) if is_a_document(text) || forms::is_known(text) => Err(told),
@@ -131,7 +131,11 @@ fn parse(text: &str) -> Result<List, String> {
 
 /// Returns the name of the form of a text that has calls.
 fn other_form(text: &str) -> Option<&'static str> {
-    if own(text).is_ok_and(|list| list.len() > 0) { Some(OWN) } else { forms::of(text) }
+    if parse_own(text).is_ok_and(|list| list.len() > 0) {
+        Some(OWN)
+    } else {
+        forms::provider_name(text)
+    }
 }
 
 /// Returns true if the text is one JSON value without a call in our own form.
@@ -156,7 +160,7 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
         let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
         if form.is_some() || read.is_err() {
             let document = Provider::document(line).or_else(|_| serde_json::from_str(line));
-            let document = document.map_err(|error| told(&place, &error))?;
+            let document = document.map_err(|error| parse_error(&place, &error))?;
             let read =
                 forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
             list.extend(read);
@@ -169,7 +173,7 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
 }
 
 /// Parses a list in our own form.
-fn own(text: &str) -> Result<List, String> {
+fn parse_own(text: &str) -> Result<List, String> {
     let mut list = List::default();
     if text.trim_start().starts_with('[') {
         let mut parser = serde_json::Deserializer::from_str(text);
@@ -181,11 +185,11 @@ fn own(text: &str) -> Result<List, String> {
                     .end()
                     .map_err(|error| (format!("after the calls, line {}", error.line()), error))
             })
-            .map_err(|(place, error)| told(&place, &error))?;
+            .map_err(|(place, error)| parse_error(&place, &error))?;
     } else {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
-            read.map_err(|error| told(&format!("line {}", index + 1), &error))?;
+            read.map_err(|error| parse_error(&format!("line {}", index + 1), &error))?;
         }
     }
     Ok(list)
@@ -213,7 +217,7 @@ impl<'de> Visitor<'de> for Array<'_> {
 /// otherwise count as absent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call")]
-struct Written<'a> {
+struct InputCall<'a> {
     id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
@@ -239,19 +243,19 @@ struct Function<'a> {
 }
 
 /// Adds one call. A call without an id is named after its position, counted from 1.
-fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<(), E> {
+fn push<E: serde::de::Error>(list: &mut List, written: InputCall<'_>) -> Result<(), E> {
     if list.len() == MAX_CALLS {
         return Err(E::custom(format_args!("more than {MAX_CALLS} calls: make several batches")));
     }
     let (name, arguments) = match written {
-        Written { name: Some(name), arguments, kind: None, function: None, .. } => {
+        InputCall { name: Some(name), arguments, kind: None, function: None, .. } => {
             (name, arguments)
         }
-        Written { name: None, arguments: None, function: Some(function), .. } => {
+        InputCall { name: None, arguments: None, function: Some(function), .. } => {
             (function.name, function.arguments)
         }
-        Written { name: None, function: None, .. } => return Err(E::missing_field("name")),
-        Written { .. } => {
+        InputCall { name: None, function: None, .. } => return Err(E::missing_field("name")),
+        InputCall { .. } => {
             return Err(E::custom(
                 "a call has either `name` and `arguments`, or `type` and `function`, not parts of both",
             ));
@@ -275,7 +279,7 @@ fn text(arguments: &RawValue) -> String {
 
 /// Returns the parser's message with our place before it. The parser's own place counts within the
 /// line.
-fn told(place: &str, error: &serde_json::Error) -> String {
+fn parse_error(place: &str, error: &serde_json::Error) -> String {
     let said = error.to_string();
     let own = format!(" at line {} column {}", error.line(), error.column());
     let problem = said.strip_suffix(&own).unwrap_or(&said);
@@ -433,8 +437,10 @@ mod tests {
             (read.calls.as_slice(), read.ids()),
             (&[call("b", "x", "{}")][..], vec!["a".to_owned(), "b".to_owned()])
         );
-        let told: Vec<_> =
-            read.unread().map(|message| (message.tool_call_id, message.is_error)).collect();
+        let told: Vec<_> = read
+            .unreadable_messages()
+            .map(|message| (message.tool_call_id, message.is_error))
+            .collect();
         assert_eq!(told, [("a".to_owned(), true)]);
     }
 

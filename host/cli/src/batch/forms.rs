@@ -16,14 +16,14 @@ pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, St
         return Ok(Calls::default());
     }
     let provider =
-        form.map_or_else(|| Provider::detect(document), Ok).map_err(|error| told(&error))?;
+        form.map_or_else(|| Provider::detect(document), Ok).map_err(|error| error_text(&error))?;
     match (provider, document) {
         // The protocol has no batches, but a file may hold several of its requests.
         (Provider::Mcp, Value::Array(requests)) => requests_of_mcp(requests),
         _ => {
             let read =
                 provider.calls(document).or_else(|error| alone(provider, document).ok_or(error));
-            read.map_err(|error| told(&error))
+            read.map_err(|error| error_text(&error))
         }
     }
 }
@@ -47,7 +47,7 @@ fn is_silent(document: &Value) -> bool {
 
 /// Returns the name of the form of a text that has calls. If each line is a document, the first
 /// line decides.
-pub(super) fn of(text: &str) -> Option<&'static str> {
+pub(super) fn provider_name(text: &str) -> Option<&'static str> {
     let first = text.lines().find(|line| !line.trim().is_empty())?;
     let document = Provider::document(first).or_else(|_| Provider::document(text)).ok()?;
     let provider = Provider::detect(&document).ok()?;
@@ -83,7 +83,7 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
     let mut all = Calls::default();
     for (index, request) in requests.iter().enumerate() {
         let within = |pointer: &str, expected| {
-            told(&ProviderError::Malformed {
+            error_text(&ProviderError::Malformed {
                 provider: Provider::Mcp,
                 pointer: format!("/{index}{pointer}"),
                 expected,
@@ -97,7 +97,7 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
                     if let ProviderError::Malformed { pointer, expected, .. } = &error {
                         within(pointer, expected)
                     } else {
-                        told(&error)
+                        error_text(&error)
                     }
                 });
                 all.calls.extend(read?.calls);
@@ -108,7 +108,7 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
     Ok(all)
 }
 
-fn told(error: &ProviderError) -> String {
+fn error_text(error: &ProviderError) -> String {
     if matches!(error, ProviderError::UnknownForm | ProviderError::AmbiguousForm { .. }) {
         let forms = Provider::ALL.map(Provider::name).join(", ");
         format!("{error}; the forms are: calls (our own), {forms}")

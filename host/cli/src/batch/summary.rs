@@ -15,10 +15,10 @@ use crate::units::{Count, counted};
 
 /// Counts the calls of a run.
 #[derive(Debug, Default)]
-pub(super) struct Summary(Mutex<Seen>);
+pub(super) struct Summary(Mutex<Totals>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Totals {
     endings: BTreeMap<&'static str, usize>,
     walls: Vec<Duration>,
     fuel: u64,
@@ -40,14 +40,14 @@ impl Summary {
 
     /// Prints the summary if any call was made. `unreadable` is the number of calls that could not
     /// be read.
-    pub(super) fn tell(&self, printer: &Printer, unreadable: usize) {
+    pub(super) fn print(&self, printer: &Printer, unreadable: usize) {
         if let Some(line) = self.line(unreadable) {
             printer.note("summary", &line);
         }
     }
 
     fn line(&self, unreadable: usize) -> Option<String> {
-        let Seen { endings, walls, fuel } = &mut *self.0.lock();
+        let Totals { endings, walls, fuel } = &mut *self.0.lock();
         walls.sort_unstable();
         let (p50, p99) = (percentile(walls, 50)?, percentile(walls, 99)?);
         let calls = counted(walls.len(), "call");

@@ -29,7 +29,7 @@ pub(super) struct Watched {
     halted: Option<Halted>,
     unreadable: Option<UnreadableHalt>,
     /// True once the event of the halt was returned.
-    is_halt_told: bool,
+    is_halt_sent: bool,
 }
 
 impl Watched {
@@ -54,7 +54,7 @@ impl Watched {
             ended,
             halted: None,
             unreadable,
-            is_halt_told: false,
+            is_halt_sent: false,
         }
     }
 
@@ -90,7 +90,7 @@ impl Watched {
 
     /// Returns the event of the halt, once. If both runs halted, the first counts.
     fn halt(&mut self) -> Option<RunEvent> {
-        let is_told = std::mem::replace(&mut self.is_halt_told, true);
+        let is_told = std::mem::replace(&mut self.is_halt_sent, true);
         self.halted().filter(|_| !is_told).map(RunEvent::Halted)
     }
 
@@ -110,7 +110,7 @@ impl Watched {
     pub(super) fn halted(&self) -> Option<Halted> {
         let made = self.halted.clone().or_else(|| self.run.halted().cloned());
         match &self.unreadable {
-            Some(unreadable) => Some(unreadable.or_earlier(made)),
+            Some(unreadable) => Some(unreadable.earlier(made)),
             None => made,
         }
     }

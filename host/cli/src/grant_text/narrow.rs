@@ -14,7 +14,11 @@ use crate::rule_lines::{Item, RuleLines};
 
 /// Returns the lists of the section at this place of the configuration, with these requests added.
 /// A kind that the section does not list is not narrowed by it, and gets no line.
-pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
+pub(crate) fn narrowed_lines(
+    config: &Config,
+    section: &[&str],
+    requests: &[Request<'_>],
+) -> Vec<String> {
     let Some(rules) = RuleLines::read(config) else { return Vec::new() };
     let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
     for request in requests {

@@ -1,7 +1,7 @@
 //! Text about a component's parts, and about its abilities without any grant.
 
 use serde_json::{Value, json};
-use toolcell::{Contents, Examination, Producer};
+use toolcell::{Contents, Inspection, Producer};
 
 use crate::clean;
 use crate::units::Size;
@@ -9,7 +9,7 @@ use crate::units::Size;
 /// The JavaScript runtime that `toolcell build` puts into a component.
 const QUICKJS: &str = "QuickJS-ng";
 /// The most producers that are shown.
-const SHOWN: usize = 6;
+const MAX_SHOWN: usize = 6;
 
 /// The text for a component that cannot be called.
 pub(super) const REFUSED: &str = "cannot be called";
@@ -45,16 +45,16 @@ pub(super) fn producers(contents: &Contents) -> Option<String> {
     }
     let all: Vec<_> = languages.into_iter().chain(others).collect();
     let mut names: Vec<_> =
-        all.iter().take(SHOWN).map(|it| clean::shown(named(it).trim())).collect();
-    if all.len() > SHOWN {
-        names.push(format!("{} more", all.len() - SHOWN));
+        all.iter().take(MAX_SHOWN).map(|it| clean::escaped(producer_text(it).trim())).collect();
+    if all.len() > MAX_SHOWN {
+        names.push(format!("{} more", all.len() - MAX_SHOWN));
     }
     (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Returns name and version. Compilers write more about a version in parentheses, which is left
 /// out.
-fn named(Producer { name, version, .. }: &Producer) -> String {
+fn producer_text(Producer { name, version, .. }: &Producer) -> String {
     format!("{name} {}", version.split(" (").next().unwrap_or_default())
 }
 
@@ -77,7 +77,7 @@ pub(super) fn sizes(size: u64, contents: &Contents) -> String {
 /// Returns the component's abilities without grants, one word or phrase each. `None` if it cannot
 /// be called.
 pub(super) fn without_grants(
-    examination: &Examination,
+    examination: &Inspection,
     barred: &[String],
 ) -> Option<Vec<&'static str>> {
     if !barred.is_empty() {
@@ -95,7 +95,7 @@ pub(super) fn without_grants(
 }
 
 /// Returns the abilities without grants as a sentence.
-pub(super) fn without_grants_shown(examination: &Examination, barred: &[String]) -> String {
+pub(super) fn without_grants_shown(examination: &Inspection, barred: &[String]) -> String {
     match without_grants(examination, barred) {
         Some(can) => {
             format!("can {}; files, variables, keys and the network are denied", can.join(", "))
@@ -112,7 +112,7 @@ pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
     }
     let callers: Vec<_> = contents.callers(import).collect();
     let named = |at: &usize| match contents.modules.get(*at).map(|module| &*module.name) {
-        Some(name) if !name.is_empty() => clean::shown(name),
+        Some(name) if !name.is_empty() => clean::escaped(name),
         _ => format!("number {}", at + 1),
     };
     let is_other = !callers.is_empty() && !callers.contains(&0);
@@ -123,7 +123,7 @@ pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
 /// Adds the members to the output of `--json`.
 pub(super) fn add_to(
     shown: &mut Value,
-    (examination, contents): (&Examination, &Contents),
+    (examination, contents): (&Inspection, &Contents),
     barred: &[String],
     is_refused: bool,
 ) {

@@ -5,17 +5,17 @@
 //! number is bounded.
 
 use serde::Serialize;
-use toolcell::{ComponentKind, Contents, Definition, Examination, Provider};
+use toolcell::{ComponentKind, Contents, Definition, Inspection, Provider};
 
 use super::contents;
 use crate::units::Size;
-use crate::uses::{NOTHING, can_use};
+use crate::uses::{NO_IMPORT_TEXT, can_use};
 use crate::{clean, schema, table};
 
 /// The most findings that are reported.
-const MOST: usize = 100;
+const MAX_FINDINGS: usize = 100;
 /// The most findings of one code that are shown as text.
-const SHOWN: usize = 5;
+const MAX_SHOWN: usize = 5;
 /// Bytes of debug information up to which there is no finding.
 const DEBUG_BYTES: u64 = 256 << 10;
 /// Bytes of a component up to which there is no finding.
@@ -46,7 +46,7 @@ pub(crate) struct Finding {
 /// Returns all findings about a component that is used as `kind`, in the order of the codes.
 pub(crate) fn findings(
     kind: &ComponentKind,
-    examination: &Examination,
+    examination: &Inspection,
     contents: &Contents,
     tools: &[&Definition],
 ) -> Vec<Finding> {
@@ -55,8 +55,8 @@ pub(crate) fn findings(
     for tool in tools {
         for need in &tool.needs {
             if !can_use(examination, &need.kind) {
-                let need = clean::shown(&format!("{} {}", need.kind, need.pattern));
-                let message = format!("declares the need `{need}`, but {NOTHING}");
+                let need = clean::escaped(&format!("{} {}", need.kind, need.pattern));
+                let message = format!("declares the need `{need}`, but {NO_IMPORT_TEXT}");
                 found.push(Finding::of("unused_need", tool, message));
             }
         }
@@ -83,7 +83,7 @@ pub(crate) fn findings(
         let without: Vec<_> =
             tool.parameters.iter().flat_map(schema::parameters).filter(is_silent).collect();
         if !without.is_empty() {
-            let names: Vec<_> = without.iter().map(|it| clean::shown(&it.name)).collect();
+            let names: Vec<_> = without.iter().map(|it| clean::escaped(&it.name)).collect();
             let message = format!("has parameters without a description: {}", names.join(", "));
             found.push(Finding::of("no_description", tool, message));
         }
@@ -93,7 +93,7 @@ pub(crate) fn findings(
             Ok(converted) => {
                 for note in converted.notes.iter().filter(|note| !is_harmless(&note.pointer)) {
                     let (pointer, change) =
-                        (clean::shown(&note.pointer), clean::shown(&note.change));
+                        (clean::escaped(&note.pointer), clean::escaped(&note.change));
                     let message = format!(
                         "for `{}`, at `{pointer}`: {change} ({})",
                         provider.name(),
@@ -110,7 +110,7 @@ pub(crate) fn findings(
                 let message = format!(
                     "`{}` cannot express it: {}",
                     provider.name(),
-                    clean::shown(&error.to_string())
+                    clean::escaped(&error.to_string())
                 );
                 found.push(Finding { code: "provider", tool: None, message });
             }
@@ -129,12 +129,12 @@ pub(crate) fn findings(
         let message = format!("the component has {size}, which take long to compile and to send");
         found.push(Finding { code: "large", tool: None, message });
     }
-    found.truncate(MOST);
+    found.truncate(MAX_FINDINGS);
     found
 }
 
 /// Returns the reason why unused needs cannot be determined, if so.
-fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
+fn unknown_reason(contents: &Contents, tools: &[&Definition]) -> Option<String> {
     let runtime =
         contents::runtime(contents).filter(|_| tools.iter().any(|tool| !tool.needs.is_empty()))?;
     Some(format!(
@@ -143,14 +143,14 @@ fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
 }
 
 /// Returns the findings as lines, some of each code. Empty if there are none.
-pub(super) fn shown(
+pub(super) fn finding_lines(
     findings: &[Finding],
     contents: &Contents,
     tools: &[&Definition],
 ) -> Vec<String> {
-    let unjudged = unjudged(contents, tools).map(|why| vec!["unused_need".to_owned(), why]);
+    let unjudged = unknown_reason(contents, tools).map(|why| vec!["unused_need".to_owned(), why]);
     let mut rows: Vec<_> = unjudged.into_iter().collect();
-    rows.extend(told(findings).map(|(code, message)| vec![code.to_owned(), message]));
+    rows.extend(summaries(findings).map(|(code, message)| vec![code.to_owned(), message]));
     if rows.is_empty() {
         Vec::new()
     } else {
@@ -159,11 +159,11 @@ pub(super) fn shown(
 }
 
 /// Returns code and text of the findings to show: some of each code, and the number of the rest.
-pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, String)> {
+pub(crate) fn summaries(findings: &[Finding]) -> impl Iterator<Item = (&'static str, String)> {
     findings.chunk_by(|one, other| one.code == other.code).flat_map(|group| {
-        let more = group.len().saturating_sub(SHOWN);
+        let more = group.len().saturating_sub(MAX_SHOWN);
         let more = (more > 0).then(|| (group[0].code, format!("and {more} more, see `--json`")));
-        group.iter().take(SHOWN).map(Finding::told).chain(more)
+        group.iter().take(MAX_SHOWN).map(Finding::summary).chain(more)
     })
 }
 
@@ -182,7 +182,7 @@ impl Finding {
         Self { code, tool: Some(tool.name.clone()), message }
     }
 
-    fn told(&self) -> (&'static str, String) {
+    fn summary(&self) -> (&'static str, String) {
         let about = self.tool.as_ref().map(|tool| format!("`{tool}` ")).unwrap_or_default();
         (self.code, format!("{about}{}", self.message))
     }

@@ -47,7 +47,7 @@ pub(super) async fn changed(
             if !is_local && !is_approved {
                 continue;
             }
-            let Answer::Private(networks) = explain::decided(rights, request).await else {
+            let Answer::Private(networks) = explain::decide(rights, request).await else {
                 continue;
             };
             let mut granted = rules.items(&["components", name, "grants", "http"]).into_iter();

@@ -5,7 +5,7 @@ use toolcell::{Decision, Denial, Layer, Recorded, Request, Rights};
 use crate::run::live;
 
 /// The most paths that are reported.
-const MOST: usize = 5;
+const MAX_PATHS: usize = 5;
 
 /// Returns the denials of paths that the tool does not declare. A dry run has no events of them.
 /// System paths are left out, because language runtimes look there.
@@ -18,5 +18,5 @@ pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<
         Decision::Denied(denial) => Some(denial),
         Decision::Allowed => None,
     });
-    denials.filter(|denial| denial.layer == Layer::Declared).take(MOST)
+    denials.filter(|denial| denial.layer == Layer::Declared).take(MAX_PATHS)
 }

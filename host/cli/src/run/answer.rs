@@ -37,7 +37,7 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
             Ok(()) => return Some(answer),
             Err(faults) => {
                 printer.note("error", "the answer is not what the tool asks for");
-                faults.iter().for_each(|fault| printer.point("error", &fault.to_string()));
+                faults.iter().for_each(|fault| printer.print_item("error", &fault.to_string()));
             }
         }
     }

@@ -41,9 +41,9 @@ enum Message {
 
 /// Lines of standard error that may be the text of a panic; printed only after the call has ended.
 #[derive(Default)]
-struct Held(Vec<Line>);
+struct DeferredLines(Vec<Line>);
 
-impl Held {
+impl DeferredLines {
     /// Returns the lines to print now. The runtime of a Rust tool writes an empty line before a
     /// panic.
     fn next(&mut self, line: Line) -> Vec<Line> {
@@ -76,7 +76,7 @@ impl Live {
         let waiting = Arc::<AtomicUsize>::default();
         let (printer, left) = (printer.clone(), Arc::clone(&waiting));
         let show = move || {
-            let mut held = Held::default();
+            let mut held = DeferredLines::default();
             for message in queue {
                 let lines = match message {
                     Message::Line(line) => {
@@ -133,7 +133,7 @@ impl Live {
         }
         for denial in denials.iter().filter(|denial| is_path(denial)) {
             self.waiting.fetch_add(1, Ordering::Relaxed);
-            let _ = self.lines.send(Message::Line(told(denial)));
+            let _ = self.lines.send(Message::Line(denied_line(denial)));
         }
         let error = if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
             Some(raised)
@@ -178,14 +178,14 @@ pub(crate) fn is_of_system(path: &str) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))
 }
 
-fn told(denial: &Denial) -> Line {
+fn denied_line(denial: &Denial) -> Line {
     ("denied", denial.to_string())
 }
 
 /// Returns the label and text of an event, if it has any.
 fn line(event: Event) -> Option<Line> {
     match event {
-        Event::Denied { denial, .. } => Some(told(&denial)),
+        Event::Denied { denial, .. } => Some(denied_line(&denial)),
         Event::Log { source, level, message, .. } => Some((label(source, level), message)),
         Event::Progress { done, total, message, .. } => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
@@ -223,11 +223,11 @@ mod tests {
             (&[PANIC, "no"], &[]),
             (&["", ""], &[]),
         ] {
-            let mut held = Held::default();
+            let mut held = DeferredLines::default();
             let shown = lines.iter().flat_map(|line| held.next((STDERR, (*line).to_owned())));
             assert_eq!(shown.map(|(_, text)| text).collect::<Vec<_>>(), printed, "{lines:?}");
         }
-        let mut held = Held(vec![(STDERR, PANIC.to_owned())]);
+        let mut held = DeferredLines(vec![(STDERR, PANIC.to_owned())]);
         assert_eq!(held.next(("tool log info", "b".to_owned())).len(), 1);
     }
 }

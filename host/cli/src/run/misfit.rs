@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use crate::{clean, files, json_slip};
 
 /// Prints each fault, and a hint with the command that shows the parameters.
-pub(crate) fn tell(
+pub(crate) fn print_faults(
     printer: &Printer,
     call: &CallArgs,
     again: &Again,
@@ -27,11 +27,13 @@ pub(crate) fn tell(
     let is_empty = text.trim().is_empty()
         && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
-        printer
-            .point("error", &format!("{place} is empty, or only white space, which means `{{}}`"));
+        printer.print_item(
+            "error",
+            &format!("{place} is empty, or only white space, which means `{{}}`"),
+        );
     }
     for fault in faults {
-        printer.point("error", &fault.to_string());
+        printer.print_item("error", &fault.to_string());
     }
     if let [only] = call.arguments.as_slice()
         && files::is_forgotten_at(only)
@@ -42,7 +44,7 @@ pub(crate) fn tell(
     let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
     let text =
         call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
-    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::meant(text)) {
+    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::repaired(text)) {
         printer.note(
             "hint",
             &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),

@@ -15,7 +15,7 @@ use toolcell::{
 use toolcell_build::{SourceLine, shown_lines};
 
 use super::ungranted::not_granted;
-use super::{Typed, misfit, resume};
+use super::{TypedCall, misfit, resume};
 use crate::failure::Failure;
 use crate::gaps;
 use crate::printer::Printer;
@@ -31,7 +31,7 @@ const NAMELESS: &str = "func[";
 /// Prints the result. A trap is printed with these source lines.
 pub(super) fn show(
     printer: &Printer,
-    typed: &Typed<'_>,
+    typed: &TypedCall<'_>,
     tool: &Tool,
     result: &CallResult,
     lines: &[SourceLine],
@@ -54,7 +54,7 @@ pub(super) fn show(
             Ok(())
         }
         CallResult::Refusal(refusal) => {
-            refused(printer, typed, refusal);
+            print_refusal(printer, typed, refusal);
             Ok(())
         }
     }
@@ -97,7 +97,7 @@ fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
 
 /// An error as a model reads it, with the tool's statements about a retry.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorView<'a> {
     error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Json>,
@@ -109,7 +109,7 @@ struct Told<'a> {
 
 fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
     let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
-    printer.json(&Told {
+    printer.json(&ErrorView {
         error: message,
         data: data.as_ref(),
         retryable: *retryable,
@@ -118,8 +118,8 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
 }
 
 /// Returns true if a tool declares a need of which no part is granted.
-fn lacks_grants(typed: &Typed<'_>, definition: &Definition) -> bool {
-    gaps::of(typed.config, typed.component, typed.rights, definition)
+fn lacks_grants(typed: &TypedCall<'_>, definition: &Definition) -> bool {
+    gaps::missing_needs(typed.config, typed.component, typed.rights, definition)
         .iter()
         .any(|gap| gap.clause().is_some())
 }
@@ -185,7 +185,7 @@ fn has_own_message(error: &ToolError) -> bool {
 
 fn tool_error(
     printer: &Printer,
-    typed: &Typed<'_>,
+    typed: &TypedCall<'_>,
     tool: &Tool,
     error: &ToolError,
     lines: &[SourceLine],
@@ -249,7 +249,7 @@ fn is_nameless(backtrace: &[String]) -> bool {
 }
 
 /// Returns the advice for a tool error.
-fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
+fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
     let tell = if built::is_of_project(typed.file, typed.again) {
         "correct it"
@@ -268,7 +268,12 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
             let enough = Size(asked.max(DEFAULT_MEMORY));
             format!(
                 "{}, for example to {enough}",
-                raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory))
+                limit_place(
+                    typed,
+                    ("memory", "memory"),
+                    Size(typed.limits.memory),
+                    Size(own.memory)
+                )
             )
         }
         ToolError::HandlerRaised(Raised {
@@ -350,25 +355,25 @@ fn fixed(kind: LimitKind, tell: &str) -> String {
 
 /// Returns the place to raise a limit: the option, or the tool's own section if that limit is
 /// tighter.
-fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
+fn raise<T: PartialOrd + Display>(typed: &TypedCall<'_>, limit: &str, by_all: T, own: T) -> String {
     raise_or(typed, (limit, limit), by_all, own, "give the tool less to do")
 }
 
 /// Returns the advice for a limit by its names in the file and among the options, with an
 /// alternative.
 fn raise_or<T: PartialOrd + Display>(
-    typed: &Typed<'_>,
+    typed: &TypedCall<'_>,
     (limit, option): (&str, &str),
     by_all: T,
     own: T,
     instead: &str,
 ) -> String {
-    format!("{}, or {instead}", raised(typed, (limit, option), by_all, own))
+    format!("{}, or {instead}", limit_place(typed, (limit, option), by_all, own))
 }
 
 /// Returns the place to raise a limit, with its present value.
-fn raised<T: PartialOrd + Display>(
-    typed: &Typed<'_>,
+fn limit_place<T: PartialOrd + Display>(
+    typed: &TypedCall<'_>,
     (limit, option): (&str, &str),
     by_all: T,
     own: T,
@@ -381,9 +386,9 @@ fn raised<T: PartialOrd + Display>(
     }
 }
 
-fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
+fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
     if let Refusal::UnsetSecret(names) = refusal {
-        return unset::refused(
+        return unset::print_refused(
             printer,
             refusal,
             names.iter().filter_map(|name| typed.unset.get(name)),
@@ -404,7 +409,7 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         printer.note("hint", hint);
         return;
     };
-    misfit::tell(printer, &typed.args.call, typed.again, typed.arguments, faults);
+    misfit::print_faults(printer, &typed.args.call, typed.again, typed.arguments, faults);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use toolcell::{Question, ResumeFault};
 
-use super::Typed;
+use super::TypedCall;
 use crate::args::DEFAULT_ID;
 use crate::config::quoted;
 use crate::{clean, env};
@@ -13,8 +13,8 @@ use crate::{clean, env};
 const MAX_REPEATED: usize = 4096;
 
 /// Returns the hint with the command that answers the question.
-pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
-    let Typed { args, .. } = typed;
+pub(super) fn hint(typed: &TypedCall<'_>, question: &Question) -> String {
+    let TypedCall { args, .. } = typed;
     let mut words = vec![
         env::program(),
         "run".into(),
@@ -55,8 +55,8 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
 
 /// Returns the arguments as one word of a further command: their file, or their text. `None` if
 /// only standard input has them.
-pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
-    let Typed { args, arguments, .. } = typed;
+pub(super) fn repeated(typed: &TypedCall<'_>) -> Option<String> {
+    let TypedCall { args, arguments, .. } = typed;
     let given = args
         .call
         .tool

@@ -2,7 +2,7 @@
 
 use toolcell::{Access, Decision, Definition, Request, Rights};
 
-use super::{Typed, live, resume};
+use super::{TypedCall, live, resume};
 use crate::clean;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
@@ -16,15 +16,15 @@ const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file",
 /// call: only its text names the path.
 pub(super) fn not_granted(
     printer: &Printer,
-    typed: &Typed<'_>,
+    typed: &TypedCall<'_>,
     definition: &Definition,
     words: &str,
 ) {
-    let gaps = gaps::of(typed.config, typed.component, typed.rights, definition);
+    let gaps = gaps::missing_needs(typed.config, typed.component, typed.rights, definition);
     let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
     let named = path(words, typed.rights).filter(|_| typed.is_command && is_of_files);
     let named = named.map(|path| {
-        clean::note(&clean::shown(&format!("names `{path}`, which is not granted"))).into_owned()
+        clean::note(&clean::escaped(&format!("names `{path}`, which is not granted"))).into_owned()
     });
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
     for clause in &clauses {

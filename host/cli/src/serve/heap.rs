@@ -10,7 +10,7 @@ use std::time::Duration;
 use toolcell_server::Service;
 
 /// Time between two checks.
-const EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes by which the process must have grown since memory was last returned: less is not worth the
 /// work.
 const GROWTH: u64 = 64 << 20;
@@ -19,7 +19,7 @@ const GROWTH: u64 = 64 << 20;
 pub(super) async fn trimmed(service: &Service) {
     let mut left = resident();
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let (now, running) = (resident(), service.running());
         left = left.min(now);
         if is_due(running, now, left) {

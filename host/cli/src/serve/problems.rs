@@ -37,7 +37,11 @@ pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
 
 /// Prints the problems of components that are not served, or served only in part. Returns the
 /// number of problems.
-pub(super) fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, Failure> {
+pub(super) fn print_problems(
+    printer: &Printer,
+    args: &ServeArgs,
+    loaded: &Loaded,
+) -> Result<usize, Failure> {
     let problems = loaded.problems();
     for problem in problems {
         if args.json && args.check {

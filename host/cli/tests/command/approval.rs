@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use toolcell_test_guests::{Answer, Hostile, asker, bytes};
 
 use crate::place::{NEEDS, Place, WITHOUT_TENANT};
-use crate::typed::{Shown, check};
+use crate::typed::{CommandResult, check};
 
 /// A configuration that grants nothing.
 const PLAIN: &str = "[components.mine]\npath = \"mine.wasm\"\n";
@@ -38,7 +38,7 @@ fn rebuilt(component: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that the command was refused with a hint, as text and as JSON.
-fn refused(shown: &Shown, needle: &str) {
+fn refused(shown: &CommandResult, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (21, ""), "{shown}");
     assert!(
         shown.stderr.starts_with("error: ") && shown.stderr.contains(needle),
@@ -99,7 +99,10 @@ fn configured_component_runs_only_when_approved() {
         (0, "note: approved: `mine` in `HERE/toolcell.lock`\n"),
         "{approved}"
     );
-    check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
+    check(
+        "lock",
+        &CommandResult { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() },
+    );
     assert_eq!(place.typed(&named(&run)).stdout, "Hello, Ada!\n");
     refused(&place.typed(&run), "you have not approved");
     let once = place.typed(&["approve", "--yes"]);
@@ -345,7 +348,7 @@ fn code_change_of_granted_component_is_refused() {
         let place = place(config).approved();
         let run = || {
             let shown = place.typed(&["run", "mine", "greet", ARGUMENTS]);
-            Shown { stderr: shown.stderr.replace(WITHOUT_TENANT, ""), ..shown }
+            CommandResult { stderr: shown.stderr.replace(WITHOUT_TENANT, ""), ..shown }
         };
         assert_eq!(run().stderr, "");
         exchange(&place, &rebuilt(&bytes("hello")));

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use crate::typed::{Shown, check, command, example, fed, typed};
+use crate::typed::{CommandResult, check, command, example, fed, typed};
 
 const SUM: &str = r#"{"id": "sum", "name": "calculator", "arguments": {"expression": "6 * 7"}}"#;
 const GREET: &str = r#"{"name": "greet", "arguments": "{\"name\": \"Ada\"}"}"#;
@@ -17,12 +17,12 @@ const ASK: &str = r#"{"id": "ask", "name": "book_table", "arguments": {"date": "
 const PLAN: &str = r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
 
 /// Runs a batch of calls, one a line, with all the tools that they name.
-fn batch(calls: &[&str], words: &[&str]) -> Shown {
+fn batch(calls: &[&str], words: &[&str]) -> CommandResult {
     let head = ["batch", "calculator.wasm", "hello.wasm", "desk.wasm", "--calls", "-"];
     fed(&[&head, words].concat(), calls.join("\n").as_bytes())
 }
 
-fn lines(shown: &Shown) -> Vec<Value> {
+fn lines(shown: &CommandResult) -> Vec<Value> {
     shown
         .stdout
         .lines()

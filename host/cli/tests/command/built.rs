@@ -7,15 +7,15 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::place::Place;
-use crate::typed::{Shown, command, example};
+use crate::typed::{CommandResult, command, example};
 
 /// Runs `greet` of the named component, from a folder.
-fn greet(dir: &Path, named: &str) -> Shown {
+fn greet(dir: &Path, named: &str) -> CommandResult {
     let mut command = command();
     command.current_dir(dir).args(["run", named, "greet", r#"{"name": "Ada"}"#]);
     let output = command.output().expect("the binary runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Shown {
+    CommandResult {
         status: output.status.code().expect("no signal"),
         stdout: text(output.stdout),
         stderr: text(output.stderr),

@@ -21,10 +21,10 @@ fn calls_and_denials_are_logged() {
         for _ in 0..2 {
             assert_eq!(server.asked("POST", "/v1/calls", None, Some(&call)).0, 200);
         }
-        server.told("denial=\"`read /docs/in.txt` is denied");
+        server.wait_for_stderr("denial=\"`read /docs/in.txt` is denied");
         if !words.is_empty() {
-            server.told("a call ended tool=\"clerk\"");
-            server.told("ending=\"ok\"");
+            server.wait_for_stderr("a call ended tool=\"clerk\"");
+            server.wait_for_stderr("ending=\"ok\"");
         }
         server.end(Signal::TERM);
     }

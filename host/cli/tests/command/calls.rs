@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use crate::typed::{Shown, check, command, example, fed, typed};
+use crate::typed::{CommandResult, check, command, example, fed, typed};
 
 /// One call for each exit status: name, status, and the words after `run`.
 const ENDINGS: [(&str, i32, &[&str]); 12] = [
@@ -107,7 +107,7 @@ fn printed_command_answers_the_question() {
     shell.envs(command().get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = shell.arg("-c").arg(&script).output().expect("a shell");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let shown = Shown {
+    let shown = CommandResult {
         status: output.status.code().expect("no signal"),
         stdout: text(&output.stdout),
         stderr: text(&output.stderr),

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use toolcell_test_guests::{Answer, Hostile, asker, asking, example};
+use toolcell_test_guests::{Answer, Hostile, asker, asking_guest, example};
 
 use crate::place::Place;
-use crate::typed::{Shown, check};
+use crate::typed::{CommandResult, check};
 
 const NEEDS: &[[&str; 3]] = &[
     ["http", "GET,POST https://api.example.com/v1", "to ask"],
@@ -52,10 +52,11 @@ fn unused_import_warning_names_responsible_party() {
         .map(|name| format!("[components.{name}]\npath = \"{name}.wasm\"\n"));
     let place = Place::new(&sections.concat());
     let needs = &[["http", "GET https://api.example.com", "to ask"]];
-    let other = asking(&Hostile { name: "other", needs, ..Hostile::answering(Answer::Echo) });
+    let other = asking_guest(&Hostile { name: "other", needs, ..Hostile::answering(Answer::Echo) });
     // A `producers` section with one field, `language`, and one value.
     let producers = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
-    let python = asking(&Hostile { name: "python", needs, ..Hostile::answering(Answer::Echo) });
+    let python =
+        asking_guest(&Hostile { name: "python", needs, ..Hostile::answering(Answer::Echo) });
     for (name, content) in
         [("silent", asker(&[])), ("other", other), ("python", [&*python, producers].concat())]
     {
@@ -208,7 +209,7 @@ fn unset_secret_refuses_only_tools_that_may_use_it() {
     let explained = place.typed(&["explain", "asks", "reveal key"]);
     assert_eq!(explained.status, 0, "{explained}");
     // Every command prints the same sentence about it.
-    let sentence = |shown: &Shown| {
+    let sentence = |shown: &CommandResult| {
         let line = shown
             .stderr
             .lines()
@@ -342,14 +343,14 @@ fn silent_tool_gets_no_grants_if_sibling_declares() {
         || Hostile { name: "asks", sibling: Some("silent"), ..Hostile::answering(Answer::Echo) };
     let needs = &[["secret", "token", "to sign in"]];
     for (component, of_asks, of_silent) in [
-        (asking(&asks()), "", ""),
-        (asking(&Hostile { needs, ..asks() }), "reveal key", "secret token reveal key"),
+        (asking_guest(&asks()), "", ""),
+        (asking_guest(&Hostile { needs, ..asks() }), "reveal key", "secret token reveal key"),
         (
-            asking(&Hostile { extensions: &[["needs", "[]"]], ..asks() }),
+            asking_guest(&Hostile { extensions: &[["needs", "[]"]], ..asks() }),
             "secret token reveal key",
             "secret token reveal key",
         ),
-        (asking(&Hostile { extensions: &[["title", "\"Asks\""]], ..asks() }), "", ""),
+        (asking_guest(&Hostile { extensions: &[["title", "\"Asks\""]], ..asks() }), "", ""),
         (asker(&[]), "", ""),
     ] {
         fs::write(place.path().join("x.wasm"), component).expect("a place");

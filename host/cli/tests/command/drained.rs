@@ -70,7 +70,9 @@ fn drain_answers_running_call_refuses_connections() {
     let server = Served::start(&waiting.place, &["--drain", "10m"]);
     let (client, mut request) = waiting.called(&server);
     server.signal(Signal::TERM);
-    server.told("interrupted: running calls have 600 s to finish; a second signal stops now");
+    server.wait_for_stderr(
+        "interrupted: running calls have 600 s to finish; a second signal stops now",
+    );
     eventually(|| TcpStream::connect(server.address()).is_err().then_some(()));
     assert!(!client.is_finished(), "the call runs");
     request.write_all(ANSWER.as_bytes()).expect("it reads");
@@ -80,7 +82,7 @@ fn drain_answers_running_call_refuses_connections() {
         (200, &json!("late")),
         "{answer}"
     );
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
@@ -89,9 +91,9 @@ fn second_signal_ends_server_at_once() {
     let server = Served::start(&waiting.place, &["--drain", "10m"]);
     let (client, _request) = waiting.called(&server);
     server.signal(Signal::TERM);
-    server.told("a second signal stops now");
+    server.wait_for_stderr("a second signal stops now");
     server.signal(Signal::TERM);
-    let ended = server.ended();
+    let ended = server.wait();
     assert_eq!(ended.signal(), Some(Signal::TERM.as_raw()), "{ended:?}");
     assert_eq!(client.join().expect("a client"), None, "its call has no answer");
 }
@@ -108,7 +110,7 @@ fn call_outlasting_drain_is_cancelled_and_answered() {
         (200, &json!("cancelled")),
         "{answer}"
     );
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use toolcell::is_unseen;
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
 
 use crate::place::Place;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 /// Clears the screen, changes colours in two ways, reverses the line, rings the bell, hides
 /// characters, and forges one of our own lines.
@@ -30,13 +30,13 @@ kv = ["write notes/*"]
 secrets = { token = { for = "https://a.example", from = { file = "token" } } }
 "#;
 
-fn told(schema: Option<&'static str>) -> Hostile {
+fn hostile_guest(schema: Option<&'static str>) -> Hostile {
     let behaving = Hostile::new(At::Execute, Misdeed::None);
     Hostile { description: TEXT, needs: NEEDS, parameters: schema, ..behaving }
 }
 
 /// Checks that the output has no control character and no forged line.
-fn is_harmless(words: &[&str], shown: &Shown) {
+fn is_harmless(words: &[&str], shown: &CommandResult) {
     let is_json =
         words.iter().any(|word| *word == "--json" || *word == "--stream" || *word == "--format");
     // A plain-text result for a program is byte for byte the tool's.
@@ -62,9 +62,9 @@ fn component_text_never_reaches_terminal_raw() {
         Answer::Ask(TEXT),
         Answer::Halt(TEXT),
     ];
-    let bad = |schema| herald(TEXT, told(schema), Answer::Echo);
+    let bad = |schema| herald(TEXT, hostile_guest(schema), Answer::Echo);
     let kinds = answers
-        .map(|answer| herald(TEXT, told(None), answer))
+        .map(|answer| herald(TEXT, hostile_guest(None), answer))
         .into_iter()
         .chain([bad(Some(SCHEMA))]);
     let named = ["--config", "toolcell.toml"];
@@ -106,7 +106,7 @@ fn component_text_never_reaches_terminal_raw() {
             ran += usize::from(words[0] == "run" && shown.stderr.contains("tool log error: a"));
         }
         // The approved component is replaced, and the difference is shown.
-        let changed = herald(TEXT, told(Some(SCHEMA)), Answer::Halt("other"));
+        let changed = herald(TEXT, hostile_guest(Some(SCHEMA)), Answer::Halt("other"));
         fs::write(place.path().join("herald.wasm"), changed).expect("a place");
         for words in [&["approve"][..], &["approve", "--json"], &["run", "herald", "herald"]] {
             is_harmless(words, &place.typed(&[&named, words].concat()));
@@ -129,7 +129,7 @@ fn unusable_input_is_quoted_with_escapes() {
         imports[at + 9..at + 13].copy_from_slice(b"\x1b[2J");
     }
     fs::write(place.path().join("n\u{1b}[2J.wasm"), exits).expect("a place");
-    let strange = herald(TEXT, Hostile { needs: STRANGE, ..told(None) }, Answer::Echo);
+    let strange = herald(TEXT, Hostile { needs: STRANGE, ..hostile_guest(None) }, Answer::Echo);
     for (file, bytes) in
         [("misnamed.wasm", misnamed), ("imports.wasm", imports), ("strange.wasm", strange)]
     {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::place::Place;
 use crate::stdio::Client;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 /// Returns the commands `toolcell …` in the blocks of a page, without their comments.
 fn commands(page: &str) -> Vec<Vec<&str>> {
@@ -21,12 +21,12 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
 
 /// Runs the command in a folder of the place. `PATH` is empty, so that a build uses only the
 /// project's files.
-fn typed(place: &Place, folder: &str, words: &[&str]) -> Shown {
+fn typed(place: &Place, folder: &str, words: &[&str]) -> CommandResult {
     place.shown(place.command().current_dir(place.path().join(folder)).env("PATH", "").args(words))
 }
 
 /// Runs the install command of a failed build's hint in a shell, with all programs of this machine.
-fn install(place: &Place, built: &Shown) {
+fn install(place: &Place, built: &CommandResult) {
     let (_, hinted) =
         built.stderr.split_once("\nhint: ").unwrap_or_else(|| panic!("no hint: {built}"));
     let command = hinted.split('`').nth(1).unwrap_or_else(|| panic!("no command: {built}"));

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::typed::{Shown, fed};
+use crate::typed::{CommandResult, fed};
 
 const HEAD: [&str; 5] = ["batch", "calculator.wasm", "hello.wasm", "--calls", "-"];
 
-fn batch(document: &Value, words: &[&str]) -> Shown {
+fn batch(document: &Value, words: &[&str]) -> CommandResult {
     fed(&[&HEAD[..], words].concat(), document.to_string().as_bytes())
 }
 

@@ -71,12 +71,12 @@ fn at_work(below: &Path) -> usize {
         .sum()
 }
 
-fn told(child: &Child, signal: Signal) {
+fn send_signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("it is there");
 }
 
 /// Returns the output of an ended command. Checks that no temporary file is left.
-fn ended(place: &Place, child: Child) -> Output {
+fn output_of(place: &Place, child: Child) -> Output {
     let output = child.wait_with_output().expect("it ends");
     let left: Vec<_> = fs::read_dir(temp(place)).expect("it is there").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
@@ -90,9 +90,9 @@ fn interrupted_call_ends_by_signal_leaves_no_files() {
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let child = run(&place, SPINS);
             eventually(|| works(&temp(&place)).then_some(()));
-            told(&child, signal);
-            told(&child, signal);
-            let output = ended(&place, child);
+            send_signal(&child, signal);
+            send_signal(&child, signal);
+            let output = output_of(&place, child);
             assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
             assert_eq!(output.stdout, b"", "{output:?}");
         }
@@ -108,7 +108,7 @@ fn cooperative_tool_answers_after_interrupt() {
         // Like at a terminal.
         rustix::process::kill_process_group(Pid::from_child(&child), Signal::INT)
             .expect("it is there");
-        let output = ended(&place, child);
+        let output = output_of(&place, child);
         assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
         assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
         let told = b"interrupted: the call has 2 s to finish; press Ctrl-C again to stop now\n";
@@ -136,9 +136,9 @@ export default tool({ name: "waits", description: "Waits.", handler });"#;
     let mut lines = lines.filter(|line| line.starts_with("tool "));
     assert_eq!(lines.next().as_deref(), Some(r#"tool log warn: waiting {"for":"it"}"#));
     assert_eq!(lines.next().as_deref(), Some("tool progress: 1 of 2, half"));
-    told(&child, Signal::INT);
+    send_signal(&child, Signal::INT);
     assert_eq!(lines.next(), None);
-    let output = ended(&place, child);
+    let output = output_of(&place, child);
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
     assert_eq!(output.stdout, b"stopped\n", "{output:?}");
 }
@@ -161,8 +161,8 @@ fn interrupted_build_leaves_nothing() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
     let child = started(&place, &mut place.command(), &["build", "greeter"]);
     eventually(|| started_file.exists().then_some(()));
-    told(&child, Signal::INT);
-    let output = ended(&place, child);
+    send_signal(&child, Signal::INT);
+    let output = output_of(&place, child);
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
 }
 
@@ -177,8 +177,8 @@ fn interrupted_batch_has_message_for_every_call() {
         ["batch", "clerk", "--calls", "calls.jsonl", "--max-concurrency", "1", "--timeout", "5m"];
     let child = started(&place, &mut place.command(), &words);
     eventually(|| works(&temp(&place)).then_some(()));
-    told(&child, Signal::INT);
-    let output = ended(&place, child);
+    send_signal(&child, Signal::INT);
+    let output = output_of(&place, child);
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(told["messages"].as_array().map(Vec::len), Some(3), "{told}");
@@ -214,8 +214,8 @@ fn uncooperative_call_leaves_other_messages_intact() {
         for signals in [1, 2] {
             // Two at once: when both have their marker files, the first call has ended.
             let child = batch(&place, &["--max-concurrency", "2"]);
-            (0..signals).for_each(|_| told(&child, Signal::INT));
-            let output = ended(&place, child);
+            (0..signals).for_each(|_| send_signal(&child, Signal::INT));
+            let output = output_of(&place, child);
             assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
             let messages = messages(&output);
             let ids: Vec<_> = messages.iter().map(|(id, ..)| id.as_str()).collect();
@@ -236,9 +236,9 @@ fn interrupted_stream_ends_every_started_call() {
     let place = place(CONFIG);
     for words in [&["--stream"][..], &["--stream", "--max-concurrency", "3"]] {
         let child = batch(&place, words);
-        told(&child, Signal::INT);
-        told(&child, Signal::INT);
-        let output = ended(&place, child);
+        send_signal(&child, Signal::INT);
+        send_signal(&child, Signal::INT);
+        let output = output_of(&place, child);
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         let count = |kind: &str, id: &str| {
             let is_it = |line: &&str| {
@@ -278,9 +278,9 @@ fn ignored_signal_stays_ignored() {
     shell.current_dir(place.path()).env("XDG_STATE_HOME", place.state()).args(["-c", &typed, "sh"]);
     let child = started(&place, &mut shell, &["run", "clerk", "clerk", LISTENS, "--timeout", "5m"]);
     eventually(|| works(&temp(&place)).then_some(()));
-    told(&child, Signal::INT);
-    told(&child, Signal::TERM);
-    let output = ended(&place, child);
+    send_signal(&child, Signal::INT);
+    send_signal(&child, Signal::TERM);
+    let output = output_of(&place, child);
     assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
     assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
 }

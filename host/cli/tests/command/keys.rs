@@ -6,7 +6,7 @@ use std::thread;
 use toolcell_test_guests::example;
 
 use crate::place::Place;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n";
 
@@ -45,7 +45,7 @@ fn concurrent_commands_share_a_store() {
 #[test]
 fn each_project_has_its_own_store() {
     let (one, two) = (place(), place());
-    let typed = |place: &Place, words: &[&str]| -> Shown {
+    let typed = |place: &Place, words: &[&str]| -> CommandResult {
         place.approve();
         place.shown(place.command().env("XDG_STATE_HOME", one.state()).args(words))
     };

@@ -24,14 +24,19 @@ const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.not
                       [tenants.acme]\n";
 
 /// Data that a server has acknowledged.
-enum Told {
+enum Acknowledged {
     /// The id of an artifact, and its content.
     Artifact(String, String),
     Note(String),
 }
 
 /// Uploads artifacts and writes notes until the server is gone.
-fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<Told>) -> Option<()> {
+fn keep_writing(
+    server: &Served,
+    key: &str,
+    round: usize,
+    told: &mpsc::Sender<Acknowledged>,
+) -> Option<()> {
     for number in 0.. {
         let name = format!("n{round}-{number}");
         let content = name.repeat(1 + number % 7 * 1000);
@@ -39,12 +44,12 @@ fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<To
             .tried("POST /v1/artifacts", key, &content)
             .filter(|(status, _)| *status == 201)?
             .1;
-        told.send(Told::Artifact(kept["id"].as_str()?.to_owned(), content)).ok()?;
+        told.send(Acknowledged::Artifact(kept["id"].as_str()?.to_owned(), content)).ok()?;
         let call =
             json!({"name": "notes", "arguments": {"action": "add", "title": name, "text": "x"}});
         let noted = server.tried("POST /v1/calls", key, &call.to_string())?.1;
         noted["outcome"]["ok"].as_object()?;
-        told.send(Told::Note(name)).ok()?;
+        told.send(Acknowledged::Note(name)).ok()?;
     }
     Some(())
 }
@@ -83,7 +88,7 @@ fn acknowledged_data_survives_kill_and_restart() {
         let listed = listed.to_string();
         for told in &told {
             match told {
-                Told::Artifact(id, content) => {
+                Acknowledged::Artifact(id, content) => {
                     let answer =
                         server.answer("GET", &format!("/v1/artifacts/{id}"), &bearer(&key), None);
                     assert!(
@@ -91,7 +96,7 @@ fn acknowledged_data_survives_kill_and_restart() {
                         "after {round} kills: {answer:.300}"
                     );
                 }
-                Told::Note(name) => assert!(
+                Acknowledged::Note(name) => assert!(
                     listed.contains(&format!("\"{name}\"")),
                     "after {round} kills: {listed}"
                 ),

@@ -8,7 +8,7 @@ use toolcell_test_guests::{Answer, Hostile, example, herald};
 use crate::path_to_grant::forecast;
 use crate::place::Place;
 use crate::server::Server;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 /// A place with these components of the tests.
 fn place(config: &str, components: &[&str]) -> Place {
@@ -361,7 +361,7 @@ fn explain_matches_call_on_private_network() {
             &serde_json::json!({ "url": server.url("/x") }).to_string(),
         ])
     };
-    let explain = || -> Shown { place.typed(&["explain", "fetch", &request]) };
+    let explain = || -> CommandResult { place.typed(&["explain", "fetch", &request]) };
     assert!(run().to_string().contains("is not on the public internet"), "{}", run());
     let denied = explain();
     assert!(

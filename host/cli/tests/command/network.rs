@@ -19,7 +19,7 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::serve::Served;
 use crate::server::Server;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 const PASSWORD: &str = "canary-of-the-proxy";
 
@@ -120,7 +120,7 @@ fn private(place: &Place, name: &str, text: &str) {
 }
 
 /// Runs `fetch` for a URL, with this environment variable naming a proxy.
-fn fetched(place: &Place, url: &str, tenant: &str, variable: Option<&str>) -> Shown {
+fn fetched(place: &Place, url: &str, tenant: &str, variable: Option<&str>) -> CommandResult {
     let mut command = place.command();
     command.envs(variable.map(|name| (name, format!("http://u:{PASSWORD}@127.0.0.1:9"))));
     place.shown(command.args(["run", "--json", "--tenant", tenant, "fetch", &format!("url={url}")]))
@@ -209,10 +209,10 @@ fn server_reloads_changed_network() {
     assert_eq!(fetched(), (true, 0));
     place.write(&config(&format!("{lines}proxy = \"http://{proxy}\"\n")));
     place.approve();
-    server.told("reloaded: the same components as before");
+    server.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(), (true, 1));
     fs::write(place.path().join("corp.pem"), self::site().1).expect("a place");
-    server.told("reloaded: the same components as before");
+    server.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(), (false, 2), "another authority");
 }
 

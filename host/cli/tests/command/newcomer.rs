@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::typed::{Shown, example, typed};
+use crate::typed::{CommandResult, example, typed};
 
-fn leads_on(shown: &Shown, status: i32, error: &str, hint: &str) {
+fn leads_on(shown: &CommandResult, status: i32, error: &str, hint: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
     let has = |label: &str, text: &str| {
         let lines =
@@ -231,7 +231,7 @@ fn grant_without_import_is_reported_unusable() {
     );
 }
 
-fn leads_on_with(shown: &Shown, told: &str) {
+fn leads_on_with(shown: &CommandResult, told: &str) {
     assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
 }
 

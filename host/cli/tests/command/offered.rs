@@ -100,14 +100,14 @@ fn key_gives_access_to_its_tenants_tools_only() {
         config("tools = [\"rel*\", \"calc*\"]", "tools = [\"gre*\", \"relay\"]")
     ));
     place.approve();
-    server.told("reloaded: added calculator");
+    server.wait_for_stderr("reloaded: added calculator");
     assert_eq!(lists(), [vec!["calculator", "relay"], vec!["greet", "relay"]]);
     assert!(is_unknown(&acme, "greet"));
     assert_eq!(server.greets(Some(&globex)).0, 200);
     assert_eq!(invoked("greet")["ok"], "Hello, Ada!");
     place.write(&format!("{added}{}", config("tools = []", "")));
     place.approve();
-    server.told("reloaded: the same components as before");
+    server.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(
         lists(),
         [vec![], vec!["book_table", "calculator", "greet", "relay", "submit_plan"]]

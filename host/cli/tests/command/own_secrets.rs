@@ -10,7 +10,7 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::serve::Served;
 use crate::server::Server;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 const SHARED: &str = "canary-that-all-share";
 const ACME: &str = "canary-of-acme-4711";
@@ -40,7 +40,7 @@ fn command(place: &Place, variables: &[(&str, &str)]) -> Command {
     command
 }
 
-fn run(place: &Place, server: &Server, variables: &[(&str, &str)], tenant: &str) -> Shown {
+fn run(place: &Place, server: &Server, variables: &[(&str, &str)], tenant: &str) -> CommandResult {
     let url = format!("url={}", server.url("/page"));
     let words = ["run", "--json", "--tenant", tenant, "fetch", &url, "with_token:=true"];
     place.shown(command(place, variables).args(words))
@@ -103,7 +103,7 @@ fn server_uses_and_reloads_tenant_secret_values() {
     }
     let new = "canary-of-globex-new";
     fs::write(place.path().join("globex.token"), new).expect("a place");
-    serving.told("reloaded: the same components as before");
+    serving.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(&keys[1].0).0, new);
 }
 

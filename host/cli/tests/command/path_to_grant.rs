@@ -6,7 +6,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as Within, bytes};
 
 use crate::place::Place;
 use crate::server::Server;
-use crate::typed::{Shown, check};
+use crate::typed::{CommandResult, check};
 
 /// The address of the server in the guest, as long as that of any port with five digits.
 const DECLARED: &str = "127.0.0.1:65535";
@@ -45,7 +45,7 @@ fn new_component_gets_its_grants_in_five_commands() {
     fs::remove_dir_all(place.path().join("data")).unwrap();
     fs::write(place.path().join("forecast.wasm"), forecast(&server)).unwrap();
     let mut commands = 0;
-    let mut typed = |words: &[&str], token: Option<&str>| -> Shown {
+    let mut typed = |words: &[&str], token: Option<&str>| -> CommandResult {
         commands += 1;
         place.shown(place.command().envs(token.map(|token| ("forecast_token", token))).args(words))
     };

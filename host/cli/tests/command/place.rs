@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolcell_test_guests::{asker, example};
 
-use crate::typed::{Shown, command};
+use crate::typed::{CommandResult, command};
 
 /// The needs that `asks` declares in some of these tests.
 pub(crate) const NEEDS: &[[&str; 3]] = &[
@@ -107,12 +107,12 @@ impl Place {
     }
 
     /// Runs the command with these words in the place.
-    pub(crate) fn typed(&self, words: &[&str]) -> Shown {
+    pub(crate) fn typed(&self, words: &[&str]) -> CommandResult {
         self.shown(self.command().args(words))
     }
 
     /// Runs a command that was made by [`command`](Self::command).
-    pub(crate) fn shown(&self, command: &mut Command) -> Shown {
+    pub(crate) fn shown(&self, command: &mut Command) -> CommandResult {
         let output = command.stdin(Stdio::null()).output().expect("the binary runs");
         let text = |bytes| {
             let text = String::from_utf8(bytes)
@@ -120,7 +120,7 @@ impl Place {
                 .replace(env!("CARGO_BIN_EXE_toolcell"), "toolcell");
             text.replace(self.path().to_str().expect("a place"), "HERE")
         };
-        Shown {
+        CommandResult {
             status: output.status.code().expect("no signal"),
             stdout: text(output.stdout),
             stderr: text(output.stderr),

@@ -9,7 +9,7 @@ use toolcell_test_guests::example;
 use crate::path_to_grant::forecast;
 use crate::place::Place;
 use crate::server::Server;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 fn place(config: &str, components: &[&str]) -> Place {
     let place = Place::new(config);
@@ -27,7 +27,7 @@ pub(crate) fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
 }
 
 /// Runs a printed line in a shell in the place, unchanged.
-pub(crate) fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> Shown {
+pub(crate) fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> CommandResult {
     let ours = place.command();
     let mut words = vec![ours.get_program()];
     words.extend(ours.get_args());

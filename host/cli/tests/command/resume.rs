@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::typed::{Shown, command, example, typed};
+use crate::typed::{CommandResult, command, example, typed};
 
 const ARGUMENTS: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
 const ANSWER: &str = r#"{"name": "Ada"}"#;
@@ -16,7 +16,7 @@ fn asked(words: &[&str]) -> String {
     shown.json()["outcome"]["ask_user"]["state"].as_str().expect("a sealed state").to_owned()
 }
 
-fn answered(arguments: &str, words: &[&str]) -> Shown {
+fn answered(arguments: &str, words: &[&str]) -> CommandResult {
     typed(&[&["run", "desk.wasm", "book_table", arguments, "--answer", ANSWER], words].concat())
 }
 
@@ -142,7 +142,7 @@ fn missing_state_dir_fails_only_calls_that_need_it() {
         let output = command.output().expect("the binary runs");
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().expect("no signal");
-        Shown { status, stdout: text(output.stdout), stderr: text(output.stderr) }
+        CommandResult { status, stdout: text(output.stdout), stderr: text(output.stderr) }
     };
     assert_eq!(run("hello", &["greet", r#"{"name": "Ada"}"#]).status, 0);
     let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("elsewhere");

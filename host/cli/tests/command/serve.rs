@@ -23,7 +23,8 @@ const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 /// A server, which is killed at the end unless it ended by itself.
 pub(crate) struct Served {
     child: Child,
-    /// Its standard error, without the part that [`told`](Self::told) has already searched.
+    /// Its standard error, without the part that [`wait_for_stderr`](Self::wait_for_stderr) has
+    /// already searched.
     told: Arc<Mutex<String>>,
     address: String,
     metrics: Option<String>,
@@ -67,7 +68,7 @@ impl Served {
     }
 
     /// Waits until standard error has this text, after the texts of earlier calls.
-    pub(crate) fn told(&self, expected: &str) {
+    pub(crate) fn wait_for_stderr(&self, expected: &str) {
         let is_told = in_time(|| {
             let mut told = self.told.lock();
             let end = told.find(expected)? + expected.len();
@@ -153,14 +154,14 @@ impl Served {
     }
 
     /// Returns the exit status of a server that ends by itself.
-    pub(crate) fn ended(mut self) -> ExitStatus {
+    pub(crate) fn wait(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 
     /// Ends it by a signal. Returns its exit status.
     pub(crate) fn end(self, signal: Signal) -> Option<i32> {
         self.signal(signal);
-        self.ended().code()
+        self.wait().code()
     }
 }
 
@@ -274,30 +275,30 @@ fn change_is_served_once_approved() {
     assert_eq!(server.description(), "Greets.");
 
     write("Sends your files.");
-    server.told("reloaded: the same components as before; not approved yet: mine\n");
-    server.told("is not the one that was approved");
-    server.told("approve mine`: it shows what changed and asks for your approval");
+    server.wait_for_stderr("reloaded: the same components as before; not approved yet: mine\n");
+    server.wait_for_stderr("is not the one that was approved");
+    server.wait_for_stderr("approve mine`: it shows what changed and asks for your approval");
     assert_eq!(server.description(), "Greets.", "the approved version goes on");
     place.approve();
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(server.description(), "Sends your files.");
 
     assert_eq!(place.typed(&["rollback", "mine"]).status, 0);
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(server.description(), "Greets.");
 
     // This approval changes no file of the project.
     place.write("[components.mine]\npath = \"mine.wasm\"\n[components.mine.limits]\nfuel = 1\n");
-    server.told("not approved it in its present form");
+    server.wait_for_stderr("not approved it in its present form");
     let (status, ready) = server.asked("GET", "/ready", None, None);
     let told = format!("the changed configuration is not served: {NOT_APPROVED}");
     assert_eq!((status, &ready["degraded"]["configuration"]), (200, &json!(told)), "{ready}");
     place.approve();
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
 
     place.write("[components.mine");
-    server.told("the server keeps the previous one");
-    server.told("hint: ");
+    server.wait_for_stderr("the server keeps the previous one");
+    server.wait_for_stderr("hint: ");
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, &ready["ready"]), (200, &json!(true)), "{ready}");
     assert!(
@@ -356,8 +357,8 @@ fn open_server_requires_keys_once_a_tenant_exists() {
     assert_eq!(server.greets(None).0, 200);
     place.write(&format!("{CONFIG}[tenants.acme]\n"));
     place.approve();
-    server.told("from now on each request needs a key");
-    server.told("hint: ");
+    server.wait_for_stderr("from now on each request needs a key");
+    server.wait_for_stderr("hint: ");
     assert_eq!(server.greets(None).0, 401);
     assert_eq!(server.asked("GET", "/ready", None, None).1["authentication"], "required");
     let made = place.typed(&["tenant", "key", "acme", "--json"]).json();
@@ -368,13 +369,13 @@ fn open_server_requires_keys_once_a_tenant_exists() {
 fn unapproved_config_names_approve_command() {
     let place = Place::new(&format!("{CONFIG}[components.asks]\npath = \"asks.wasm\"\n"));
     let server = Served::start(&place, &[]);
-    server.told("nothing of `./toolcell.toml` is served: you have not approved this configuration in its present form");
-    server.told("approve`: it shows the configuration and asks for your approval");
+    server.wait_for_stderr("nothing of `./toolcell.toml` is served: you have not approved this configuration in its present form");
+    server.wait_for_stderr("approve`: it shows the configuration and asks for your approval");
     let (_, ready) = server.asked("GET", "/ready", None, None);
     let told = format!("nothing of the configuration is served: {NOT_APPROVED}");
     assert_eq!(ready["degraded"]["components"], told, "{ready}");
     place.approve();
-    server.told("reloaded: added hello\n");
+    server.wait_for_stderr("reloaded: added hello\n");
     assert_eq!(server.greets(None).0, 200);
     // A tenant is added, and the changed file waits for approval.
     let made = place.typed(&["tenant", "add", "acme", "--json"]).json();
@@ -384,9 +385,9 @@ fn unapproved_config_names_approve_command() {
         refused["hint"].as_str().is_some_and(|hint| hint.contains("`toolcell approve`")),
         "{refused}"
     );
-    server.told("not approved it in its present form");
+    server.wait_for_stderr("not approved it in its present form");
     place.approve();
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(server.greets(made["key"].as_str()).0, 200);
 }
 

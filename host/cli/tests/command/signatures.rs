@@ -11,7 +11,7 @@ use ssh_key::{Algorithm, HashAlg, LineEnding, Mpint, PrivateKey, Signature, SshS
 use toolcell_test_guests::{Answer, Hostile, bytes};
 
 use crate::place::Place;
-use crate::typed::{Shown, check};
+use crate::typed::{CommandResult, check};
 
 const RUN: [&str; 4] = ["run", "mine", "greet", "{\"name\": \"Ada\"}"];
 /// Seeds of keys.
@@ -78,7 +78,7 @@ fn put(place: &Place, component: &[u8], seed: u8) {
 
 /// Checks that the component is refused, with the line of the file that requires the signature and
 /// a hint.
-fn refused(shown: &Shown, line: &str, needle: &str) {
+fn refused(shown: &CommandResult, line: &str, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{needle}: {shown}");
     assert!(
         shown.stderr.starts_with(&format!("error: toolcell.toml:{line}: `")),

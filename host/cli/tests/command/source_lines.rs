@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use crate::typed::{Shown, command, typed};
+use crate::typed::{CommandResult, command, typed};
 
 type Sections = Vec<(&'static str, Vec<u8>)>;
 
@@ -77,7 +77,7 @@ fn trapping(sections: Sections) -> Vec<u8> {
 }
 
 /// Runs `toolcell run` with a tool that traps and has these sections.
-fn trapped(sections: Sections, words: &[&str]) -> Shown {
+fn trapped(sections: Sections, words: &[&str]) -> CommandResult {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("trap.wasm.bin");
     fs::write(&path, trapping(sections)).expect("a file");

@@ -9,7 +9,7 @@ use toolcell_test_guests::{Answer, Hostile, example};
 
 use crate::place::{Place, eventually};
 use crate::serve::Served;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 /// Returns a folder with components only.
 fn folder() -> Place {
@@ -31,13 +31,13 @@ fn write_version(place: &Place, description: &'static str) {
 }
 
 /// Runs a printed command.
-fn typed(place: &Place, line: &str) -> Shown {
+fn typed(place: &Place, line: &str) -> CommandResult {
     let words: Vec<&str> = line.split(' ').skip_while(|word| *word == "toolcell").collect();
     place.typed(&words)
 }
 
 /// Returns the first command of a hint.
-fn hinted(shown: &Shown) -> String {
+fn hinted(shown: &CommandResult) -> String {
     let (_, hint) = shown
         .stderr
         .split_once("hint: ")
@@ -110,12 +110,12 @@ fn new_user_serves_tools_and_updates_one() {
 
     // Another version of a tool: refused until it is approved, while the approved one stays in use.
     write_version(&place, "Sends your files.");
-    server.told("is not the one that was approved");
+    server.wait_for_stderr("is not the one that was approved");
     let refused = place.typed(&["run", "mine", "greet"]);
     assert_eq!(refused.status, 21, "{refused}");
     assert_eq!(description(), Some(json!("Greets.")));
     approve(&place, &hinted(&refused));
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(description(), Some(json!("Sends your files.")));
 
     // The key's id from the list.

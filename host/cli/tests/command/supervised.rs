@@ -44,7 +44,7 @@ fn server_notifies_supervisor_of_ready_and_stopping() {
         assert_eq!(server.greets(None).0, 200);
         server.signal(Signal::TERM);
         assert_eq!(heard(&socket), "STOPPING=1");
-        assert_eq!(server.ended().code(), Some(0));
+        assert_eq!(server.wait().code(), Some(0));
         socket.set_nonblocking(true).expect("a socket");
         let more = socket.recv(&mut [0; 100]).expect_err("each is told once");
         assert_eq!(more.kind(), ErrorKind::WouldBlock);
@@ -59,12 +59,12 @@ fn unusable_notify_socket_is_a_warning() {
         let mut command = place.command();
         command.env("NOTIFY_SOCKET", variable);
         let server = Served::started(command, &[]);
-        server.told(&format!(
+        server.wait_for_stderr(&format!(
             "warning: the supervisor at NOTIFY_SOCKET={variable} was not told READY=1: "
         ));
         assert_eq!(server.greets(None).0, 200);
         server.signal(Signal::TERM);
-        server.told("was not told STOPPING=1: ");
-        assert_eq!(server.ended().code(), Some(0));
+        server.wait_for_stderr("was not told STOPPING=1: ");
+        assert_eq!(server.wait().code(), Some(0));
     }
 }

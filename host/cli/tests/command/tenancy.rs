@@ -45,7 +45,7 @@ fn config_quota_is_enforced_and_reloaded() {
     // Earlier use still counts, so that a higher quota does not allow a second full minute.
     place.write(&format!("{CONFIG}[tenants.acme]\n[tenants.globex]\n"));
     place.approve();
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!((statuses(&acme), statuses(&globex)), ([200; 3], [200; 3]), "no quota");
 }
 
@@ -62,8 +62,8 @@ fn tokens_of_configured_issuer_are_accepted() {
     assert_eq!(metadata["authorization_servers"], json!(["https://login.example"]), "{metadata}");
     // Keys that cannot be used change nothing.
     fs::write(place.path().join("jwks.json"), r#"{"keys": []}"#).expect("no error");
-    server.told("the keys of the issuer cannot be used");
-    server.told("reloaded: ");
+    server.wait_for_stderr("the keys of the issuer cannot be used");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(statuses(), [401, 200, 401]);
     let (status, ready) = server.asked("GET", "/ready", None, None);
     // The earlier keys stay in use, and the server keeps running.
@@ -71,7 +71,7 @@ fn tokens_of_configured_issuer_are_accepted() {
     // Another key with an equal name, in a file that is replaced in one step.
     fs::write(place.path().join("new.json"), KEYS.replace("6kps", "6kpt")).expect("no error");
     fs::rename(place.path().join("new.json"), place.path().join("jwks.json")).expect("no error");
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(statuses(), [401, 401, 401]);
 }
 
@@ -107,12 +107,12 @@ fn published_issuer_keys_are_fetched() {
         "{refused}"
     );
     let server = Served::start(&place, &[]);
-    server.told("the keys of the issuer cannot be used");
+    server.wait_for_stderr("the keys of the issuer cannot be used");
     assert_eq!(server.greets(Some(TOKEN)).0, 401);
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, ready["problems"]["issuer"].is_string()), (503, true), "{ready}");
     *page.lock() = (200, KEYS.to_owned());
-    server.told("the keys of the issuer can be fetched and used again");
+    server.wait_for_stderr("the keys of the issuer can be fetched and used again");
     assert_eq!([Some(TOKEN), Some(OTHER)].map(|token| server.greets(token).0), [200, 401]);
     assert_eq!(server.asked("GET", "/ready", None, None).0, 200);
     assert_eq!(check().status, 0);
@@ -120,7 +120,7 @@ fn published_issuer_keys_are_fetched() {
     place.write(&format!("{CONFIG}{issuer}[tenants.globex]\n"));
     place.approve();
     *page.lock() = (503, String::new());
-    server.told("reloaded: ");
+    server.wait_for_stderr("reloaded: ");
     assert_eq!(server.greets(Some(TOKEN)).0, 200);
 }
 

@@ -25,20 +25,20 @@ pub(crate) fn example(name: &str) -> PathBuf {
 
 /// The result of a command line.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct CommandResult {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Shown {
+impl CommandResult {
     /// Returns standard output as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for CommandResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -49,12 +49,12 @@ impl fmt::Display for Shown {
 }
 
 /// Runs the command with these words. A word `NAME.wasm` stands for the path of an example.
-pub(crate) fn typed(words: &[&str]) -> Shown {
+pub(crate) fn typed(words: &[&str]) -> CommandResult {
     fed(words, b"")
 }
 
 /// Runs the command with these words and this standard input.
-pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
+pub(crate) fn fed(words: &[&str], input: &[u8]) -> CommandResult {
     let mut command = command();
     for word in words {
         match word.strip_suffix(".wasm") {
@@ -72,7 +72,7 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
     let _ = child.stdin.take().expect("piped").write_all(input);
     let output = child.wait_with_output().expect("the binary ends");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Shown {
+    CommandResult {
         status: output.status.code().expect("no signal"),
         stdout: text(output.stdout),
         stderr: text(output.stderr),
@@ -80,7 +80,7 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
 }
 
 /// Compares the result with a snapshot, without the parts that differ between machines and runs.
-pub(crate) fn check(name: &str, shown: &Shown) {
+pub(crate) fn check(name: &str, shown: &CommandResult) {
     let dir = example("hello").parent().expect("a directory").display().to_string();
     let text = shown
         .to_string()

@@ -10,7 +10,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new
 use toolcell_test_guests::example;
 
 use crate::place::Place;
-use crate::typed::Shown;
+use crate::typed::CommandResult;
 
 const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
 
@@ -28,7 +28,7 @@ fn place() -> Place {
 
 /// Runs a command without privileges. Its environment has a directory for temporary files and these
 /// variables.
-fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown {
+fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> CommandResult {
     let change = |mode| {
         for dir in [place.path().join("home"), place.path().to_owned()] {
             fs::set_permissions(dir, Permissions::from_mode(mode)).expect("a place");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use toolcell_test_guests::{asker, example};
 
 use crate::place::{Place, eventually};
-use crate::typed::{Shown, check};
+use crate::typed::{CommandResult, check};
 
 const CONFIG: &str = r#"
 [components.plain]
@@ -54,7 +54,7 @@ fn place(config: &str) -> Place {
 }
 
 /// Returns the result without the parts that differ from run to run.
-fn told(mut shown: Shown) -> (i32, String, String) {
+fn comparable(mut shown: CommandResult) -> (i32, String, String) {
     if let Ok(mut json) = serde_json::from_str::<Value>(&shown.stdout)
         && let Some(wall) = json.pointer_mut("/usage/wall_us")
     {
@@ -72,7 +72,7 @@ fn process_isolation_prints_identical_output() {
     // At the end of the file, because hints name lines.
     let there = place(&format!("{CONFIG}\n[host]\nisolation = \"process\"\n"));
     let both = |words: &[&str]| {
-        let (with, without) = (told(there.typed(words)), told(here.typed(words)));
+        let (with, without) = (comparable(there.typed(words)), comparable(here.typed(words)));
         assert_eq!(with, without, "{words:?}");
         with.0
     };

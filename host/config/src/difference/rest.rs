@@ -125,7 +125,7 @@ impl Page {
             {
                 continue;
             }
-            let place = clean::shown(&in_words(&change.place));
+            let place = clean::escaped(&in_words(&change.place));
             let Self { lines, is_cut } = change.page();
             let values: Vec<_> =
                 lines.iter().map(|line| line.trim_start().trim_start_matches("+ ")).collect();

@@ -94,7 +94,7 @@ fn each_change_has_its_place() {
         *new.pointer_mut(place).unwrap() = changed;
         let new = component(&new);
         let difference = Difference { old: Some(&old), new: &new };
-        assert_eq!(difference.standing(), ApprovalState::Changed);
+        assert_eq!(difference.state(), ApprovalState::Changed);
         let told: Vec<_> = difference.tools()[0]
             .2
             .iter()
@@ -117,7 +117,7 @@ fn comparison_yields_state_sentence_and_page() {
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
         (
-            difference.standing().word(),
+            difference.state().word(),
             difference.sentence(),
             difference.page(&BTreeSet::new(), shown).lines.len(),
         )
@@ -135,7 +135,7 @@ fn comparison_yields_state_sentence_and_page() {
     let gone = standing(|new| new.tools.clear());
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t: description")));
     let new = Difference { old: None, new: &old };
-    assert_eq!(new.standing(), ApprovalState::New);
+    assert_eq!(new.state(), ApprovalState::New);
     let Page { lines, is_cut } = new.page(&["b".to_owned()].into(), shown);
     assert!(!is_cut);
     for line in [

@@ -6,10 +6,10 @@
 
 use similar::{DiffTag, TextDiff};
 
-use super::{PATIENCE, Page, beginning, cut_note};
+use super::{DIFF_TIMEOUT, Page, beginning, cut_note};
 use crate::clean;
 use crate::network::without_password;
-use crate::trust::says_the_same;
+use crate::trust::has_same_content;
 
 #[derive(Clone)]
 struct Line<'a> {
@@ -27,7 +27,7 @@ impl Page {
         let now = meaningful(new);
         let lines = match old {
             Some(old) => changed_lines(&meaningful(old), &now),
-            None => whole(&now, new.lines().count()),
+            None => new_lines(&now, new.lines().count()),
         };
         let (mut lines, cut) = beginning(lines);
         lines.extend((cut > 0).then(|| cut_note(cut)));
@@ -41,16 +41,16 @@ fn meaningful(text: &str) -> Vec<Line<'_>> {
     // Lines are compared with the password and shown without it.
     let shown = without_password(text);
     let lines = (1..).zip(text.lines().zip(shown.lines()));
-    let line = |(number, (text, shown))| Line { number, text, shown: clean::shown(shown) };
+    let line = |(number, (text, shown))| Line { number, text, shown: clean::escaped(shown) };
     let all: Vec<Line<'_>> = lines.map(line).collect();
     let is_silent = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let rest: Vec<_> = all.iter().filter(|line| !is_silent(line.text)).cloned().collect();
     let joined: String = rest.iter().map(|line| format!("{}\n", line.text)).collect();
-    if says_the_same(text, &joined) { rest } else { all }
+    if has_same_content(text, &joined) { rest } else { all }
 }
 
 /// Returns the lines of a new text, which has `of` lines in total.
-fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
+fn new_lines(lines: &[Line<'_>], of: usize) -> Vec<String> {
     let left_out = match of - lines.len() {
         0 => None,
         1 => Some("    (1 line that is a comment or empty is left out)".to_owned()),
@@ -63,7 +63,7 @@ fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
 fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
     let [before, now] =
         [old, new].map(|lines| lines.iter().map(|line| line.text).collect::<Vec<_>>());
-    let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&before, &now);
+    let difference = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&before, &now);
     let mut lines = Vec::new();
     for op in difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
         let (gone, came) = (op.old_range(), op.new_range());

@@ -27,7 +27,7 @@ fn files_of_other_users_are_foreign_except_roots() {
     for (owner, me, expected) in
         [(1000, 1000, false), (0, 1000, false), (0, 0, false), (1001, 1000, true), (1000, 0, true)]
     {
-        assert_eq!(is_others(owner, me), expected, "a file of {owner} for {me}");
+        assert_eq!(is_untrusted_owner(owner, me), expected, "a file of {owner} for {me}");
     }
     let own = tempfile::NamedTempFile::new().unwrap();
     assert_eq!((foreign(own.path()), foreign(Path::new("no such file"))), (None, None));

@@ -46,7 +46,7 @@ fn ssh_keygen_signature_is_accepted() {
         [(SIGNATURE, None), (SIGNATURE, Some("acme")), (&SIGNATURE.replace('\n', "\r\n"), None)]
     {
         assert_eq!(
-            publishers.judge(Some(text.as_bytes()), BYTES, by),
+            publishers.verify(Some(text.as_bytes()), BYTES, by),
             Ok(signer.clone()),
             "{by:?}"
         );
@@ -54,7 +54,7 @@ fn ssh_keygen_signature_is_accepted() {
     for hash in [HashAlg::Sha256, HashAlg::Sha512] {
         let text = key(1).sign(NAMESPACE, hash, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
         assert_eq!(
-            publishers.judge(Some(text.as_bytes()), BYTES, None).unwrap().publisher,
+            publishers.verify(Some(text.as_bytes()), BYTES, None).unwrap().publisher,
             "other",
             "{hash}"
         );
@@ -64,7 +64,7 @@ fn ssh_keygen_signature_is_accepted() {
 #[test]
 fn changed_or_shortened_signature_is_refused() {
     let publishers = publishers(&[("acme", KEY, Trust::Good)]).unwrap();
-    let judge = |text: &[u8], bytes: &[u8]| publishers.judge(Some(text), bytes, None);
+    let judge = |text: &[u8], bytes: &[u8]| publishers.verify(Some(text), bytes, None);
     for at in 0..SIGNATURE.len() {
         let mut text = SIGNATURE.as_bytes().to_vec();
         text[at] ^= 1;
@@ -105,7 +105,7 @@ fn key_has_one_publisher_and_stays_revoked() {
         [("a", own.as_str(), Good), ("a", &own, Revoked)],
         [("a", &own, Revoked), ("a", &own, Good)],
     ] {
-        let judged = publishers(&keys).unwrap().judge(Some(text.as_bytes()), BYTES, Some("a"));
+        let judged = publishers(&keys).unwrap().verify(Some(text.as_bytes()), BYTES, Some("a"));
         assert!(
             matches!(judged, Err(Fault::Revoked(signer)) if signer.publisher == "a"),
             "{keys:?}"

@@ -310,7 +310,7 @@ async fn found_configuration_is_used_only_as_approved() {
         "run `toolcell approve`: it shows the configuration and asks for your approval"
     );
     let configuration = find();
-    let one = configuration.shown(&engines, "one").await.expect("no error");
+    let one = configuration.review(&engines, "one").await.expect("no error");
     configuration
         .approve(&Lock::beside(&configuration).expect("no error"), &[("one".to_owned(), one)], &[])
         .expect("no error");

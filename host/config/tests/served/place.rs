@@ -69,7 +69,7 @@ impl Place {
         for name in names {
             seen.push((
                 (*name).to_owned(),
-                configuration.shown(&engines, name).await.expect("no error"),
+                configuration.review(&engines, name).await.expect("no error"),
             ));
         }
         configuration

@@ -86,11 +86,11 @@ async fn rollback_makes_the_previous_version_current() {
     place.approve(&["one"]).await;
     place.write("one.wasm", tool("one", "Never approved."));
     let rolled_back = place.read().rollback("one").expect("no error");
-    let kept = rolled_back.kept.expect("a copy of the file that was never approved");
+    let kept = rolled_back.backup.expect("a copy of the file that was never approved");
     assert_eq!(std::fs::read(kept).expect("no error"), tool("one", "Never approved."));
     assert_eq!(place.file("one.wasm"), tool("one", "After."));
     let rolled_back = place.read().rollback("one").expect("no error");
-    assert!(rolled_back.replaced_file && rolled_back.kept.is_none(), "{rolled_back:?}");
+    assert!(rolled_back.replaced_file && rolled_back.backup.is_none(), "{rolled_back:?}");
     assert_eq!(description(&place.load().await, "one"), "The first.");
     // A digest in the configuration takes precedence.
     place.write("one.wasm", tool("one", "After."));

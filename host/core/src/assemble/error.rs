@@ -3,26 +3,26 @@
 use crate::json::JsonFault;
 
 /// Longest id in an error's text, in characters.
-const SHOWN: usize = 80;
+const MAX_ID_CHARS: usize = 80;
 
 /// The reason why fragments did not become a call. Each error is about one call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssembleError {
     /// A fragment or an end of a call that has not started, or has ended.
-    #[error("the call `{}` was not started, or it has ended", shown(.id))]
+    #[error("the call `{}` was not started, or it has ended", shortened(.id))]
     NotOpen {
         /// The call.
         id: String,
     },
     /// A start of a call that is already open.
-    #[error("the call `{}` had not ended when a call with the same id or index started", shown(.id))]
+    #[error("the call `{}` had not ended when a call with the same id or index started", shortened(.id))]
     StartedTwice {
         /// The call.
         id: String,
     },
     /// The open calls together would exceed the limit.
-    #[error("with the call `{}`, the calls that are still streaming in are over the limit of {limit} bytes", shown(.id))]
+    #[error("with the call `{}`, the calls that are still streaming in are over the limit of {limit} bytes", shortened(.id))]
     TooLarge {
         /// The call.
         id: String,
@@ -30,7 +30,7 @@ pub enum AssembleError {
         limit: u64,
     },
     /// The arguments are not JSON.
-    #[error("the arguments of the call `{}` are {fault}", shown(.id))]
+    #[error("the arguments of the call `{}` are {fault}", shortened(.id))]
     Malformed {
         /// The call.
         id: String,
@@ -38,7 +38,7 @@ pub enum AssembleError {
         fault: JsonFault,
     },
     /// The call ended before its id or its name arrived.
-    #[error("the call `{}` ended without its {missing}", shown(.id))]
+    #[error("the call `{}` ended without its {missing}", shortened(.id))]
     Incomplete {
         /// The call: its id, or its index as `#0`.
         id: String,
@@ -46,7 +46,7 @@ pub enum AssembleError {
         missing: &'static str,
     },
     /// The stream ended before the call did.
-    #[error("the stream ended inside of the call `{}`", shown(.id))]
+    #[error("the stream ended inside of the call `{}`", shortened(.id))]
     Unfinished {
         /// The call.
         id: String,
@@ -90,6 +90,6 @@ impl AssembleError {
 }
 
 /// Shortens and escapes an untrusted id for an error's text.
-fn shown(id: &str) -> String {
-    id.chars().take(SHOWN).flat_map(char::escape_debug).collect()
+fn shortened(id: &str) -> String {
+    id.chars().take(MAX_ID_CHARS).flat_map(char::escape_debug).collect()
 }

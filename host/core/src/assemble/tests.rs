@@ -19,14 +19,14 @@ fn assembled(limit: u64, lines: &[&str]) -> Vec<String> {
         .iter()
         .filter_map(|line| match assembler.push(fragment(line)) {
             Ok(call) => call.map(|call| format!("{} {}({})", call.id, call.name, call.arguments)),
-            Err(error) => Some(said(&error)),
+            Err(error) => Some(description(&error)),
         })
         .collect();
-    given.extend(assembler.finish().iter().map(said));
+    given.extend(assembler.finish().iter().map(description));
     given
 }
 
-fn said(error: &AssembleError) -> String {
+fn description(error: &AssembleError) -> String {
     assert!(error.to_string().contains(error.id()) && !error.hint().is_empty());
     let kind = match error {
         AssembleError::NotOpen { .. } => "not open",
@@ -110,7 +110,7 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
     let mut given = Vec::new();
     let told = |call: Result<ToolCall, AssembleError>| match call {
         Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),
-        Err(error) => said(&error),
+        Err(error) => description(&error),
     };
     for line in lines {
         if *line == "!" {
@@ -132,10 +132,10 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
         };
         match assembler.push(fragment) {
             Ok(call) => given.extend(call.map(Ok).map(told)),
-            Err(error) => given.push(said(&error)),
+            Err(error) => given.push(description(&error)),
         }
     }
-    given.extend(assembler.finish().iter().map(said));
+    given.extend(assembler.finish().iter().map(description));
     given
 }
 
@@ -241,7 +241,7 @@ fn open_calls_are_listed() {
     assembler.end("b").unwrap_err();
     assert_eq!(assembler.open().count(), 2);
     assert_eq!(
-        assembler.finish().iter().map(said).collect::<Vec<_>>(),
+        assembler.finish().iter().map(description).collect::<Vec<_>>(),
         ["unfinished a", "unfinished #1"]
     );
 }

@@ -6,11 +6,11 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::clock::ManualClock;
 use crate::retry::Retry;
-use crate::scripted::Say::{
+use crate::scripted::ScriptedAnswer::{
     Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded,
     Panic, Trap,
 };
-use crate::scripted::{Say, Scripted, assert_delegates, invocation};
+use crate::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
 const SECOND: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ impl Bench {
         self.tool.breaker_state().unwrap()
     }
 
-    fn start(&self, say: Say) -> HandlerFuture<'_> {
-        self.scripted.say(say);
+    fn start(&self, say: ScriptedAnswer) -> HandlerFuture<'_> {
+        self.scripted.set_answer(say);
         self.tool.handler().unwrap().call(Arc::new(invocation(&self.clock, SECOND)))
     }
 
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     /// Returns `Ok` if the call is made, or else the seconds of `retry_after`.
-    async fn call(&self, say: Say) -> Result<(), u64> {
+    async fn call(&self, say: ScriptedAnswer) -> Result<(), u64> {
         let before = self.scripted.calls().len();
         let result = self.start(say).await;
         let made = self.scripted.calls().len() > before;
@@ -221,7 +221,7 @@ async fn outer_breaker_counts_calls_inner_counts_attempts() {
     let count = |tool: Tool, calls: usize| {
         let bench = &bench;
         async move {
-            bench.scripted.say(Busy);
+            bench.scripted.set_answer(Busy);
             let before = bench.scripted.calls().len();
             let mut refused = Vec::new();
             for _ in 0..calls {

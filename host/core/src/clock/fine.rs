@@ -19,7 +19,7 @@ pub(super) const SPAN: Duration = Duration::from_millis(2);
 /// was dropped stays until its time.
 static DUE: Mutex<BTreeMap<(Instant, u64), oneshot::Sender<()>>> = Mutex::new(BTreeMap::new());
 static COUNT: AtomicU64 = AtomicU64::new(0);
-static SOONER: Condvar = Condvar::new();
+static EARLIER_DEADLINE: Condvar = Condvar::new();
 static IS_RUNNING: LazyLock<bool> =
     LazyLock::new(|| thread::Builder::new().name("toolcell-deadline".into()).spawn(run).is_ok());
 
@@ -29,14 +29,14 @@ pub(super) fn is_running() -> bool {
 }
 
 /// Completes at this time, or immediately if the time has passed.
-pub(super) async fn until(deadline: Instant) {
+pub(super) async fn wait_until(deadline: Instant) {
     let (reach, reached) = oneshot::channel();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     {
         let mut due = DUE.lock();
         due.insert((deadline, number), reach);
         if due.first_key_value().is_some_and(|(first, _)| *first == (deadline, number)) {
-            SOONER.notify_one();
+            EARLIER_DEADLINE.notify_one();
         }
     }
     let _ = reached.await;
@@ -46,8 +46,10 @@ fn run() {
     let mut due = DUE.lock();
     loop {
         match due.first_key_value().map(|((first, _), _)| *first) {
-            None => SOONER.wait(&mut due),
-            Some(first) if first > Instant::now() => drop(SOONER.wait_until(&mut due, first)),
+            None => EARLIER_DEADLINE.wait(&mut due),
+            Some(first) if first > Instant::now() => {
+                EARLIER_DEADLINE.wait_until(&mut due, first);
+            }
             Some(_) => {
                 if let Some((_, reach)) = due.pop_first() {
                     let _ = parking_lot::MutexGuard::unlocked(&mut due, || reach.send(()));
@@ -67,9 +69,9 @@ mod tests {
         let (start, near) = (Instant::now(), Duration::from_millis(10));
         tokio::select! {
             biased;
-            () = until(start + Duration::from_secs(3600)) => unreachable!("an hour has not passed"),
-            () = until(start + near) => assert!(start.elapsed() >= near),
+            () = wait_until(start + Duration::from_secs(3600)) => unreachable!("an hour has not passed"),
+            () = wait_until(start + near) => assert!(start.elapsed() >= near),
         }
-        until(start).await;
+        wait_until(start).await;
     }
 }

@@ -33,7 +33,7 @@ type Place = (Instant, u64);
 
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    ByHand,
+    Manual,
     Automatic,
 }
 
@@ -41,7 +41,7 @@ impl ManualClock {
     /// Creates a clock that only [`advance`](Self::advance) moves.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_pace(Pace::ByHand)
+        Self::with_pace(Pace::Manual)
     }
 
     /// Creates a clock that moves to the time of the next sleeper by itself, once all other futures
@@ -65,7 +65,7 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         let Some(end) = self.now().checked_add(by) else { return };
         // The lock is released here, because a woken task may read the clock.
-        while let Some(waker) = self.pass_next(end) {
+        while let Some(waker) = self.pop_due(end) {
             waker.wake();
         }
         let mut timeline = self.0.lock();
@@ -73,7 +73,7 @@ impl ManualClock {
     }
 
     /// Moves to the next sleeper and removes it, if its time is at or before `end`.
-    fn pass_next(&self, end: Instant) -> Option<Waker> {
+    fn pop_due(&self, end: Instant) -> Option<Waker> {
         let mut timeline = self.0.lock();
         let next = timeline.sleepers.first_entry().filter(|next| next.key().0 <= end)?;
         let ((at, _), waker) = next.remove_entry();
@@ -109,19 +109,19 @@ impl Clock for ManualClock {
 impl Timeline {
     /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
     /// time if this sleeper is the next one and was registered before.
-    fn sleep(&mut self, place: Place, waker: &Waker) -> Turn {
+    fn sleep(&mut self, place: Place, waker: &Waker) -> SleeperState {
         let lay_here = self.sleepers.insert(place, waker.clone()).is_some();
         let is_next = self.sleepers.first_key_value().is_some_and(|(next, _)| *next == place);
         match self.pace {
             Pace::Automatic if lay_here && is_next => self.now = self.now.max(place.0),
-            Pace::Automatic if !lay_here && self.now < place.0 => return Turn::OthersFirst,
-            Pace::Automatic | Pace::ByHand => {}
+            Pace::Automatic if !lay_here && self.now < place.0 => return SleeperState::OthersFirst,
+            Pace::Automatic | Pace::Manual => {}
         }
-        if self.now < place.0 { Turn::Asleep } else { Turn::Awake }
+        if self.now < place.0 { SleeperState::Asleep } else { SleeperState::Awake }
     }
 }
 
-enum Turn {
+enum SleeperState {
     Awake,
     Asleep,
     /// The sleeper was just registered: other futures of the task are polled first.
@@ -136,14 +136,14 @@ struct Sleeper {
 impl Sleeper {
     /// Removes the sleeper. On an automatic clock, wakes the next sleeper, which may now be the
     /// first.
-    fn leave(&self) {
+    fn remove(&self) {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
         let next = match timeline.pace {
             Pace::Automatic if was_here => {
                 timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone())
             }
-            Pace::Automatic | Pace::ByHand => None,
+            Pace::Automatic | Pace::Manual => None,
         };
         drop(timeline);
         next.iter().for_each(Waker::wake_by_ref);
@@ -156,12 +156,12 @@ impl Future for Sleeper {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let turn = self.clock.0.lock().sleep(self.place, context.waker());
         match turn {
-            Turn::Awake => {
-                self.leave();
+            SleeperState::Awake => {
+                self.remove();
                 return Poll::Ready(());
             }
-            Turn::OthersFirst => context.waker().wake_by_ref(),
-            Turn::Asleep => {}
+            SleeperState::OthersFirst => context.waker().wake_by_ref(),
+            SleeperState::Asleep => {}
         }
         Poll::Pending
     }
@@ -169,7 +169,7 @@ impl Future for Sleeper {
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        self.leave();
+        self.remove();
     }
 }
 
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn sleepers_wake_in_order_of_deadline() {
-        struct Named(u32, ManualClock, Arc<Mutex<Vec<(u32, Instant)>>>);
-        impl std::task::Wake for Named {
+        struct NamedSleeper(u32, ManualClock, Arc<Mutex<Vec<(u32, Instant)>>>);
+        impl std::task::Wake for NamedSleeper {
             fn wake(self: Arc<Self>) {
                 self.2.lock().push((self.0, self.1.now()));
             }
@@ -245,7 +245,8 @@ mod tests {
             .into_iter()
             .map(|second| {
                 let mut sleeper = clock.sleep_until(start + SECOND * second);
-                let waker = Arc::new(Named(second, clock.clone(), Arc::clone(&woken))).into();
+                let waker =
+                    Arc::new(NamedSleeper(second, clock.clone(), Arc::clone(&woken))).into();
                 assert!(sleeper.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
                 sleeper
             })

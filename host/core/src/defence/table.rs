@@ -1,15 +1,15 @@
 //! TABLE: all controls, each with its name.
 
-macro_rules! defences {
+macro_rules! controls {
     ($($(#[$doc:meta])* $defence:ident = $name:literal,)*) => {
         /// A control: it keeps untrusted code or input from what it must not have. Each is enforced
         /// in one place.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Defence {
+        pub enum Control {
             $($(#[$doc])* $defence,)*
         }
 
-        impl Defence {
+        impl Control {
             /// All controls.
             pub const ALL: &[Self] = &[$(Self::$defence,)*];
 
@@ -24,7 +24,7 @@ macro_rules! defences {
     };
 }
 
-defences! {
+controls! {
     // -- a cell's time
     /// An endless loop ends without a deadline.
     Fuel = "fuel",

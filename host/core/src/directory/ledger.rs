@@ -18,14 +18,14 @@ use rustix::io::Errno;
 
 use super::shared::{Shared, Sum};
 use super::tree;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::grants::Room;
 
 /// Identifies a file or directory of the host: its device and its inode number.
 pub(super) type Inode = (u64, u64);
 
 /// Files without a name that each turn checks for being closed.
-const LOOKED_AT: usize = 16;
+const MAX_CHECKED: usize = 16;
 
 /// The ledgers in use. Components that were granted the same directory share its count.
 static LEDGERS: LazyLock<Mutex<HashMap<Key, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
@@ -37,16 +37,16 @@ type Key = (Inode, Option<PathBuf>);
 #[derive(Default)]
 pub(super) struct Ledger {
     turn: Mutex<()>,
-    used: Mutex<Used>,
+    used: Mutex<Usage>,
     /// The count shared with other processes, if the directory may be shared.
     shared: Option<Shared>,
 }
 
 #[derive(Default)]
-struct Used {
+struct Usage {
     sum: Sum,
     /// Files that lost their last name in this process while some handle was open.
-    nameless: VecDeque<File>,
+    unlinked: VecDeque<File>,
     closed: bool,
 }
 
@@ -57,18 +57,18 @@ pub(crate) struct Area {
 }
 
 /// The exclusive right to change a directory, until it is dropped.
-pub(super) struct Turn<'a> {
+pub(super) struct ChangeLock<'a> {
     ledger: &'a Ledger,
     _alone: MutexGuard<'a, ()>,
 }
 
 /// A file that a cell has open.
-pub(crate) struct Hold {
+pub(crate) struct OpenMark {
     pub(super) area: Arc<Area>,
 }
 
 /// The file or directory that an operation found under a name.
-pub(super) struct Named {
+pub(super) struct NamedEntry {
     pub(super) inode: Inode,
     pub(super) links: u64,
     /// `None` for a directory.
@@ -86,7 +86,7 @@ impl Ledger {
         if let Some(known) = LEDGERS.lock().get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let mut used = Used::default();
+        let mut used = Usage::default();
         let shared = match place {
             Some(place) => Some(Shared::join(place, dir, inode)?),
             None => {
@@ -106,7 +106,7 @@ impl Ledger {
 
     /// Returns the ledger as another process has it.
     #[cfg(test)]
-    pub(super) fn apart(dir: &File, place: &Path) -> Self {
+    pub(super) fn of_other_process(dir: &File, place: &Path) -> Self {
         Self {
             shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()),
             ..Self::default()
@@ -117,15 +117,15 @@ impl Ledger {
     /// `most` of them.
     fn reclaim(&self, most: usize) {
         let mut used = self.used.lock();
-        for _ in 0..most.min(used.nameless.len()) {
-            let Some(file) = used.nameless.pop_front() else { return };
+        for _ in 0..most.min(used.unlinked.len()) {
+            let Some(file) = used.unlinked.pop_front() else { return };
             if is_open(&file) {
-                used.nameless.push_back(file);
+                used.unlinked.push_back(file);
                 continue;
             }
             let bytes = file.metadata().map_or(0, |found| found.len());
             used.sum.bytes = used.sum.bytes.saturating_sub(bytes);
-            used.sum.nameless = used.sum.nameless.saturating_sub(bytes);
+            used.sum.unlinked = used.sum.unlinked.saturating_sub(bytes);
         }
     }
 
@@ -135,16 +135,16 @@ impl Ledger {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
         let known = used
-            .nameless
+            .unlinked
             .iter()
             .filter_map(|file| file.metadata().ok())
             .map(|found| found.len())
             .sum::<u64>();
-        if used.sum.nameless == known {
+        if used.sum.unlinked == known {
             // No process that died left bytes in the sum.
             return;
         }
-        match shared.counted_alone(|| shared.nameless_here()) {
+        match shared.counted_alone(|| shared.unlinked_bytes()) {
             Ok(Some(sum)) => used.sum = sum,
             Ok(None) => {}
             Err(error) => {
@@ -154,7 +154,7 @@ impl Ledger {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ChangeLock<'_> {
     fn drop(&mut self) {
         if let Some(shared) = &self.ledger.shared {
             shared.end(self.ledger.used.lock().sum);
@@ -169,7 +169,7 @@ impl Area {
 
     /// Waits for the exclusive right to change the directory. All work on paths and sizes is done
     /// while it is held.
-    pub(super) fn turn(&self) -> io::Result<Turn<'_>> {
+    pub(super) fn lock_changes(&self) -> io::Result<ChangeLock<'_>> {
         let ledger = &*self.ledger;
         let alone = ledger.turn.lock();
         if ledger.used.lock().closed {
@@ -178,8 +178,8 @@ impl Area {
         if let Some(shared) = &ledger.shared {
             ledger.used.lock().sum = shared.begin()?;
         }
-        let turn = Turn { ledger, _alone: alone };
-        ledger.reclaim(LOOKED_AT);
+        let turn = ChangeLock { ledger, _alone: alone };
+        ledger.reclaim(MAX_CHECKED);
         Ok(turn)
     }
 
@@ -197,7 +197,7 @@ impl Area {
     /// Returns the bytes and files now.
     #[cfg(test)]
     pub(super) fn used(&self) -> (u64, u64) {
-        drop(self.turn().unwrap());
+        drop(self.lock_changes().unwrap());
         let used = self.ledger.used.lock();
         (used.sum.bytes, used.sum.files)
     }
@@ -210,9 +210,9 @@ impl Area {
                 more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
             };
             let bytes_fit =
-                within(used_bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
+                within(used_bytes, bytes, self.room.bytes) || !stands(Control::DirectoryBytes);
             let files_fit =
-                within(used_files, files, self.room.files) || !stands(Defence::DirectoryFiles);
+                within(used_files, files, self.room.files) || !stands(Control::DirectoryFiles);
             bytes_fit && files_fit
         };
         let fit = fits()
@@ -228,21 +228,21 @@ impl Area {
     }
 
     /// Counts a name that was added, with this many bytes of its own.
-    pub(super) fn named(&self, bytes: u64) {
+    pub(super) fn count_entry(&self, bytes: u64) {
         let mut used = self.ledger.used.lock();
         used.sum.files += 1;
         used.sum.bytes = used.sum.bytes.saturating_add(bytes);
     }
 
     /// Counts a name that was removed. The bytes of a file that is still open stay counted.
-    pub(super) fn unnamed(&self, was: Named) {
+    pub(super) fn unnamed(&self, was: NamedEntry) {
         let mut used = self.ledger.used.lock();
         used.sum.files = used.sum.files.saturating_sub(1);
         let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
         match was.probe.filter(is_open) {
             Some(file) => {
-                used.sum.nameless = used.sum.nameless.saturating_add(bytes);
-                used.nameless.push_back(file);
+                used.sum.unlinked = used.sum.unlinked.saturating_add(bytes);
+                used.unlinked.push_back(file);
             }
             None => used.sum.bytes = used.sum.bytes.saturating_sub(bytes),
         }
@@ -253,15 +253,15 @@ impl Area {
         let mut used = self.ledger.used.lock();
         used.sum.bytes = used.sum.bytes.saturating_add(after).saturating_sub(before);
         if !has_name {
-            used.sum.nameless = used.sum.nameless.saturating_add(after).saturating_sub(before);
+            used.sum.unlinked = used.sum.unlinked.saturating_add(after).saturating_sub(before);
         }
     }
 
     /// Marks a file as open in a cell. Call it in the turn in which the file was opened.
-    pub(super) fn hold(self: &Arc<Self>, file: &File) -> Hold {
+    pub(super) fn mark_open(self: &Arc<Self>, file: &File) -> OpenMark {
         // Fails where the filesystem has no locks: then a file without a name does not count.
         let _ = file.try_lock_shared();
-        Hold { area: Arc::clone(self) }
+        OpenMark { area: Arc::clone(self) }
     }
 }
 

@@ -16,16 +16,16 @@ use super::Root;
 use super::ledger::{Area, Ledger};
 use super::temporary::TemporaryDirectory;
 use super::tree;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::grants::Room;
 
 /// Scratch directories with at most this many files are removed where the cell ends; larger ones
 /// are removed on a blocking thread.
-const FEW: u64 = 16;
+const MAX_INLINE_FILES: u64 = 16;
 
 /// The parent of the calls' scratch directories, private to this user. When it is dropped, it is
 /// removed with everything left in it.
-pub(super) struct Nest {
+pub(super) struct ScratchRoot {
     room: Room,
     place: Place,
     /// Read-locked while a scratch directory is removed; the removal of the nest waits for the
@@ -49,7 +49,7 @@ pub(super) struct Place {
 
 impl Place {
     fn new(made: tempfile::TempDir) -> io::Result<Self> {
-        let dir = tree::place(CWD, made.path())?;
+        let dir = tree::open_dir(CWD, made.path())?;
         // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
         // can handle.
         Ok(Self { path: made.keep(), dir })
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-impl Nest {
+impl ScratchRoot {
     pub(super) fn new(room: Room) -> io::Result<Self> {
         static COLLECTED: Once = Once::new();
         COLLECTED.call_once(TemporaryDirectory::collect);
@@ -85,7 +85,7 @@ impl Nest {
     }
 }
 
-impl Drop for Nest {
+impl Drop for ScratchRoot {
     fn drop(&mut self) {
         let _alone = self.removals.write();
         if let Err(error) = self.place.remove() {
@@ -115,13 +115,15 @@ impl Drop for Scratch {
         let remove = move || {
             area.close();
             let _one = removals.read();
-            let removed = if stands(Defence::ScratchRemoval) { place.remove() } else { Ok(()) };
+            let removed = if stands(Control::ScratchRemoval) { place.remove() } else { Ok(()) };
             if let Err(error) = removed {
                 tracing::warn!(%error, "a call's scratch directory could not be removed");
             }
         };
         match crate::clock::sleeps() {
-            Ok(threads) if !self.area.is_quiet(FEW) => drop(threads.spawn_blocking(remove)),
+            Ok(threads) if !self.area.is_quiet(MAX_INLINE_FILES) => {
+                drop(threads.spawn_blocking(remove))
+            }
             Ok(_) | Err(_) => remove(),
         }
     }

@@ -38,12 +38,12 @@ pub(super) struct Sum {
     pub(super) bytes: u64,
     pub(super) files: u64,
     /// Bytes of files without a name that some process has open. They are part of `bytes`.
-    pub(super) nameless: u64,
+    pub(super) unlinked: u64,
 }
 
 /// Longest wait for a turn. A turn takes microseconds, or as long as counting the directory takes.
 /// A process that is stopped in its turn keeps it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two attempts to begin a turn.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
@@ -76,8 +76,8 @@ impl Shared {
             Ok::<_, io::Error>(file)
         };
         let shared =
-            Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
-        lock(&shared.count, PATIENCE)?;
+            Self { count: file("count")?, users: file("users")?, dir: tree::open_dir(dir, c".")? };
+        lock(&shared.count, LOCK_TIMEOUT)?;
         let joined = shared.counted_alone(|| Ok(0)).and_then(|counted| match counted {
             Some(sum) => shared.write(CLEAN, sum),
             None => Ok(()),
@@ -91,12 +91,12 @@ impl Shared {
     /// # Errors
     /// As [`join`](Self::join).
     pub(super) fn begin(&self) -> io::Result<Sum> {
-        lock(&self.count, PATIENCE)?;
+        lock(&self.count, LOCK_TIMEOUT)?;
         let begun = self.read().and_then(|(state, mut sum)| {
             if state != CLEAN {
                 tracing::info!("a process died while it changed a granted directory: its contents are counted again");
                 let (bytes, files) = tree::count(&self.dir)?;
-                sum = Sum { bytes: bytes.saturating_add(sum.nameless), files, ..sum };
+                sum = Sum { bytes: bytes.saturating_add(sum.unlinked), files, ..sum };
             }
             self.write(BUSY, sum).map(|()| sum)
         });
@@ -127,7 +127,7 @@ impl Shared {
         };
         let count = || {
             let ((bytes, files), nameless) = (tree::count(&self.dir)?, nameless()?);
-            Ok(Sum { bytes: bytes.saturating_add(nameless), files, nameless })
+            Ok(Sum { bytes: bytes.saturating_add(nameless), files, unlinked: nameless })
         };
         let counted = if is_alone { count().map(Some) } else { Ok(None) };
         self.users.lock_shared()?;
@@ -136,7 +136,7 @@ impl Shared {
 
     /// Returns the bytes of the files without a name that this process has open on the directory's
     /// filesystem. Files that are not a tool's are included: the count errs on the high side.
-    pub(super) fn nameless_here(&self) -> io::Result<u64> {
+    pub(super) fn unlinked_bytes(&self) -> io::Result<u64> {
         let device = self.dir.metadata()?.dev();
         let mut seen = HashMap::new();
         for entry in fs::read_dir("/proc/self/fd")? {
@@ -158,13 +158,13 @@ impl Shared {
             [state, bytes, files, nameless] => {
                 let [state, bytes, files, nameless] =
                     [state, bytes, files, nameless].map(|word| u64::from_le_bytes(*word));
-                Ok((state, Sum { bytes, files, nameless }))
+                Ok((state, Sum { bytes, files, unlinked: nameless }))
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
-    fn write(&self, state: u64, Sum { bytes, files, nameless }: Sum) -> io::Result<()> {
+    fn write(&self, state: u64, Sum { bytes, files, unlinked: nameless }: Sum) -> io::Result<()> {
         let words = [state, bytes, files, nameless].map(u64::to_le_bytes).concat();
         self.count.write_all_at(&words, 0)
     }

@@ -21,7 +21,7 @@ const PREFIX: &str = "toolcell-own-";
 /// Attempts to create a directory. A collector may remove each in the instant before it is locked.
 const ATTEMPTS: usize = 100;
 /// Entries among the temporary files that a collection inspects.
-const LOOKED_AT: usize = 20_000;
+const MAX_INSPECTED: usize = 20_000;
 /// Time for one collection. The next process continues with the rest.
 const COLLECTING: Duration = Duration::from_secs(1);
 
@@ -32,7 +32,7 @@ const COLLECTING: Duration = Duration::from_secs(1);
 /// # Errors
 /// The error of the operating system, for instance if a process still writes to the directory.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    tree::clear(&tree::place(CWD, path)?)?;
+    tree::clear(&tree::open_dir(CWD, path)?)?;
     fs::remove_dir(path)
 }
 
@@ -63,7 +63,7 @@ impl TemporaryDirectory {
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)?
                 .keep();
-            let Ok(dir) = tree::place(CWD, &made) else { continue };
+            let Ok(dir) = tree::open_dir(CWD, &made) else { continue };
             // On a filesystem without locks there is no lock, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
             if !is_met && is_there(&made, &dir) {
@@ -95,7 +95,7 @@ fn collect_in(parent: &Path) {
     let until = Instant::now() + COLLECTING;
     for path in owned(parent) {
         // Locked until it is removed.
-        if let Some(_locks) = abandoned(&path)
+        if let Some(_locks) = lock_abandoned(&path)
             && let Err(error) = remove_tree(&path)
         {
             tracing::debug!(%error, path = %path.display(), "temporary files of an ended process could not be removed");
@@ -109,7 +109,7 @@ fn collect_in(parent: &Path) {
 /// Returns the directories of this user whose names have the prefix.
 fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
-    let entries = fs::read_dir(parent).into_iter().flatten().take(LOOKED_AT).flatten();
+    let entries = fs::read_dir(parent).into_iter().flatten().take(MAX_INSPECTED).flatten();
     let named = entries
         .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
     let ours = move |entry: &fs::DirEntry| {
@@ -120,9 +120,9 @@ fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns locks on a directory and on those in it, or `None` if a living process holds one of
 /// them.
-fn abandoned(path: &Path) -> Option<Vec<File>> {
+fn lock_abandoned(path: &Path) -> Option<Vec<File>> {
     let lock = |path: &Path| {
-        let dir = tree::place(CWD, path).ok()?;
+        let dir = tree::open_dir(CWD, path).ok()?;
         dir.try_lock().ok().map(|()| dir)
     };
     let mut locks = vec![lock(path)?];

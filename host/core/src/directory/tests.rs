@@ -72,7 +72,7 @@ fn scratch_is_removed_without_following_links() {
 /// Fails without: the distinction between exhausted descriptors and a missing directory.
 #[test]
 fn descriptor_exhaustion_is_not_a_missing_directory() {
-    let of = |errno: Errno| there(Err(errno.into()), "/data");
+    let of = |errno: Errno| if_present(Err(errno.into()), "/data");
     for gone in [Errno::NOENT, Errno::LOOP, Errno::NOTDIR] {
         assert!(of(gone).unwrap().is_none());
     }

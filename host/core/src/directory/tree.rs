@@ -17,7 +17,7 @@ use rustix::path::Arg;
 use super::ledger::{Inode, inode};
 
 /// Opens a directory for reading. Fails for a link.
-pub(super) fn place(dir: impl AsFd, path: impl Arg) -> io::Result<File> {
+pub(super) fn open_dir(dir: impl AsFd, path: impl Arg) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(openat(dir, path, flags, Mode::empty())?))
 }
@@ -33,11 +33,11 @@ fn names(dir: &File) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
 /// Returns the bytes and names in a directory. A file with several names is counted once.
 pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
     let mut count = Count::default();
-    let mut here = place(dir, c".")?;
+    let mut here = open_dir(dir, c".")?;
     let mut levels = vec![Level { inode: inode(&here)?, waiting: count.add(&here)? }];
     while let Some(level) = levels.last_mut() {
         if let Some(name) = level.waiting.pop() {
-            let below = place(&here, &name)?;
+            let below = open_dir(&here, &name)?;
             let waiting = count.add(&below)?;
             if !waiting.is_empty() {
                 levels.push(Level { inode: inode(&below)?, waiting });
@@ -47,7 +47,7 @@ pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
         }
         levels.pop();
         if let Some(above) = levels.last() {
-            here = place(&here, c"..")?;
+            here = open_dir(&here, c"..")?;
             if inode(&here)? != above.inode {
                 return Err(io::Error::other("a directory below it was moved during the count"));
             }
@@ -95,7 +95,7 @@ impl Count {
 /// Removes the content of a directory. Entries of a subdirectory are moved up to the root, so that
 /// nothing is ever reached through more than one name.
 pub(super) fn clear(dir: &File) -> io::Result<()> {
-    let root = place(dir, c".")?;
+    let root = open_dir(dir, c".")?;
     let (mut next, mut moved) = (0, 0);
     for name in names(&root)? {
         remove(&root, &name?, &mut moved)?;
@@ -113,7 +113,7 @@ fn remove(root: &File, name: &CStr, moved: &mut u64) -> io::Result<()> {
     if is_gone(root, name)? {
         return Ok(());
     }
-    let dir = place(root, name)?;
+    let dir = open_dir(root, name)?;
     for below in names(&dir)? {
         let below = below?;
         if is_gone(&dir, &below)? {
@@ -163,10 +163,10 @@ mod tests {
 
     /// Creates nested directories. Returns the lowest.
     fn deepen(dir: &File, name: &CStr, levels: usize) -> File {
-        let mut here = place(dir, c".").unwrap();
+        let mut here = open_dir(dir, c".").unwrap();
         for _ in 0..levels {
             mkdirat(&here, name, Mode::RWXU).unwrap();
-            here = place(&here, name).unwrap();
+            here = open_dir(&here, name).unwrap();
         }
         here
     }
@@ -182,7 +182,7 @@ mod tests {
     fn deep_trees_are_counted_and_removed() {
         let (tree, canary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(canary.path().join("canary"), "alive").unwrap();
-        let root = place(rustix::fs::CWD, tree.path()).unwrap();
+        let root = open_dir(rustix::fs::CWD, tree.path()).unwrap();
         for (name, levels) in [(c"0", 100), (c"1", 100), (c"deep", 850)] {
             let lowest = deepen(&root, name, levels);
             file(&lowest, c"7", 10);

@@ -14,13 +14,13 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::ledger::{Area, Hold, Named};
+use super::ledger::{Area, NamedEntry, OpenMark};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Flags with which a file or directory is opened, as in WASI.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Opening {
+pub(crate) struct OpenSettings {
     pub(crate) read: bool,
     pub(crate) write: bool,
     pub(crate) create: bool,
@@ -34,12 +34,12 @@ pub(crate) struct Opening {
 pub(crate) enum Opened {
     Directory(File),
     /// A regular file. In a writable directory also its entry in the ledger.
-    File(File, Option<Hold>),
+    File(File, Option<OpenMark>),
 }
 
 /// The position of a write.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum At {
+pub(crate) enum WritePosition {
     /// This many bytes from the file's start.
     Offset(u64),
     /// The file's end.
@@ -51,15 +51,15 @@ pub(crate) fn open(
     area: Option<&Arc<Area>>,
     dir: &File,
     path: &str,
-    opening: Opening,
+    opening: OpenSettings,
 ) -> io::Result<Opened> {
     let changes = opening.write || opening.create || opening.truncate;
-    if area.is_none() && changes && stands(Defence::ReadOnly) {
+    if area.is_none() && changes && stands(Control::ReadOnly) {
         return Err(Errno::PERM.into());
     }
     let dir = capability(dir)?;
     // Reading needs the turn as well, so that a file does not lose its name before it is held.
-    let turn = area.map(|area| area.turn()).transpose()?;
+    let turn = area.map(|area| area.lock_changes()).transpose()?;
     let file = match (options(opening), area.filter(|_| opening.create)) {
         (options, None) => dir.open_with(path, &options)?,
         (options, Some(_)) if !opening.exclusive && exists(&dir, path, opening) => {
@@ -70,7 +70,7 @@ pub(crate) fn open(
             // that was checked.
             area.has_room(0, 1)?;
             let file = dir.open_with(path, options.create_new(true))?;
-            area.named(0);
+            area.count_entry(0);
             file
         }
     };
@@ -82,10 +82,10 @@ pub(crate) fn open(
     if opening.directory {
         return Err(Errno::NOTDIR.into());
     }
-    if !found.is_file() && stands(Defence::PlainFiles) {
+    if !found.is_file() && stands(Control::PlainFiles) {
         return Err(Errno::ACCESS.into());
     }
-    let hold = area.map(|area| area.hold(&file));
+    let hold = area.map(|area| area.mark_open(&file));
     if let Some(hold) = hold.as_ref().filter(|_| opening.truncate && found.len() > 0) {
         file.set_len(0)?;
         hold.area.resized(found.len(), 0, true);
@@ -96,7 +96,7 @@ pub(crate) fn open(
 
 /// Returns options that never block, for instance on a pipe's other end, and never truncate: the
 /// kind of the file must be known first.
-fn options(opening: Opening) -> OpenOptions {
+fn options(opening: OpenSettings) -> OpenOptions {
     let follow = if opening.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | follow).bits();
     let write = opening.write || opening.create || opening.truncate;
@@ -105,7 +105,7 @@ fn options(opening: Opening) -> OpenOptions {
     options
 }
 
-fn exists(dir: &Dir, path: &str, opening: Opening) -> bool {
+fn exists(dir: &Dir, path: &str, opening: OpenSettings) -> bool {
     if opening.follow { dir.metadata(path).is_ok() } else { dir.symlink_metadata(path).is_ok() }
 }
 
@@ -113,31 +113,31 @@ fn capability(dir: &File) -> io::Result<Dir> {
     dir.try_clone().map(Dir::from_std_file)
 }
 
-fn named(dir: &Dir, path: &str) -> io::Result<Named> {
+fn entry_at(dir: &Dir, path: &str) -> io::Result<NamedEntry> {
     let found = dir.symlink_metadata(path)?;
     let bytes = (!found.is_dir()).then(|| found.len());
     let probe = (found.is_file() && found.nlink() <= 1)
-        .then(|| dir.open_with(path, &options(Opening::default())).ok());
+        .then(|| dir.open_with(path, &options(OpenSettings::default())).ok());
     let probe = probe.flatten().map(cap_std::fs::File::into_std);
-    Ok(Named { inode: (found.dev(), found.ino()), links: found.nlink(), bytes, probe })
+    Ok(NamedEntry { inode: (found.dev(), found.ino()), links: found.nlink(), bytes, probe })
 }
 
 impl Area {
     pub(crate) fn create_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
-        let _turn = self.turn()?;
+        let _turn = self.lock_changes()?;
         self.has_room(0, 1)?;
         dir.create_dir(path)?;
-        self.named(0);
+        self.count_entry(0);
         Ok(())
     }
 
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
-        let _turn = self.turn()?;
+        let _turn = self.lock_changes()?;
         // Drops a trailing slash of a directory's name: the path resolver would read it as `/.`.
         let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
-        let was = named(&dir, path)?;
+        let was = entry_at(&dir, path)?;
         dir.remove_dir(path)?;
         self.unnamed(was);
         Ok(())
@@ -145,8 +145,8 @@ impl Area {
 
     pub(crate) fn remove_file(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
-        let _turn = self.turn()?;
-        let was = named(&dir, path)?;
+        let _turn = self.lock_changes()?;
+        let was = entry_at(&dir, path)?;
         dir.remove_file(path)?;
         self.unnamed(was);
         Ok(())
@@ -156,16 +156,16 @@ impl Area {
     /// it is moved and whichever process follows it.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if stands(Defence::LinkTargets)
+        if stands(Control::LinkTargets)
             && (target.is_empty() || !Path::new(target).components().all(down))
         {
             return Err(Errno::PERM.into());
         }
         let dir = capability(dir)?;
-        let _turn = self.turn()?;
+        let _turn = self.lock_changes()?;
         self.has_room(target.len() as u64, 1)?;
         dir.symlink(target, path)?;
-        self.named(target.len() as u64);
+        self.count_entry(target.len() as u64);
         Ok(())
     }
 
@@ -178,10 +178,10 @@ impl Area {
         new_path: &str,
     ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
-        let _turn = self.turn()?;
+        let _turn = self.lock_changes()?;
         self.has_room(0, 1)?;
         dir.hard_link(path, &new_dir, new_path)?;
-        self.named(0);
+        self.count_entry(0);
         Ok(())
     }
 
@@ -193,13 +193,13 @@ impl Area {
         new_path: &str,
     ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
-        let _turn = self.turn()?;
+        let _turn = self.lock_changes()?;
         let moved = dir.symlink_metadata(path)?;
         if !moved.is_dir() && new_path.ends_with('/') {
             // A trailing slash names a directory, but the path resolver drops the slash.
             return Err(Errno::NOTDIR.into());
         }
-        let replaced = named(&new_dir, new_path)
+        let replaced = entry_at(&new_dir, new_path)
             .ok()
             .filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
         dir.rename(path, &new_dir, new_path)?;
@@ -210,16 +210,16 @@ impl Area {
     }
 }
 
-impl Hold {
+impl OpenMark {
     /// Writes all of the bytes, or nothing if they do not fit.
-    pub(crate) fn write(&self, file: &File, bytes: &[u8], at: At) -> io::Result<()> {
+    pub(crate) fn write(&self, file: &File, bytes: &[u8], at: WritePosition) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
         self.resize(file, |before| {
             let start = match at {
-                At::Offset(offset) => offset,
-                At::End => before,
+                WritePosition::Offset(offset) => offset,
+                WritePosition::End => before,
             };
             let end = start.checked_add(bytes.len() as u64).ok_or(Errno::FBIG)?;
             Ok((end.max(before), move || file.write_all_at(bytes, start)))
@@ -236,7 +236,7 @@ impl Hold {
         file: &File,
         plan: impl FnOnce(u64) -> io::Result<(u64, F)>,
     ) -> io::Result<()> {
-        let _turn = self.area.turn()?;
+        let _turn = self.area.lock_changes()?;
         let before = file.metadata()?.len();
         let (after, change) = plan(before)?;
         self.area.has_room(after.saturating_sub(before), 0)?;

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::{SendError, Share};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below
 /// it, a port scan does not.
@@ -29,13 +29,13 @@ const RESOLVING: usize = 4;
 /// # Defaults
 /// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`]; no tenant.
 #[derive(Debug, Clone)]
-pub(crate) struct Budget(Arc<Left>);
+pub(crate) struct Budget(Arc<Remaining>);
 
 #[derive(Debug)]
-struct Left {
+struct Remaining {
     requests: AtomicU64,
     is_closed: AtomicBool,
-    screening: Mutex<()>,
+    scan_lock: Mutex<()>,
     sent: AtomicU64,
     received: AtomicU64,
     connections: Arc<Semaphore>,
@@ -57,10 +57,10 @@ impl Budget {
     }
 
     fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
-        Self(Arc::new(Left {
+        Self(Arc::new(Remaining {
             requests: requests.into(),
             is_closed: AtomicBool::new(false),
-            screening: Mutex::new(()),
+            scan_lock: Mutex::new(()),
             sent: sent.into(),
             received: received.into(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -85,8 +85,8 @@ impl Budget {
     }
 
     /// Waits for the exclusive right to scan one request of the call for secrets.
-    pub(super) async fn screening(&self) -> Result<MutexGuard<'_, ()>, SendError> {
-        let turn = self.0.screening.lock().await;
+    pub(super) async fn scan_permit(&self) -> Result<MutexGuard<'_, ()>, SendError> {
+        let turn = self.0.scan_lock.lock().await;
         self.is_open()?;
         Ok(turn)
     }
@@ -110,19 +110,19 @@ impl Budget {
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         self.is_open()?;
         let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
-        take(Defence::Requests, &self.0.requests, 1, Share::Requests, problem)
+        take(Control::Requests, &self.0.requests, 1, Share::Requests, problem)
     }
 
     pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
         let problem =
             format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
-        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
+        take(Control::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
         let problem =
             format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
-        take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
+        take(Control::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 
     /// Returns the bytes that the call may still receive.
@@ -138,7 +138,7 @@ impl Default for Budget {
 }
 
 fn take(
-    defence: Defence,
+    defence: Control,
     left: &AtomicU64,
     amount: u64,
     share: Share,

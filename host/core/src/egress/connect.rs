@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 
-use super::{Proxy, SendError, Stage};
+use super::{Proxy, SendError, TimeoutPhase};
 use crate::grants::{Host, Target};
 
 /// Addresses that are tried: enough for both address families and a few hosts that are down.
@@ -36,24 +36,24 @@ pub(super) async fn connect(
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, SendError> {
     let tried = &addresses[..addresses.len().min(MAX_TRIED)];
-    let mut problem = SendError::Timeout(Stage::Connect);
+    let mut problem = SendError::Timeout(TimeoutPhase::Connect);
     for (index, address) in tried.iter().enumerate() {
         let address = SocketAddr::new(address.to_canonical(), target.port());
         // Each address gets a share of the time, so that an address that never answers leaves time
         // for the others.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = Instant::now() + left / u32::try_from(tried.len() - index).unwrap_or(u32::MAX);
-        match timeout_at(share.into(), reached(target, address, proxy)).await {
+        match timeout_at(share.into(), connect_to(target, address, proxy)).await {
             Ok(Ok(stream)) => return secured(target, stream, tls).await,
             Ok(Err(error)) => problem = error,
-            Err(_elapsed) => problem = SendError::Timeout(Stage::Connect),
+            Err(_elapsed) => problem = SendError::Timeout(TimeoutPhase::Connect),
         }
     }
     Err(problem)
 }
 
 /// Connects to this address, through the proxy if there is one.
-async fn reached(
+async fn connect_to(
     target: &Target,
     address: SocketAddr,
     proxy: Option<&Proxy>,

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::SendError;
 use super::outgoing::invalid;
-use crate::grants::{HttpRule, Method, Placed, SecretUse, Target};
+use crate::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use crate::secret::Secret;
 
 /// Bytes. The longest secret: servers read no header with a longer value.
@@ -25,14 +25,14 @@ const MAX_SECRET: usize = 4 << 10;
 pub(crate) struct Credential {
     name: String,
     bound_to: HttpRule,
-    placing: Placing,
+    placing: InjectionPoint,
     /// The value that a response must not show.
     secret: Secret,
 }
 
 /// The place in the request.
 #[derive(Clone)]
-pub(super) enum Placing {
+pub(super) enum InjectionPoint {
     Header(HeaderName, HeaderValue),
     Query(String, Secret),
 }
@@ -42,16 +42,16 @@ impl Credential {
     ///
     /// # Errors
     /// [`SendError::Invalid`] for a value that is too long or that its place cannot hold.
-    pub(crate) fn new(name: &str, used: &SecretUse, secret: Secret) -> Result<Self, SendError> {
+    pub(crate) fn new(name: &str, used: &SecretGrant, secret: Secret) -> Result<Self, SendError> {
         let value = secret.expose();
         if value.len() > MAX_SECRET {
             return Err(invalid(format!("the secret `{name}` is longer than {MAX_SECRET} bytes")));
         }
-        let placing = match &used.placed {
-            Placed::Bearer => {
+        let placing = match &used.injection {
+            Injection::Bearer => {
                 header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?
             }
-            Placed::Basic { user } => {
+            Injection::Basic { user } => {
                 let pair = Zeroizing::new(format!("{user}:{value}"));
                 header(
                     name,
@@ -59,8 +59,8 @@ impl Credential {
                     &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
                 )?
             }
-            Placed::Header { name: header_name } => header(name, header_name, value)?,
-            Placed::Query { name } => Placing::Query(name.clone(), secret.clone()),
+            Injection::Header { name: header_name } => header(name, header_name, value)?,
+            Injection::Query { name } => InjectionPoint::Query(name.clone(), secret.clone()),
         };
         Ok(Self { name: name.to_owned(), bound_to: used.bound_to.clone(), placing, secret })
     }
@@ -74,7 +74,7 @@ impl Credential {
         &self.name
     }
 
-    pub(super) fn placing(&self) -> &Placing {
+    pub(super) fn placing(&self) -> &InjectionPoint {
         &self.placing
     }
 
@@ -83,7 +83,7 @@ impl Credential {
     }
 }
 
-fn header(secret: &str, name: &str, value: &str) -> Result<Placing, SendError> {
+fn header(secret: &str, name: &str, value: &str) -> Result<InjectionPoint, SendError> {
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         invalid(format!("the grant names an invalid header for the secret `{secret}`"))
     })?;
@@ -91,7 +91,7 @@ fn header(secret: &str, name: &str, value: &str) -> Result<Placing, SendError> {
         invalid(format!("the secret `{secret}` has a control character, which no header can hold"))
     })?;
     value.set_sensitive(true);
-    Ok(Placing::Header(name, value))
+    Ok(InjectionPoint::Header(name, value))
 }
 
 impl fmt::Debug for Credential {

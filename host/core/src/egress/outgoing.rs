@@ -15,9 +15,9 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
 
-use super::credential::{Credential, Placing};
+use super::credential::{Credential, InjectionPoint};
 use super::{MAX_HEAD, MAX_HEADERS, SendError};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::grants::{Method, Target};
 
 /// Headers that only the host sets, because they define where a message ends, its recipient, or the
@@ -110,7 +110,7 @@ impl Outgoing {
         all.insert(HOST, value("host", target.authority().as_bytes())?);
         all.extend(given);
         for credential in credentials {
-            if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
+            if !credential.covers(method, &target) && stands(Control::SecretBinding) {
                 // The error does not quote the rule, so that a tool does not learn which hosts
                 // accept the secret.
                 let name = credential.name();
@@ -120,39 +120,39 @@ impl Outgoing {
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
-        if !credentials.is_empty() && is_partial && stands(Defence::WholeAnswers) {
+        if !credentials.is_empty() && is_partial && stands(Control::WholeAnswers) {
             return Err(invalid(
                 "with a secret it must not ask for a part of the response (`range`, `if-range`)",
             ));
         }
         for credential in credentials {
             match credential.placing() {
-                Placing::Header(name, _)
-                    if is_forbidden(name.as_str()) && stands(Defence::SecretPlace) =>
+                InjectionPoint::Header(name, _)
+                    if is_forbidden(name.as_str()) && stands(Control::SecretPlace) =>
                 {
                     let problem = format!(
                         "the header `{name}` cannot carry a secret: name another header in the grant"
                     );
                     return Err(invalid(problem));
                 }
-                Placing::Header(name, _)
-                    if all.contains_key(name) && stands(Defence::SecretPlace) =>
+                InjectionPoint::Header(name, _)
+                    if all.contains_key(name) && stands(Control::SecretPlace) =>
                 {
                     let problem = format!(
                         "the host puts a secret into the header `{name}`: the tool must not set it"
                     );
                     return Err(invalid(problem));
                 }
-                Placing::Header(name, value) => {
+                InjectionPoint::Header(name, value) => {
                     all.insert(name, value.clone());
                 }
-                Placing::Query(name, _) if has_parameter(&target, name) => {
+                InjectionPoint::Query(name, _) if has_parameter(&target, name) => {
                     let problem = format!(
                         "the host puts a secret into the parameter `{name}`: the tool must not set it"
                     );
                     return Err(invalid(problem));
                 }
-                Placing::Query(name, secret) => {
+                InjectionPoint::Query(name, secret) => {
                     target = target.with_query_pair(name, secret.expose())
                 }
             }
@@ -193,7 +193,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
             invalid(format!("`{}` is not a valid name of a header", quoted(written)))
         })?;
-        if is_forbidden(name.as_str()) && stands(Defence::OwnHeaders) {
+        if is_forbidden(name.as_str()) && stands(Control::OwnHeaders) {
             return Err(invalid(format!(
                 "the tool must not set the header `{}`",
                 quoted(name.as_str())

@@ -1,8 +1,8 @@
 //! Redacts the values of secrets in bytes that are read or written, in every form in which an echo
 //! may show them.
 //!
-//! In: values, and bytes in one piece or in many. Out: the bytes with [`MARK`] in place of each
-//! value.
+//! In: values, and bytes in one piece or in many. Out: the bytes with [`REPLACEMENT`] in place of
+//! each value.
 //! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
 //! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
 //! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
@@ -38,7 +38,7 @@ pub(crate) use inflation::{Inflated, Inflation};
 pub(crate) use kept::Redactors;
 
 /// Text that replaces a secret.
-pub(crate) const MARK: &[u8] = b"[redacted]";
+pub(crate) const REPLACEMENT: &[u8] = b"[redacted]";
 /// Factor by which separators may lengthen a form.
 const SPREAD: usize = 8;
 /// Characters between two separators of a form that is spelled out: at most this many on average.
@@ -94,7 +94,7 @@ impl Automaton {
 }
 
 /// A match: a form of a value in some bytes.
-struct Found<'a> {
+struct Match<'a> {
     start: usize,
     end: usize,
     owners: &'a [usize],
@@ -103,16 +103,16 @@ struct Found<'a> {
 impl Redactor {
     /// Creates a redactor for these values. Returns `None` if they are too many and too long.
     pub(crate) fn new(values: Vec<Secret>) -> Option<Self> {
-        Self::made(values, Pieces::Sought)
+        Self::build(values, Pieces::Searched)
     }
 
     /// Creates a redactor that finds whole values only.
     #[cfg(test)]
     pub(super) fn of_whole(values: Vec<Secret>) -> Option<Self> {
-        Self::made(values, Pieces::Left)
+        Self::build(values, Pieces::Ignored)
     }
 
-    fn made(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
+    fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
         let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
@@ -145,14 +145,14 @@ impl Redactor {
     }
 
     /// Returns true if these bytes contain one of the values.
-    pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn contains_value(&self, bytes: &[u8]) -> bool {
         (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
     }
 
     /// Returns true if these bytes contain one of the sought values. Yields to other tasks between
     /// chunks. A form that several values share counts only if all of them are sought.
     pub(super) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
-        let sought = |owners: &[usize]| are_sought(owners, is_sought);
+        let sought = |owners: &[usize]| all_sought(owners, is_sought);
         for from in (0..bytes.len()).step_by(CHUNK) {
             if self.finds_at(bytes, from, sought) {
                 return true;
@@ -166,13 +166,13 @@ impl Redactor {
     fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
         (0..bytes.len())
             .step_by(CHUNK)
-            .any(|from| self.finds_at(bytes, from, |owners| are_sought(owners, is_sought)))
+            .any(|from| self.finds_at(bytes, from, |owners| all_sought(owners, is_sought)))
     }
 
     /// Returns the range of each match in these bytes.
     pub(super) fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
-        self.0.each(bytes, |found| places.push(found.start..found.end));
+        self.0.each_match(bytes, |found| places.push(found.start..found.end));
         places
     }
 
@@ -180,14 +180,14 @@ impl Redactor {
     fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
         let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
         let mut is_found = false;
-        self.0.each(&bytes[from..to], |found| is_found |= is_sought(found.owners));
+        self.0.each_match(&bytes[from..to], |found| is_found |= is_sought(found.owners));
         is_found
     }
 
-    /// Returns the bytes with each match replaced by [`MARK`].
+    /// Returns the bytes with each match replaced by [`REPLACEMENT`].
     pub(crate) fn redact(&self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = self.in_pieces();
-        let mut all = pieces.feed(bytes);
+        let mut all = pieces.push(bytes);
         all.extend(pieces.finish());
         all
     }
@@ -200,13 +200,13 @@ impl Redactor {
 
 impl Search {
     /// Calls `tell` for every match in these bytes, in no particular order.
-    fn each<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Found<'a>)) {
+    fn each_match<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Match<'a>)) {
         if self.written.owners.is_empty() {
             return;
         }
         for found in self.written.patterns.find_overlapping_iter(bytes) {
             let owners = self.written.owners(found.pattern().as_usize());
-            tell(Found { start: found.start(), end: found.end(), owners });
+            tell(Match { start: found.start(), end: found.end(), owners });
         }
         self.each_without(&self.bare, &SEPARATORS, bytes, &mut tell);
         self.each_without(&self.skeleton, in_skeleton(), bytes, &mut tell);
@@ -218,7 +218,7 @@ impl Search {
         automaton: &'a Automaton,
         dropped: &Dropped,
         bytes: &[u8],
-        tell: &mut impl FnMut(Found<'a>),
+        tell: &mut impl FnMut(Match<'a>),
     ) {
         if automaton.owners.is_empty() {
             return;
@@ -232,14 +232,14 @@ impl Search {
                 (places[first], places[last] + 1, found.pattern().as_usize());
             let is_spelled = || (gaps[last] - gaps[first] + 1) * GROUP > last - first;
             if end - start <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
-                tell(Found { start, end, owners: automaton.owners(pattern) });
+                tell(Match { start, end, owners: automaton.owners(pattern) });
             }
         }
     }
 }
 
 /// Returns true if all of these values are sought.
-fn are_sought(owners: &[usize], is_sought: &[bool]) -> bool {
+fn all_sought(owners: &[usize], is_sought: &[bool]) -> bool {
     owners.iter().all(|owner| is_sought.get(*owner) == Some(&true))
 }
 
@@ -269,7 +269,7 @@ pub(crate) struct Redaction {
 
 impl Redaction {
     /// Takes a piece of the stream. Returns the bytes that are final.
-    pub(crate) fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(piece.len());
         let reach = self.redactor.0.reach;
         for piece in piece.chunks(CHUNK) {
@@ -293,14 +293,14 @@ impl Redaction {
 
     fn release(&mut self, settled: usize, out: &mut Vec<u8>) {
         let mut spans = Vec::new();
-        self.redactor.0.each(&self.held, |found| spans.push((found.start, found.end)));
+        self.redactor.0.each_match(&self.held, |found| spans.push((found.start, found.end)));
         spans.sort_unstable();
         let mut at = self.covered;
         for (start, end) in spans.into_iter().take_while(|(start, _)| *start < settled) {
             // Overlapping matches get one mark.
             if start >= at {
                 out.extend_from_slice(&self.held[at..start]);
-                out.extend_from_slice(MARK);
+                out.extend_from_slice(REPLACEMENT);
             }
             at = at.max(end);
         }

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 
 use super::slots::Slots;
 use super::threads::RESOLVING;
-use super::{Budget, SendError, Stage};
-use crate::defence::{Defence, stands};
-use crate::fence::resumed;
-use crate::grants::{Host, Method, Target, is_let_through};
+use super::{Budget, SendError, TimeoutPhase};
+use crate::defence::{Control, stands};
+use crate::fence::resume_panic;
+use crate::grants::{Host, Method, Target, is_allowed_address};
 use ipnet::IpNet;
 
 /// Addresses of one answer that are used. Legitimate names have fewer, and each may cost a
@@ -23,7 +23,7 @@ const MAX_ADDRESSES: usize = 64;
 
 /// Longest lookup. The system's resolver takes as long for three servers that do not answer, each
 /// asked twice for five seconds.
-const LONGEST: Duration = Duration::from_secs(30);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The future that [`Resolver::resolve`] returns.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -63,12 +63,12 @@ pub(super) async fn addresses(
     private: &[IpNet],
     budget: &Budget,
 ) -> Result<Vec<IpAddr>, SendError> {
-    let found = let_through(found(names, target, budget).await?, private);
+    let found = allowed_addresses(lookup(names, target, budget).await?, private);
     if found.is_empty() { Err(SendError::private(method, target)) } else { Ok(found) }
 }
 
 /// Returns the addresses of a host; at least one.
-pub(super) async fn found(
+pub(super) async fn lookup(
     names: &Names,
     target: &Target,
     budget: &Budget,
@@ -85,8 +85,10 @@ pub(super) async fn found(
 }
 
 /// Returns the addresses that may be connected to.
-pub(super) fn let_through(mut found: Vec<IpAddr>, private: &[IpNet]) -> Vec<IpAddr> {
-    found.retain(|address| is_let_through(*address, private) || !stands(Defence::PublicAddresses));
+pub(super) fn allowed_addresses(mut found: Vec<IpAddr>, private: &[IpNet]) -> Vec<IpAddr> {
+    found.retain(|address| {
+        is_allowed_address(*address, private) || !stands(Control::PublicAddresses)
+    });
     found
 }
 
@@ -114,14 +116,14 @@ impl Names {
             .slots
             .take(budget.resolving(), budget.tenant())
             .await
-            .ok_or(SendError::Timeout(Stage::Connect))?;
+            .ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
-            let _slot = stands(Defence::UnansweredNames).then_some(slot);
-            timeout(LONGEST, resolver.resolve(&name, port)).await
+            let _slot = stands(Control::UnansweredNames).then_some(slot);
+            timeout(LOOKUP_TIMEOUT, resolver.resolve(&name, port)).await
         });
         // An embedder's resolver may panic.
-        match resumed(asked.await) {
+        match resume_panic(asked.await) {
             Some(Ok(Ok(found))) => Ok(found),
             Some(Ok(Err(_)) | Err(_)) => {
                 Err(SendError::unreachable(target, "its name cannot be resolved"))

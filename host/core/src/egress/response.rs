@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming as Received, SizeHint};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::meter::Meter;
 use super::outgoing::head_size;
-use super::redact::{Inflated, Inflation, MARK, Redaction, Redactor};
+use super::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redactor};
 use super::threads::Threads;
-use super::{Budget, SendError, Share, Stage};
+use super::{Budget, SendError, Share, TimeoutPhase};
 
 use crate::clock::{self, Sleep};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Headers about the connection, which tools do not see.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
@@ -48,7 +48,7 @@ pub(crate) struct Incoming {
 }
 
 /// The limits of a response, and the redactor of its secrets.
-pub(super) struct Terms {
+pub(super) struct ResponseTerms {
     pub(super) budget: Budget,
     pub(super) meter: Meter,
     pub(super) deadline: Instant,
@@ -62,7 +62,7 @@ pub(super) struct Terms {
 /// A body that is still being received. Dropping it closes the connection.
 pub(crate) struct Body {
     received: Received,
-    terms: Terms,
+    terms: ResponseTerms,
     redaction: Option<Redaction>,
     inflation: Option<Inflation>,
     /// Completes when the wait for the next piece has been too long.
@@ -75,7 +75,7 @@ pub(crate) struct Body {
 /// Checks a head and removes the headers that are not for the tool.
 pub(super) fn accept(
     response: Response<Received>,
-    terms: Terms,
+    terms: ResponseTerms,
     connection: AbortOnDropHandle<()>,
     threads: Arc<Threads>,
 ) -> Result<Response<Body>, SendError> {
@@ -84,7 +84,7 @@ pub(super) fn accept(
     check(head.status, &headers)?;
     if head.status == StatusCode::PARTIAL_CONTENT
         && !terms.asks_for_part
-        && stands(Defence::UnaskedParts)
+        && stands(Control::UnaskedParts)
     {
         return Err(SendError::broken(
             "it is a partial response (206), and the request had no `Range` header",
@@ -128,7 +128,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
-        if headers.contains_key(header::CONTENT_LENGTH) && stands(Defence::Framing) {
+        if headers.contains_key(header::CONTENT_LENGTH) && stands(Control::Framing) {
             return Err(SendError::broken("it has both `content-length` and `transfer-encoding`"));
         }
         if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -141,18 +141,19 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
 /// Redacts the headers. Removes the length, which may differ after redaction.
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if stands(Defence::Searchable)
+    if stands(Control::Searchable)
         && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain)
     {
         return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
     }
-    let spread = spread(headers, redactor);
+    let spread = is_split_secret(headers, redactor);
     let mut kept = HeaderMap::new();
     for ((name, value), is_spread) in headers.iter().zip(spread) {
-        if *name == header::CONTENT_LENGTH || redactor.finds(name.as_str().as_bytes()) {
+        if *name == header::CONTENT_LENGTH || redactor.contains_value(name.as_str().as_bytes()) {
             continue;
         }
-        let value = if is_spread { MARK.to_vec() } else { redactor.redact(value.as_bytes()) };
+        let value =
+            if is_spread { REPLACEMENT.to_vec() } else { redactor.redact(value.as_bytes()) };
         let value = HeaderValue::from_bytes(&value)
             .map_err(|_| SendError::broken("one of its redacted headers is invalid"))?;
         kept.append(name, value);
@@ -162,7 +163,7 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
 
 /// Returns, for each header, true if its value contains part of a secret that spans several
 /// headers.
-fn spread(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
+fn is_split_secret(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
     let (mut all, mut ranges) = (Vec::new(), Vec::new());
     for value in headers.values() {
         let start = all.len();
@@ -184,13 +185,13 @@ fn spread(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
 
 impl Body {
     /// Reads the whole body.
-    pub(crate) async fn whole(self) -> Result<Bytes, SendError> {
-        Ok(self.collect().await?.to_bytes())
+    pub(crate) async fn collect(self) -> Result<Bytes, SendError> {
+        Ok(BodyExt::collect(self).await?.to_bytes())
     }
 
     fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
         self.terms.budget.take_received(piece.len() as u64)?;
-        match self.inflation.as_mut().map(|inflation| inflation.feed(&piece)) {
+        match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {
             None | Some(Inflated::Clean) => {}
             Some(Inflated::Secret) => {
                 return Err(SendError::broken("it is compressed, and carries a secret"));
@@ -202,7 +203,7 @@ impl Body {
             }
         }
         Ok(match &mut self.redaction {
-            Some(redaction) => redaction.feed(&piece).into(),
+            Some(redaction) => redaction.push(&piece).into(),
             None => piece,
         })
     }
@@ -210,7 +211,7 @@ impl Body {
     /// Completes when the wait for the next piece has been too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = self.terms.between_bytes else { return Poll::Pending };
-        let begun = || Box::pin(clock::reached(Instant::now().checked_add(time))) as Sleep;
+        let begun = || Box::pin(clock::until_deadline(Instant::now().checked_add(time))) as Sleep;
         self.silence.get_or_insert_with(begun).as_mut().poll(cx)
     }
 
@@ -218,7 +219,7 @@ impl Body {
     fn end(&mut self) -> Result<Bytes, SendError> {
         let missing = self.received.size_hint().lower() > 0;
         if Instant::now() >= self.terms.deadline {
-            return Err(SendError::Timeout(Stage::Whole));
+            return Err(SendError::Timeout(TimeoutPhase::Whole));
         }
         if missing {
             return Err(SendError::broken("it ended too soon"));
@@ -244,7 +245,7 @@ impl hyper::body::Body for Body {
                 Poll::Pending => {
                     ready!(self.poll_silence(cx));
                     self.is_over = true;
-                    return Poll::Ready(Some(Err(SendError::Timeout(Stage::BetweenBytes))));
+                    return Poll::Ready(Some(Err(SendError::Timeout(TimeoutPhase::BetweenBytes))));
                 }
             };
             let piece = match frame {
@@ -283,11 +284,11 @@ impl hyper::body::Body for Body {
     }
 }
 
-impl Terms {
+impl ResponseTerms {
     /// Classifies an error of hyper and describes it in fixed words.
     pub(super) fn fault(&self, error: &hyper::Error) -> SendError {
         if Instant::now() >= self.deadline {
-            SendError::Timeout(Stage::Whole)
+            SendError::Timeout(TimeoutPhase::Whole)
         } else if self.meter.is_exceeded() {
             let problem = "the server sent too many headers, interim responses or chunk frames";
             SendError::OverBudget(Share::Framing, problem.to_owned())

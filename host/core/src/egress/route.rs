@@ -5,7 +5,7 @@
 
 use ipnet::IpNet;
 
-use super::resolve::{found, let_through};
+use super::resolve::{allowed_addresses, lookup};
 use super::{Budget, Egress, SendError, allowed};
 use crate::grants::{Method, Target, networks_of};
 use crate::rights::{Denial, Rights};
@@ -40,9 +40,9 @@ impl Egress {
             Err(SendError::Denied(denial)) => return Route::Denied(denial),
             Err(other) => return Route::Unresolved(other.to_string()),
         };
-        match found(&self.names, target, &Budget::of(None)).await {
+        match lookup(&self.names, target, &Budget::of(None)).await {
             Err(problem) => Route::Unresolved(problem.to_string()),
-            Ok(found) if !let_through(found.clone(), &private).is_empty() => Route::Open,
+            Ok(found) if !allowed_addresses(found.clone(), &private).is_empty() => Route::Open,
             Ok(found) => {
                 let mut networks: Vec<IpNet> = found.into_iter().flat_map(networks_of).collect();
                 networks.sort_unstable();

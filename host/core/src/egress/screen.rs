@@ -18,7 +18,7 @@ use super::SendError;
 use super::outgoing::{Outgoing, invalid};
 use super::redact::{Inflated, Inflation, Redactor};
 use super::shapes::kinds;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;
@@ -28,10 +28,10 @@ use crate::secret::Secret;
 const PIECE: usize = 4 << 10;
 
 /// Called with the kind of secret that a request seems to contain.
-pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
+pub(crate) type OnSuspect = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// The values that an outbound scan searches for.
-pub(crate) struct Screen {
+pub(crate) struct OutboundScan {
     /// Values that the tool was not granted: no request may contain them. Only whole values match,
     /// because each answer reveals something to the tool.
     pub(crate) others: Redactor,
@@ -41,20 +41,20 @@ pub(crate) struct Screen {
     pub(crate) bound: Vec<(HttpRule, Secret)>,
     /// Called for text that looks like a secret. The value is the tool's or its user's, so the
     /// request is sent.
-    pub(crate) tell: Tell,
+    pub(crate) on_suspect: OnSuspect,
 }
 
 /// The text of one request, before its scan.
-pub(super) struct Screening {
-    screen: Screen,
+pub(super) struct RequestScan {
+    scan: OutboundScan,
     method: Method,
     target: Target,
     texts: Vec<Bytes>,
     body: Bytes,
 }
 
-impl Screen {
-    pub(super) fn of(self, outgoing: &Outgoing) -> Screening {
+impl OutboundScan {
+    pub(super) fn prepare(self, outgoing: &Outgoing) -> RequestScan {
         let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
         // All headers are searched as one text, since a value may be split over them, and once more
@@ -71,8 +71,8 @@ impl Screen {
             // The tool may have escaped any character itself.
             texts.push(decoded.into());
         }
-        Screening {
-            screen: self,
+        RequestScan {
+            scan: self,
             method: *method,
             target: target.clone(),
             texts,
@@ -81,15 +81,20 @@ impl Screen {
     }
 }
 
-impl Screening {
+impl RequestScan {
     /// Searches all of the request, yielding to other requests in between.
     ///
     /// # Errors
     /// [`SendError::Denied`]; [`SendError::Invalid`] for a compressed body that is too large to be
     /// searched.
-    pub(super) async fn pass(self) -> Result<(), SendError> {
-        let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } =
-            self;
+    pub(super) async fn run(self) -> Result<(), SendError> {
+        let Self {
+            scan: OutboundScan { others, own, bound, on_suspect: tell },
+            method,
+            target,
+            texts,
+            body,
+        } = self;
         let is_bound = |value: &Secret| {
             bound
                 .iter()
@@ -104,7 +109,7 @@ impl Screening {
             if let (Some(own), Some(unbound)) = (&own, &unbound) {
                 is_found |= own.finds_any(&text, unbound).await;
             }
-            if is_found && stands(Defence::LeavingSecrets) {
+            if is_found && stands(Control::LeavingSecrets) {
                 return Err(SendError::Denied(denial(
                     [Some(&others), own.as_ref()],
                     method,
@@ -112,7 +117,7 @@ impl Screening {
                 )));
             }
             for kind in kinds(&text) {
-                if !seen.contains(&kind) && stands(Defence::TokenShapes) {
+                if !seen.contains(&kind) && stands(Control::TokenShapes) {
                     seen.push(kind);
                 }
             }
@@ -122,7 +127,7 @@ impl Screening {
         searches.extend(own.clone().zip(unbound).map(|(own, unbound)| Inflation::of(own, unbound)));
         for search in &mut searches {
             for piece in body.chunks(PIECE) {
-                match search.feed(piece) {
+                match search.push(piece) {
                     Inflated::Clean => {}
                     Inflated::Secret => {
                         return Err(SendError::Denied(denial(
@@ -153,7 +158,7 @@ fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> De
     Denial { layer: Layer::Secrets, request, grant: None }
 }
 
-impl fmt::Debug for Screen {
+impl fmt::Debug for OutboundScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Screen({} values of others)", self.others.values().len())
     }

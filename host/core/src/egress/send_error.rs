@@ -10,7 +10,7 @@ use crate::grants::{Host, HttpRule, Method, Target, is_metadata_service};
 use crate::rights::{Denial, Request, Suggestion};
 
 /// Longest host name in a text, in characters.
-const NAMED: usize = 100;
+const MAX_HOST_CHARS: usize = 100;
 
 /// The reason why a request has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub(crate) enum SendError {
     Unreachable(String),
     /// A time limit was exceeded.
     #[error("{}", .0.problem())]
-    Timeout(Stage),
+    Timeout(TimeoutPhase),
     /// A limit of the call or of the connection was exceeded.
     #[error("{1}")]
     OverBudget(Share, String),
@@ -79,7 +79,7 @@ impl fmt::Display for PrivateHost {
 
 /// The part of a request that exceeded its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum TimeoutPhase {
     /// Connecting: the wait for a free connection, name lookup, connecting, TLS.
     Connect,
     /// The head of the response.
@@ -90,7 +90,7 @@ pub(crate) enum Stage {
     Whole,
 }
 
-impl Stage {
+impl TimeoutPhase {
     fn problem(self) -> &'static str {
         match self {
             Self::Connect => "no connection was made in time",
@@ -135,7 +135,7 @@ impl SendError {
     }
 
     pub(super) fn unreachable(target: &Target, problem: impl fmt::Display) -> Self {
-        Self::Unreachable(format!("`{}` cannot be reached: {problem}", named(target)))
+        Self::Unreachable(format!("`{}` cannot be reached: {problem}", short_host(target)))
     }
 
     /// Returns the error for a private host. The grant in its hint covers the whole host, because a
@@ -148,7 +148,12 @@ impl SendError {
         let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
         let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
         let is_metadata = is_metadata_service(&host);
-        Self::Private(Box::new(PrivateHost { name: named(target), grant, is_metadata, denial }))
+        Self::Private(Box::new(PrivateHost {
+            name: short_host(target),
+            grant,
+            is_metadata,
+            denial,
+        }))
     }
 
     /// Returns the denial that observers of the call get, if something was denied.
@@ -169,6 +174,6 @@ impl SendError {
     }
 }
 
-fn named(target: &Target) -> String {
-    target.host().to_string().chars().take(NAMED).collect()
+fn short_host(target: &Target) -> String {
+    target.host().to_string().chars().take(MAX_HOST_CHARS).collect()
 }

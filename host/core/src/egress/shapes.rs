@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 /// A token pattern: its prefix, the characters that follow it, and their minimum number.
-struct Shape {
+struct TokenPattern {
     kind: &'static str,
     beginning: &'static str,
-    goes_on: fn(&u8) -> bool,
+    continues: fn(&u8) -> bool,
     at_least: usize,
 }
 
-const SHAPES: [Shape; 20] = [
+const SHAPES: [TokenPattern; 20] = [
     shape("an AWS access key", "AKIA", is_upper, 16),
     shape("an AWS access key", "ASIA", is_upper, 16),
     shape("a GitHub token", "ghp_", is_word, 36),
@@ -44,8 +44,8 @@ const fn shape(
     beginning: &'static str,
     goes_on: fn(&u8) -> bool,
     at_least: usize,
-) -> Shape {
-    Shape { kind, beginning, goes_on, at_least }
+) -> TokenPattern {
+    TokenPattern { kind, beginning, continues: goes_on, at_least }
 }
 
 fn is_upper(byte: &u8) -> bool {
@@ -68,7 +68,7 @@ pub(super) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
     let mut is_seen = [false; SHAPES.len()];
     for found in BEGINNINGS.iter().flat_map(|beginnings| beginnings.find_iter(bytes)) {
         let number = found.pattern().as_usize();
-        let Shape { goes_on, at_least, .. } = &SHAPES[number];
+        let TokenPattern { continues: goes_on, at_least, .. } = &SHAPES[number];
         let rest = &bytes[found.end()..];
         is_seen[number] |=
             rest.iter().take(*at_least).take_while(|byte| goes_on(byte)).count() == *at_least;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Number of tenants above which those without a permit are removed.
 const NAMES: usize = 64;
@@ -59,14 +59,14 @@ impl Slots {
         let counted = |defence, of: &Arc<Semaphore>| {
             if stands(defence) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
         };
-        let call = one(counted(Defence::RequestsOfACall, call)).await?;
+        let call = one(counted(Control::RequestsOfACall, call)).await?;
         let tenant = match tenant {
             Some(tenant) => {
-                Some(one(counted(Defence::RequestsOfATenant, &self.share(tenant))).await?)
+                Some(one(counted(Control::RequestsOfATenant, &self.share(tenant))).await?)
             }
             None => None,
         };
-        let all = one(counted(Defence::Connections, &self.all)).await?;
+        let all = one(counted(Control::Connections, &self.all)).await?;
         self.taken.fetch_add(1, Ordering::Relaxed);
         Some(Slot { _all: all, _tenant: tenant, _call: call })
     }

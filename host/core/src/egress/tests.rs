@@ -68,7 +68,7 @@ impl Egress {
         deadline: Instant,
     ) -> Result<Incoming, SendError> {
         let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
-        self.begin(admitted, budget, outgoing, secrets, deadline)?.whole().await
+        self.begin(admitted, budget, outgoing, secrets, deadline)?.collect().await
     }
 }
 

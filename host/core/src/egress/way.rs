@@ -15,12 +15,12 @@ type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + S
 
 /// The proxy and the trusted certificate authorities.
 #[derive(Clone)]
-pub(super) struct Way {
+pub(super) struct Transport {
     pub(super) proxy: Option<Proxy>,
     tls: Arc<Tls>,
 }
 
-impl Way {
+impl Transport {
     pub(super) fn new(proxy: Option<Proxy>, roots: Roots) -> Self {
         Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots.config()))) }
     }
@@ -31,7 +31,7 @@ impl Way {
     }
 }
 
-impl Default for Way {
+impl Default for Transport {
     fn default() -> Self {
         Self { proxy: None, tls: Arc::new(LazyLock::new(Box::new(|| Roots::default().config()))) }
     }
@@ -43,7 +43,7 @@ pub(super) struct Unconnected(pub(super) Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Unconnected {
     /// Cancels the report for a request that was refused.
-    pub(super) fn judge(&mut self, error: &SendError) {
+    pub(super) fn note_error(&mut self, error: &SendError) {
         if !matches!(error, SendError::Unreachable(_) | SendError::Timeout(_)) {
             self.0 = None;
         }

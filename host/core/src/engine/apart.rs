@@ -18,7 +18,10 @@ use crate::error::Error;
 ///
 /// # Cancel safety
 /// May be dropped: the linking goes on, and its result is kept.
-pub(super) async fn apart(inner: &Arc<Inner>, ready: Arc<Ready>) -> Result<Arc<Ready>, Error> {
+pub(super) async fn link_unpooled(
+    inner: &Arc<Inner>,
+    ready: Arc<Ready>,
+) -> Result<Arc<Ready>, Error> {
     if wasmtime::Engine::same(&ready.engine, &inner.on_demand.engine) {
         return Ok(ready);
     }
@@ -43,6 +46,14 @@ fn link(inner: &Inner, ready: &Ready) -> Result<Arc<Ready>, Error> {
     let pre = inner.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
     let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
     let (ticker, world, wiring) =
-        (Arc::clone(&ready.ticker), Arc::clone(&ready.world), ready.wiring.clone());
-    Ok(Arc::new(Ready { engine, pre, exports, ticker, world, wiring, apart: Default::default() }))
+        (Arc::clone(&ready.ticker), Arc::clone(&ready.resources), ready.wiring.clone());
+    Ok(Arc::new(Ready {
+        engine,
+        pre,
+        exports,
+        ticker,
+        resources: world,
+        wiring,
+        apart: Default::default(),
+    }))
 }

@@ -28,9 +28,9 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
-pub(super) use alone::{Alone, wait};
+pub(super) use alone::{EntryLock, wait};
 
 /// The context from which the MAC's key is derived. An entry of another layout never fits.
 const PURPOSE: &str = "toolcell artefact cache, layout 2";
@@ -70,7 +70,7 @@ pub(super) struct Entry {
 }
 
 /// The part of an entry that is read before its code.
-struct WithoutCode {
+struct EntryHead {
     mac: Vec<u8>,
     tools: Vec<u8>,
     reading: File,
@@ -131,7 +131,7 @@ impl Cache {
             length,
         )?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
-        if fits || !stands(Defence::ArtifactMac) {
+        if fits || !stands(Control::ArtifactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
         // A MAC of another length is of an earlier version with another layout: no warning.
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// Reads all of an entry but its code, and records the use.
-    fn without_code(&self, name: &str) -> io::Result<WithoutCode> {
+    fn without_code(&self, name: &str) -> io::Result<EntryHead> {
         let mut reading = open(&self.path(name, "mac"))?;
         // Fails on a file system without locks, or if a process is removing the entry; in that case
         // the reads below fail.
@@ -153,7 +153,7 @@ impl Cache {
         // Reads one byte beyond the bound, so that larger definitions do not fit.
         open(&self.path(name, "tools"))?.take(MAX_TOOLS + 1).read_to_end(&mut tools)?;
         touch(&reading);
-        Ok(WithoutCode { mac, tools, reading })
+        Ok(EntryHead { mac, tools, reading })
     }
 
     /// Writes an entry. If there is no room, removes the entries that were not used for the longest
@@ -167,7 +167,7 @@ impl Cache {
             return Err(io::Error::other("its definitions are too large to be kept"));
         }
         room::make(&self.dir, self.most_bytes, name, &parts.map(|(_, content)| content.len()))?;
-        let written = |(part, content)| Ok((part, self.written(content)?));
+        let written = |(part, content)| Ok((part, self.write_temporary(content)?));
         let files = parts.into_iter().map(written).collect::<io::Result<Vec<_>>>()?;
         self.remove(name);
         for (part, file) in files {
@@ -197,7 +197,7 @@ impl Cache {
     }
 
     /// Writes a file with this content under a temporary name.
-    fn written(&self, content: &[u8]) -> io::Result<NamedTempFile> {
+    fn write_temporary(&self, content: &[u8]) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         builder
             .prefix(room::UNFINISHED.0)
@@ -217,7 +217,7 @@ impl Cache {
     }
 }
 
-impl WithoutCode {
+impl EntryHead {
     fn part(&self, bytes: std::ops::Range<usize>) -> Option<blake3::Hash> {
         let whole = self.mac.len() == 2 * blake3::OUT_LEN;
         whole.then(|| self.mac.get(bytes)?.try_into().ok().map(blake3::Hash::from_bytes))?
@@ -231,7 +231,7 @@ impl WithoutCode {
     fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
         let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
         let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
-        (mac.is_some() && mac == found) || !stands(Defence::ArtifactMac)
+        (mac.is_some() && mac == found) || !stands(Control::ArtifactMac)
     }
 }
 

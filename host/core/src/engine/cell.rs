@@ -17,13 +17,13 @@ use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
-use super::pulse::{Pulse, Served};
+use super::pulse::{RunState, Served};
 use super::recorder::Recorder;
 use super::retained;
-use super::screening::Screening;
-use super::veil::Veil;
-use super::world::World;
-use crate::defence::{Defence, stands};
+use super::screening::ScanContext;
+use super::veil::CallRedactor;
+use super::world::EngineResources;
+use crate::defence::{Control, stands};
 use crate::directory::Mounts;
 use crate::event::LogSource;
 use crate::handler::Invocation;
@@ -48,17 +48,17 @@ const FUEL_INTERVAL: u64 = 1_000_000;
 /// The error by which a host function ends the call with this limit.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a limit of the cell")]
-pub(super) struct Stop(pub(super) LimitHit);
+pub(super) struct LimitReached(pub(super) LimitHit);
 
 /// The state of one cell.
 pub(super) struct Cell {
     pub(super) invocation: Arc<Invocation>,
     pub(super) limiter: Limiter,
     pub(super) table: ResourceTable,
-    pulse: Arc<Pulse>,
+    run_state: Arc<RunState>,
     deadline: Option<Instant>,
     host_calls: u64,
-    reach: Reach,
+    capabilities: CellCapabilities,
     wasi: Option<Box<Wasi>>,
     pub(super) wasi_http: Option<Box<WasiHttpState>>,
     files: Option<Box<Files>>,
@@ -66,11 +66,11 @@ pub(super) struct Cell {
 }
 
 /// The capabilities of a cell: its rights, and the resources that they give access to.
-pub(super) struct Reach {
-    pub(super) world: Arc<World>,
+pub(super) struct CellCapabilities {
+    pub(super) resources: Arc<EngineResources>,
     pub(super) mounts: Option<Arc<Mounts>>,
     pub(super) rights: Option<Arc<Rights>>,
-    pub(super) veil: Option<Arc<Veil>>,
+    pub(super) redactor: Option<Arc<CallRedactor>>,
     /// The command line and the streams of a command.
     pub(super) streams: Option<Box<Streams>>,
 }
@@ -85,9 +85,9 @@ impl Cell {
     /// Builds a store with every bound set, before any code of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
-        reach: Reach,
+        reach: CellCapabilities,
         invocation: Arc<Invocation>,
-        pulse: Arc<Pulse>,
+        pulse: Arc<RunState>,
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
@@ -95,17 +95,17 @@ impl Cell {
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
-        if stands(Defence::HostObjects) {
+        if stands(Control::HostObjects) {
             table.set_max_capacity(HOST_OBJECTS);
         }
         let cell = Self {
             invocation,
             limiter: Limiter::new(limits.memory),
             table,
-            pulse,
+            run_state: pulse,
             deadline,
             host_calls,
-            reach,
+            capabilities: reach,
             wasi: None,
             wasi_http: None,
             files: None,
@@ -113,20 +113,20 @@ impl Cell {
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(if stands(Defence::Fuel) {
+        store.set_fuel(if stands(Control::Fuel) {
             limits.fuel.saturating_sub(spent)
         } else {
             u64::MAX
         })?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
-        store.set_epoch_deadline(if stands(Defence::Ticks) { 1 } else { u64::MAX >> 1 });
+        store.set_epoch_deadline(if stands(Control::Ticks) { 1 } else { u64::MAX >> 1 });
         store.epoch_deadline_callback(at_tick);
-        if stands(Defence::CopiedBytes) {
+        if stands(Control::CopiedBytes) {
             store.set_hostcall_fuel(
                 usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK),
             );
         }
-        if stands(Defence::Handles) {
+        if stands(Control::Handles) {
             store.set_max_component_handles(HANDLES);
         }
         Ok(store)
@@ -138,7 +138,7 @@ impl Cell {
         &mut self,
         module: &'static str,
         function: &'static str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), LimitReached> {
         Self::traced(module, function);
         self.awaits(Awaited::of(module));
         self.count_host_call()
@@ -151,29 +151,29 @@ impl Cell {
 
     /// Counts a call into the host. Over the limit it returns an error; a caller that cannot return
     /// one leaves the end of the cell to the next tick.
-    pub(super) fn count_host_call(&mut self) -> Result<(), Stop> {
-        self.pulse.runs();
+    pub(super) fn count_host_call(&mut self) -> Result<(), LimitReached> {
+        self.run_state.runs();
         self.host_calls += 1;
         self.host_calls_left()
     }
 
     /// Sets what the guest is going to wait for, if the host does not have it at hand.
     pub(super) fn awaits(&self, awaited: impl Into<Option<Awaited>>) {
-        self.pulse.awaits(awaited.into());
+        self.run_state.awaits(awaited.into());
     }
 
     /// Marks the time until the result is dropped as the host's work for the guest: a wake-up in it
     /// does not count as the guest's.
-    pub(super) fn served(&self) -> Served {
-        self.pulse.served()
+    pub(super) fn mark_host_work(&self) -> Served {
+        self.run_state.mark_host_work()
     }
 
-    fn host_calls_left(&self) -> Result<(), Stop> {
+    fn host_calls_left(&self) -> Result<(), LimitReached> {
         let limit = self.invocation.limits.host_calls;
-        if self.host_calls <= limit || !stands(Defence::HostCalls) {
+        if self.host_calls <= limit || !stands(Control::HostCalls) {
             return Ok(());
         }
-        Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
+        Err(LimitReached(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
     }
 
     /// Returns the number of calls into the host that are left.
@@ -188,77 +188,78 @@ impl Cell {
 
     /// Checks the host memory that is charged to this cell. wasmtime's own objects do not report
     /// their growth, so the check is repeated at each tick.
-    fn host_bytes_left(&mut self) -> Result<(), Stop> {
-        let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
-        let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written());
+    fn host_bytes_left(&mut self) -> Result<(), LimitReached> {
+        let charged = self.files.as_ref().map_or(0, |files| files.host_memory().charged());
+        let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written_bytes());
         retained::within(
-            charged.saturating_add(bodies).saturating_add(retained::weigh(&mut self.table)),
+            charged.saturating_add(bodies).saturating_add(retained::table_weight(&mut self.table)),
         )
     }
 
     fn is_over(&self) -> bool {
-        self.pulse.is_cancelled()
+        self.run_state.is_cancelled()
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The embedder's resources that grants give access to.
-    pub(super) fn world(&self) -> &Arc<World> {
-        &self.reach.world
+    pub(super) fn resources(&self) -> &Arc<EngineResources> {
+        &self.capabilities.resources
     }
 
     /// The granted directories, and the rights that limit their use; `None` if none is granted.
     pub(super) fn mounts(&self) -> Option<(Arc<Mounts>, Arc<Rights>)> {
-        self.reach.mounts.clone().zip(self.reach.rights.clone())
+        self.capabilities.mounts.clone().zip(self.capabilities.rights.clone())
     }
 
     /// The clock of the cell; all times that it sees are derived from it.
     pub(super) fn clock(&mut self) -> Clock {
-        *self.clock.get_or_insert_with(|| Clock::new(self.reach.world.time))
+        *self.clock.get_or_insert_with(|| Clock::new(self.capabilities.resources.time))
     }
 
     /// The open files of the cell.
     pub(super) fn files(&mut self) -> &mut Files {
         // The clock starts before the first file operation can change a time.
         self.clock();
-        let (world, tenant) = (&self.reach.world, self.invocation.context.tenant.as_deref());
+        let (world, tenant) =
+            (&self.capabilities.resources, self.invocation.context.tenant.as_deref());
         self.files.get_or_insert_with(|| Box::new(Files::new(world.for_files.way(tenant))))
     }
 
     /// The rights of the tool in this call.
     pub(super) fn rights(&self) -> &Rights {
         static NONE: LazyLock<Rights> = LazyLock::new(Rights::default);
-        self.reach.rights.as_deref().unwrap_or(&NONE)
+        self.capabilities.rights.as_deref().unwrap_or(&NONE)
     }
 
     /// Returns the rights as a shared pointer.
     pub(super) fn shared_rights(&self) -> Arc<Rights> {
-        self.reach.rights.clone().unwrap_or_default()
+        self.capabilities.rights.clone().unwrap_or_default()
     }
 
     /// The call redactor; `None` if the tool was granted no secret.
-    pub(super) fn veil(&self) -> Option<Arc<Veil>> {
-        self.reach.veil.clone()
+    pub(super) fn redactor(&self) -> Option<Arc<CallRedactor>> {
+        self.capabilities.redactor.clone()
     }
 
     /// The outbound scan that checks the call's requests.
-    pub(super) fn screening(&self) -> Screening {
-        Screening {
-            world: Arc::clone(&self.reach.world),
+    pub(super) fn outbound_scan(&self) -> ScanContext {
+        ScanContext {
+            resources: Arc::clone(&self.capabilities.resources),
             invocation: Arc::clone(&self.invocation),
             rights: self.shared_rights(),
-            veil: self.reach.veil.clone(),
+            redactor: self.capabilities.redactor.clone(),
         }
     }
 
     /// Decides whether the tool may make this request. A denial is reported as an event. In a dry
     /// run a missing grant is not a denial: the caller then answers with a stand-in.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
-        authorized(self.world(), self.rights(), &self.invocation, request)
+        authorized(self.resources(), self.rights(), &self.invocation, request)
     }
 
     /// The recorder of a dry run.
     pub(super) fn recorder(&self) -> Option<&Recorder> {
-        self.world().recorder.as_ref()
+        self.resources().recorder.as_ref()
     }
 
     /// Writes a line of the guest's `log`.
@@ -268,13 +269,13 @@ impl Cell {
     }
 
     /// Returns the end of what the guest wrote to standard error.
-    pub(super) fn last_words(&self) -> Option<String> {
-        self.wasi.as_ref().and_then(|wasi| wasi.lines.last_words())
+    pub(super) fn stderr_excerpt(&self) -> Option<String> {
+        self.wasi.as_ref().and_then(|wasi| wasi.lines.stderr_excerpt())
     }
 
     /// The captured standard output of a command.
     pub(super) fn captured(&self) -> Option<Captured> {
-        self.reach.streams.as_ref().map(|streams| streams.stdout.clone())
+        self.capabilities.streams.as_ref().map(|streams| streams.stdout.clone())
     }
 
     /// Ends unfinished lines and writes the receipt, with the fuel of the whole call, earlier
@@ -298,7 +299,7 @@ impl Cell {
 
 /// Decides whether a request is allowed: see [`Cell::authorize`].
 pub(super) fn authorized(
-    world: &World,
+    world: &EngineResources,
     rights: &Rights,
     invocation: &Invocation,
     request: &Request<'_>,
@@ -323,7 +324,7 @@ impl WasiView for Cell {
         let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
-            let Reach { world, rights, streams, .. } = &self.reach;
+            let CellCapabilities { resources: world, rights, streams, .. } = &self.capabilities;
             let call = &self.invocation.call.id;
             let context =
                 inert::context(&lines, world, clock, rights.as_deref(), call, streams.as_deref());
@@ -341,7 +342,7 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     cell.host_calls_left()?;
     cell.host_bytes_left()?;
     cell.note(cell.invocation.limits.fuel.saturating_sub(left));
-    let is_long = cell.pulse.tick();
+    let is_long = cell.run_state.tick();
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);
     }

@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
-use super::cell::{COPY_SLACK, Cell, Stop};
+use super::cell::{COPY_SLACK, Cell, LimitReached};
 use super::frames;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::tool_error::{Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError};
 
 /// Characters of wasmtime's message that are kept.
 const DETAIL_CHARS: usize = 300;
 
 /// Prefix of a line of a stack trace that a guest prints.
-const AT: &str = "    at ";
+const FRAME_PREFIX: &str = "    at ";
 
 /// wasmtime's own error for a copy across the boundary that is larger than [`COPY_SLACK`] plus the
 /// result's limit.
@@ -44,7 +44,7 @@ pub(super) fn classify(
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return ToolError::HandlerExit(Exit::Called { code: exit.0 });
     }
-    if let Some(Stop(limit)) = error.downcast_ref::<Stop>() {
+    if let Some(LimitReached(limit)) = error.downcast_ref::<LimitReached>() {
         let mut raised = Raised::new(RaisedKind::HostCall);
         raised.limit = Some(*limit);
         return raise(raised, error, cell);
@@ -91,7 +91,7 @@ pub(super) fn classify(
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
     raised.panic_message =
-        cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
+        cell.stderr_excerpt().map(|words| plain(&fold_repeats(panic_text(&words)), usize::MAX));
     raised.stdout = printed(cell).map(String::into_boxed_str);
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
@@ -160,11 +160,11 @@ fn panic_text(words: &str) -> &str {
 
 /// Shortens each run of equal lines of a stack trace to one line and a count: a recursion has
 /// hundreds of them.
-fn folded(words: &str) -> String {
+fn fold_repeats(words: &str) -> String {
     let mut lines: Vec<Cow<'_, str>> = Vec::new();
     for equal in words.lines().collect::<Vec<_>>().chunk_by(|one, other| one == other) {
         match *equal {
-            [line, _, _, ..] if line.starts_with(AT) => {
+            [line, _, _, ..] if line.starts_with(FRAME_PREFIX) => {
                 lines.extend([line.into(), format!("    … {} more times", equal.len() - 1).into()]);
             }
             _ => lines.extend(equal.iter().map(|line| Cow::from(*line))),
@@ -179,7 +179,7 @@ fn plain(text: &str, most: usize) -> String {
     text.trim()
         .chars()
         .take(most)
-        .map(|c| if c.is_control() && c != '\n' && stands(Defence::PlainWords) { '?' } else { c })
+        .map(|c| if c.is_control() && c != '\n' && stands(Control::PlainWords) { '?' } else { c })
         .collect()
 }
 
@@ -197,7 +197,7 @@ mod tests {
             ("E: x\n    at f (a:1)\n    at f (a:1)", "E: x\n    at f (a:1)\n    at f (a:1)"),
             ("x\nx\nx", "x\nx\nx"),
         ] {
-            assert_eq!(folded(words), shown);
+            assert_eq!(fold_repeats(words), shown);
         }
     }
 

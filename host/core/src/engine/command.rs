@@ -19,7 +19,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::cell::Cell;
 use super::imports::lines::Lines;
-use super::veil::Veil;
+use super::veil::CallRedactor;
 use crate::call::CallResult;
 use crate::component_kind::{Command, CommandInput, CommandOutput, STDIN};
 use crate::error::Error;
@@ -35,7 +35,7 @@ const RUN: &str = "wasi:cli/run@0.2.";
 /// [`ComponentKind::Command`](crate::ComponentKind::Command).
 pub(super) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
 /// Bytes of an answer beside a text that was cut: more than the quotes and the note.
-const BESIDE_TEXT: u64 = 256;
+const CUT_NOTE_BYTES: u64 = 256;
 /// Bytes that one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 
@@ -58,7 +58,7 @@ pub(super) fn entry(engine: &Engine, component: &Component) -> Result<ComponentE
 
 /// The command line and the streams of one call of a command.
 pub(super) struct Streams {
-    pub(super) words: Vec<String>,
+    pub(super) argv: Vec<String>,
     pub(super) stdin: Bytes,
     pub(super) stdout: Captured,
 }
@@ -76,7 +76,7 @@ impl Streams {
             CommandInput::Json => Bytes::copy_from_slice(invocation.call.arguments.as_bytes()),
             CommandInput::Nothing => Bytes::new(),
         };
-        Self { words, stdin, stdout: Captured::up_to(invocation.limits.result) }
+        Self { argv: words, stdin, stdout: Captured::up_to(invocation.limits.result) }
     }
 }
 
@@ -100,9 +100,12 @@ pub(super) async fn run(
     let (written, limit) = (cell.captured().unwrap_or_default(), cell.invocation.limits.result);
     Ok(match written.answer() {
         Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
-        Ok(bytes) if status != 0 => {
-            CallResult::Outcome(Outcome::Error(failure(status, &bytes, limit, cell.last_words())))
-        }
+        Ok(bytes) if status != 0 => CallResult::Outcome(Outcome::Error(failure(
+            status,
+            &bytes,
+            limit,
+            cell.stderr_excerpt(),
+        ))),
         Ok(bytes) if command.output == CommandOutput::Bytes => {
             CallResult::Outcome(Outcome::Ok(part(bytes, command)))
         }
@@ -123,7 +126,7 @@ fn readable(bytes: &[u8], limit: u64) -> (Cow<'_, str>, Option<String>) {
         Err(error) => error.valid_up_to(),
     };
     let (all, mut text) = (String::from_utf8_lossy(bytes), String::new());
-    let mut room = limit.saturating_sub(BESIDE_TEXT);
+    let mut room = limit.saturating_sub(CUT_NOTE_BYTES);
     for c in all.chars() {
         room = match room.checked_sub(size_in_json(c)) {
             Some(left) => left,
@@ -200,30 +203,30 @@ fn failure(status: i32, stdout: &[u8], limit: u64, stderr: Option<String>) -> Ha
 
 /// The standard output of a command, up to a bound; further bytes are only counted.
 #[derive(Clone, Default)]
-pub(super) struct Captured(Arc<Mutex<Kept>>);
+pub(super) struct Captured(Arc<Mutex<OutputBuffer>>);
 
 #[derive(Default)]
-struct Kept {
+struct OutputBuffer {
     bytes: Vec<u8>,
     limit: u64,
-    written: u64,
+    total_bytes: u64,
     /// True if the output was taken for the command's answer.
     is_answered: bool,
     is_logged: bool,
     /// The call redactor for the output.
-    veil: Option<Arc<Veil>>,
+    redactor: Option<Arc<CallRedactor>>,
 }
 
 impl Captured {
     fn up_to(limit: u64) -> Self {
-        Self(Arc::new(Mutex::new(Kept { limit, ..Kept::default() })))
+        Self(Arc::new(Mutex::new(OutputBuffer { limit, ..OutputBuffer::default() })))
     }
 
     /// Returns all of it for the command's answer.
     fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
         let mut kept = self.0.lock();
-        if kept.written > kept.limit {
-            return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.written });
+        if kept.total_bytes > kept.limit {
+            return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.total_bytes });
         }
         kept.is_answered = true;
         Ok(kept.bytes.clone())
@@ -235,8 +238,8 @@ impl Captured {
     }
 
     /// Sets the call redactor for the output.
-    pub(super) fn veil(&self, veil: Arc<Veil>) {
-        self.0.lock().veil = Some(veil);
+    pub(super) fn set_redactor(&self, veil: Arc<CallRedactor>) {
+        self.0.lock().redactor = Some(veil);
     }
 
     /// Returns the output as text, without secrets, for an error that replaces the answer. A note
@@ -245,7 +248,11 @@ impl Captured {
     pub(super) fn text(&self) -> Option<String> {
         let (bytes, limit, left_out) = {
             let kept = self.0.lock();
-            (self.redacted(&kept), kept.limit, kept.written.saturating_sub(kept.bytes.len() as u64))
+            (
+                self.redacted(&kept),
+                kept.limit,
+                kept.total_bytes.saturating_sub(kept.bytes.len() as u64),
+            )
         };
         let (text, note) = readable(&bytes, limit);
         let cut = (left_out > 0).then(|| format!("{left_out} more bytes were printed"));
@@ -271,8 +278,8 @@ impl Captured {
         lines.finish();
     }
 
-    fn redacted(&self, kept: &Kept) -> Vec<u8> {
-        kept.veil.iter().fold(kept.bytes.clone(), |bytes, veil| veil.bytes(bytes))
+    fn redacted(&self, kept: &OutputBuffer) -> Vec<u8> {
+        kept.redactor.iter().fold(kept.bytes.clone(), |bytes, veil| veil.bytes(bytes))
     }
 }
 
@@ -301,7 +308,7 @@ impl Pollable for Captured {
 impl OutputStream for Captured {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let mut kept = self.0.lock();
-        kept.written = kept.written.saturating_add(bytes.len() as u64);
+        kept.total_bytes = kept.total_bytes.saturating_add(bytes.len() as u64);
         let room =
             usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
         kept.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
@@ -339,7 +346,7 @@ mod tests {
             );
             let json = serde_json::to_string(&text).unwrap().len()
                 + serde_json::to_string(&note).unwrap().len();
-            assert!(json as u64 <= limit.max(BESIDE_TEXT), "{json} bytes of JSON of {bytes:?}");
+            assert!(json as u64 <= limit.max(CUT_NOTE_BYTES), "{json} bytes of JSON of {bytes:?}");
         }
     }
 

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-use super::config::{self, Haste};
+use super::config::{self, Priority};
 use super::tier::Tier;
 use super::{proposals, scan};
-use crate::defence::{self, Defence, stands};
+use crate::defence::{self, Control, stands};
 use crate::error::Error;
 use crate::signals;
 use crate::spawn;
@@ -106,7 +106,7 @@ impl From<NoCode> for Error {
 pub(super) fn compile(
     worker: Option<&Worker>,
     tier: Tier,
-    haste: Haste,
+    haste: Priority,
     component: &[u8],
     watch: Watch,
 ) -> Result<Vec<u8>, NoCode> {
@@ -126,66 +126,66 @@ pub(super) fn compile(
 }
 
 /// A message that ends the wait for a worker: it has ended, or its result is not needed any more.
-enum News {
+enum WaitEnd {
     Ended,
-    Unwanted,
+    Cancelled,
 }
 
 /// Kills the worker when dropped.
-pub(super) struct Leash(Sender<News>);
+pub(super) struct KillOnDrop(Sender<WaitEnd>);
 
-impl Drop for Leash {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // The receiver is gone if the worker has ended.
-        let _ = self.0.send(News::Unwanted);
+        let _ = self.0.send(WaitEnd::Cancelled);
     }
 }
 
-/// Waits for one worker: receives the message of its [`Leash`].
+/// Waits for one worker: receives the message of its [`KillOnDrop`].
 pub(super) struct Watch {
-    news: Receiver<News>,
-    end: Sender<News>,
+    messages: Receiver<WaitEnd>,
+    end: Sender<WaitEnd>,
 }
 
 impl Watch {
     /// One without a leash, for a compilation that goes on to its end.
     pub(super) fn unattended() -> Self {
         let (end, news) = mpsc::channel();
-        Self { news, end }
+        Self { messages: news, end }
     }
 }
 
 /// Returns a leash and the watch that it ends.
-pub(super) fn leash() -> (Leash, Watch) {
+pub(super) fn leash() -> (KillOnDrop, Watch) {
     let watch = Watch::unattended();
-    (Leash(watch.end.clone()), watch)
+    (KillOnDrop(watch.end.clone()), watch)
 }
 
 impl Worker {
     /// Returns the CPU time in whole seconds.
-    pub(super) fn seconds(&self, haste: Haste) -> u64 {
+    pub(super) fn seconds(&self, haste: Priority) -> u64 {
         let seconds = self.limit.as_secs().max(1);
         match haste {
-            Haste::Awaited => seconds,
-            Haste::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
+            Priority::Awaited => seconds,
+            Priority::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
         }
     }
 
-    pub(super) fn wall(&self, haste: Haste) -> Duration {
+    pub(super) fn wall(&self, haste: Priority) -> Duration {
         match haste {
-            Haste::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
-            Haste::Background => BACKGROUND_WALL,
+            Priority::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
+            Priority::Background => BACKGROUND_WALL,
         }
     }
 
     fn compile(
         &self,
         tier: Tier,
-        haste: Haste,
+        haste: Priority,
         component: &[u8],
         watch: Watch,
     ) -> Result<Vec<u8>, NoCode> {
-        let order = Order { tier, seconds: self.seconds(haste) };
+        let order = CompileOrder { tier, seconds: self.seconds(haste) };
         let too_costly = || Error::too_costly(Duration::from_secs(order.seconds));
         let ended = self.run(&order, component, self.wall(haste), watch).map_err(|error| {
             NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
@@ -215,11 +215,11 @@ impl Worker {
     /// Runs the program until it ends, its wall time is over, or its leash is dropped.
     fn run(
         &self,
-        order: &Order,
+        order: &CompileOrder,
         component: &[u8],
         wall: Duration,
         watch: Watch,
-    ) -> io::Result<Ended> {
+    ) -> io::Result<WorkerExit> {
         let mut child = spawn::worker(&self.program)
             .args(&self.arguments)
             .arg(order.to_string())
@@ -233,12 +233,12 @@ impl Worker {
             unreachable!("all three were asked for");
         };
         std::thread::scope(|scope| {
-            let Watch { news, end } = watch;
+            let Watch { messages: news, end } = watch;
             let watch = scope.spawn(move || {
                 match news.recv_timeout(wall) {
-                    Ok(News::Ended) => {}
-                    Err(_) if !stands(Defence::CompileWall) => {}
-                    Ok(News::Unwanted) | Err(_) => child.kill()?,
+                    Ok(WaitEnd::Ended) => {}
+                    Err(_) if !stands(Control::CompileWall) => {}
+                    Ok(WaitEnd::Cancelled) | Err(_) => child.kill()?,
                 }
                 child.wait()
             });
@@ -247,11 +247,11 @@ impl Worker {
             let complaint = scope.spawn(move || bounded(complaints, COMPLAINT));
             let code = bounded(output, MAX_CODE);
             let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
-            let _ = end.send(News::Ended);
+            let _ = end.send(WaitEnd::Ended);
             let status = watch.join().unwrap_or_else(|_| {
                 Err(io::Error::other("the thread that watches the compiler ended"))
             })?;
-            Ok(Ended {
+            Ok(WorkerExit {
                 status,
                 code: code?,
                 complaint: String::from_utf8_lossy(&complaint?).trim().to_owned(),
@@ -261,7 +261,7 @@ impl Worker {
 }
 
 /// The end of a worker: its status and its output.
-struct Ended {
+struct WorkerExit {
     status: ExitStatus,
     code: Vec<u8>,
     complaint: String,
@@ -270,26 +270,26 @@ struct Ended {
 /// Reads a pipe up to a bound, then closes it; a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX })
+    pipe.take(if stands(Control::CompileOutput) { most } else { u64::MAX })
         .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// The order to a worker, which is its last argument.
-struct Order {
+struct CompileOrder {
     tier: Tier,
     /// CPU time in seconds.
     seconds: u64,
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for CompileOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.tier.word(), self.seconds)
     }
 }
 
-impl Order {
-    fn of(text: &str) -> Option<Self> {
+impl CompileOrder {
+    fn parse(text: &str) -> Option<Self> {
         let (tier, seconds) = text.split_once('/')?;
         Some(Self { tier: Tier::of(tier)?, seconds: seconds.parse().ok()? })
     }
@@ -306,7 +306,7 @@ pub fn compile_worker(
     mut output: impl Write,
     mut complaints: impl Write,
 ) -> u8 {
-    let done = match Order::of(order) {
+    let done = match CompileOrder::parse(order) {
         Some(order) => bounded_compile(&order, input, &mut output),
         None => Err((FAILED, "the compile worker was started without a valid order".to_owned())),
     };
@@ -321,7 +321,7 @@ pub fn compile_worker(
 }
 
 fn bounded_compile(
-    order: &Order,
+    order: &CompileOrder,
     input: impl Read,
     output: &mut impl Write,
 ) -> Result<(), (i32, String)> {
@@ -333,8 +333,8 @@ fn bounded_compile(
     let _ = rustix::process::nice(NICENESS);
     let seconds = order.seconds;
     for (resource, soft, hard, is_up) in [
-        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Defence::CompileTime)),
-        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, stands(Defence::CompileMemory)),
+        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Control::CompileTime)),
+        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, stands(Control::CompileMemory)),
         (Resource::Core, 0, 0, true),
     ] {
         if !is_up {
@@ -351,7 +351,7 @@ fn bounded_compile(
     // If the parent died before the death signal was set, this write fails. So the magic bytes are
     // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Haste::Awaited)
+    let compiler = config::compiler(order.tier, Priority::Awaited)
         .map_err(|error| (FAILED, error.to_string()))?;
     let code =
         compiler.precompile_component(&component).map_err(|error| {

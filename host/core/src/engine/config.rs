@@ -13,9 +13,9 @@ use wasmtime::{
     Strategy, WasmBacktraceDetails,
 };
 
-use super::proposals::OFF;
+use super::proposals::DISABLED;
 use super::tier::Tier;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// Bytes of guest stack. Host functions get the rest of the fiber.
@@ -64,7 +64,7 @@ pub(super) enum Allocation {
 
 /// Tells a compiler whether a caller waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Haste {
+pub(super) enum Priority {
     /// A caller waits: the compiler uses every core.
     Awaited,
     /// No caller waits: in this process the compiler uses only the thread that calls it, with the
@@ -76,9 +76,9 @@ pub(super) enum Haste {
 ///
 /// # Errors
 /// As [`engine`].
-pub(super) fn compiler(tier: Tier, haste: Haste) -> Result<Engine, Error> {
+pub(super) fn compiler(tier: Tier, haste: Priority) -> Result<Engine, Error> {
     let mut config = base();
-    config.parallel_compilation(haste == Haste::Awaited).cranelift_opt_level(match tier {
+    config.parallel_compilation(haste == Priority::Awaited).cranelift_opt_level(match tier {
         Tier::Quick => OptLevel::None,
         Tier::Optimised => OptLevel::Speed,
     });
@@ -125,9 +125,9 @@ fn base() -> Config {
         // times over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
-    if stands(Defence::Proposals) {
+    if stands(Control::Proposals) {
         config.shared_memory(false);
-        for (proposal, _) in OFF {
+        for (proposal, _) in DISABLED {
             config.wasm_features(proposal, false);
         }
     }

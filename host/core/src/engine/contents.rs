@@ -12,7 +12,7 @@ use super::{preview1, scan};
 use crate::error::Error;
 
 /// The most modules, and the most producers, that are listed.
-const MOST: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// The name of the language in the producers.
 const PYTHON: &str = "Python";
@@ -135,8 +135,8 @@ impl Contents {
         }
         // The producers of componentize-py's components name only componentize-py and Rust.
         producers.extend(contents.modules.iter().filter_map(|module| python(&module.name)));
-        contents.modules.truncate(MOST);
-        contents.producers = producers.into_iter().take(MOST).collect();
+        contents.modules.truncate(MAX_LISTED);
+        contents.producers = producers.into_iter().take(MAX_LISTED).collect();
         contents.sections = sizes.sections(component.len() as u64);
         Ok(contents)
     }
@@ -207,8 +207,8 @@ impl Sizes {
 /// Adds the producers of a section. A malformed section is skipped: it only claims who made the
 /// component.
 fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionReader<'_>) {
-    for field in reader.into_iter().flatten().take(MOST) {
-        for value in field.values.into_iter().flatten().take(MOST) {
+    for field in reader.into_iter().flatten().take(MAX_LISTED) {
+        for value in field.values.into_iter().flatten().take(MAX_LISTED) {
             let [role, name, version] = [field.name, value.name, value.version].map(scan::name);
             producers.insert(Producer { role, name, version });
         }

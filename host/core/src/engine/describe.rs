@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::invoke::Ready;
 use super::{Inner, placement};
 use crate::call::{CallContext, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::handler::Invocation;
@@ -38,11 +38,12 @@ pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Def
         .with_timeout(DESCRIBE_TIMEOUT)
         .with_fuel(DESCRIBE_FUEL)
         .with_result(DESCRIBE_RESULT);
-    let definitions = ready.exports.definitions().unwrap_or_else(|| asked(inner, ready, limits))?;
+    let definitions =
+        ready.exports.definitions().unwrap_or_else(|| call_describe(inner, ready, limits))?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
-    if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
+    if definitions.len() > MAX_TOOLS && stands(Control::Tools) {
         return Err(Error::too_large(
             "tools of the component",
             definitions.len() as u64,
@@ -51,12 +52,12 @@ pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Def
     }
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
-        if stands(Defence::NamesTwice)
+        if stands(Control::NamesTwice)
             && definitions.iter().take(index).any(|earlier| earlier.name == *name)
         {
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
-        if definition.description.len() > MAX_DESCRIPTION && stands(Defence::DescriptionBytes) {
+        if definition.description.len() > MAX_DESCRIPTION && stands(Control::DescriptionBytes) {
             return Err(Error::definition(
                 name,
                 format_args!("its description is over {MAX_DESCRIPTION} bytes"),
@@ -67,8 +68,13 @@ pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Def
 }
 
 /// Runs `describe` under these limits, from a thread that may block.
-fn asked(inner: &Inner, ready: &Arc<Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
+fn call_describe(
+    inner: &Inner,
+    ready: &Arc<Ready>,
+    limits: Limits,
+) -> Result<Vec<Definition>, Error> {
     let call = || ToolCall::new("", "describe", "{}");
-    let invocation = || Invocation::aside(call(), Value::Null, CallContext::default(), limits);
+    let invocation =
+        || Invocation::outside_call(call(), Value::Null, CallContext::default(), limits);
     inner.sleeps.block_on(placement::describe(inner, Arc::clone(ready), invocation))
 }

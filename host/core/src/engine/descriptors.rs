@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 
-use super::cell::Stop;
-use crate::defence::{Defence, stands};
+use super::cell::LimitReached;
+use crate::defence::{Control, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Descriptors that are assumed for a process without a limit.
@@ -55,8 +55,8 @@ impl Descriptors {
     /// Takes a permit for one more file.
     ///
     /// # Errors
-    /// A [`Stop`] if all descriptors, or the tenant's half of them, are taken.
-    pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, Stop> {
+    /// A [`LimitReached`] if all descriptors, or the tenant's half of them, are taken.
+    pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, LimitReached> {
         let mut open = self.open.lock();
         let full = |limit: usize| {
             tracing::warn!(
@@ -64,15 +64,15 @@ impl Descriptors {
                 limit,
                 "a call was ended: its tool opened a file, and the limit on open files was reached"
             );
-            Stop(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
+            LimitReached(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
         };
-        if open.all >= self.most && stands(Defence::OpenFiles) {
+        if open.all >= self.most && stands(Control::OpenFiles) {
             return Err(full(self.most));
         }
         if let Some(tenant) = tenant {
             let (theirs, most) =
                 (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
-            if *theirs >= most && stands(Defence::TenantFiles) {
+            if *theirs >= most && stands(Control::TenantFiles) {
                 return Err(full(most));
             }
             *theirs += 1;
@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn open_files_are_bounded_in_total_and_per_tenant() {
         let descriptors = Descriptors::new(5);
-        let take = |tenant| descriptors.take(tenant).map_err(|Stop(hit)| (hit.kind, hit.limit));
+        let take =
+            |tenant| descriptors.take(tenant).map_err(|LimitReached(hit)| (hit.kind, hit.limit));
         let mut hog: Vec<_> = (0..3).map(|_| take(Some("hog")).unwrap()).collect();
         assert_eq!(take(Some("hog")).err(), Some((LimitKind::OpenFiles, 3)));
         let others = [take(Some("other")).unwrap(), take(None).unwrap()];

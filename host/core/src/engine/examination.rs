@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
-use super::imports::{self, Standing};
+use super::imports::{self, ImportStatus};
 use super::load::hex;
 use super::{command, functions, preview1, scan};
 use crate::component_kind::ComponentKind;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::{GrantKind, Grants};
@@ -24,13 +24,13 @@ const NO_GRANT: &str =
 /// The properties of a component that are known without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Examination {
+pub struct Inspection {
     /// The SHA-256 digest of its bytes: `sha256:` and hex digits.
     pub digest: String,
     /// Its size in bytes.
     pub size: u64,
     /// The names of its imports, and what each needs, in the component's order.
-    pub imports: Vec<(String, Standing)>,
+    pub imports: Vec<(String, ImportStatus)>,
     /// True if it exports tools.
     pub has_tools: bool,
     /// True if it exports something that [`ComponentKind::Functions`] can make tools of: functions,
@@ -40,14 +40,14 @@ pub struct Examination {
     pub is_command: bool,
 }
 
-impl Examination {
+impl Inspection {
     /// Inspects bytes without compiling or running them. A command for WASI preview 1 is inspected
     /// as the component that is made of it; digest and size are those of the bytes.
     ///
     /// # Errors
     /// [`Error::is_component`] if they are not a component.
     pub fn of(bytes: &[u8]) -> Result<Self, Error> {
-        Self::with(bytes, &preview1::component(bytes)?)
+        Self::inspect(bytes, &preview1::component(bytes)?)
     }
 
     /// Inspects a component that is to be used as this kind, and returns also the bytes to compile.
@@ -56,13 +56,13 @@ impl Examination {
     /// As [`of`](Self::of); [`Error::is_not_granted`] if no grant could make it usable.
     pub(super) fn prepared(bytes: Vec<u8>, kind: &ComponentKind) -> Result<(Self, Vec<u8>), Error> {
         let component = preview1::component(&bytes)?;
-        let examination = Self::with(&bytes, &component)?;
+        let examination = Self::inspect(&bytes, &component)?;
         examination.admit(kind)?;
         let adapted = if let Cow::Owned(adapted) = component { Some(adapted) } else { None };
         Ok((examination, adapted.unwrap_or(bytes)))
     }
 
-    fn with(bytes: &[u8], component: &[u8]) -> Result<Self, Error> {
+    fn inspect(bytes: &[u8], component: &[u8]) -> Result<Self, Error> {
         let outline = scan::outline(component)?;
         let exports = |is: fn(&str) -> bool| outline.exports.iter().any(|name| is(name));
         Ok(Self {
@@ -74,7 +74,7 @@ impl Examination {
             imports: outline
                 .imports
                 .into_iter()
-                .map(|name| (name.clone(), imports::standing(&name)))
+                .map(|name| (name.clone(), imports::status(&name)))
                 .collect(),
         })
     }
@@ -93,18 +93,18 @@ impl Examination {
     }
 
     /// Returns the imports that these grants do not allow.
-    pub fn ungranted(&self, grants: &Grants) -> impl Iterator<Item = &(String, Standing)> {
+    pub fn ungranted(&self, grants: &Grants) -> impl Iterator<Item = &(String, ImportStatus)> {
         self.ungranted_with(grants.kinds())
     }
 
     fn ungranted_with(
         &self,
         granted: BTreeSet<GrantKind>,
-    ) -> impl Iterator<Item = &(String, Standing)> {
+    ) -> impl Iterator<Item = &(String, ImportStatus)> {
         self.imports.iter().filter(move |(name, standing)| match standing {
-            Standing::NeedsGrant => imports::is_granted(name, &granted) != Some(true),
-            Standing::Unknown => true,
-            Standing::Inert | Standing::Offered => false,
+            ImportStatus::NeedsGrant => imports::is_granted(name, &granted) != Some(true),
+            ImportStatus::Unknown => true,
+            ImportStatus::Inert | ImportStatus::Offered => false,
         })
     }
 
@@ -116,7 +116,7 @@ impl Examination {
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
         grants: &Grants,
-    ) -> impl Iterator<Item = &'a (String, Standing)> {
+    ) -> impl Iterator<Item = &'a (String, ImportStatus)> {
         self.missing_with(tools, grants.kinds())
     }
 
@@ -125,7 +125,7 @@ impl Examination {
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
         granted: BTreeSet<GrantKind>,
-    ) -> impl Iterator<Item = &'a (String, Standing)> {
+    ) -> impl Iterator<Item = &'a (String, ImportStatus)> {
         let (mut is_declared, mut kinds) = (!self.has_tools, BTreeSet::new());
         for tool in tools {
             is_declared |= tool.declares_needs();
@@ -145,7 +145,7 @@ impl Examination {
             .map(|(name, _)| name.clone())
             .filter(|name| none_could(name))
             .collect();
-        if !denied.is_empty() && stands(Defence::Imports) {
+        if !denied.is_empty() && stands(Control::Imports) {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
                 Some(name) => Error::proposals(format!("WASI 0.3 (`{name}`)")),

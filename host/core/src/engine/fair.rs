@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// A queue of items by flow.
 pub(super) struct FairQueue<T> {
@@ -27,14 +27,14 @@ type Key = (u64, u64);
 /// The state of one flow in one queue: the current or the last key of its line. It changes only
 /// under the lock of that queue.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct FlowState {
     turn: AtomicU64,
     ticket: AtomicU64,
 }
 
 /// The items of one flow in the queue.
 struct Line<T> {
-    whose: Arc<Turns>,
+    flow: Arc<FlowState>,
     new: VecDeque<T>,
     old: VecDeque<T>,
     /// True if its last turn went to a new item.
@@ -54,7 +54,7 @@ impl<T> Line<T> {
     }
 }
 
-impl Turns {
+impl FlowState {
     fn key(&self) -> Key {
         (self.turn.load(Relaxed), self.ticket.load(Relaxed))
     }
@@ -67,12 +67,12 @@ impl Turns {
 
 impl<T> FairQueue<T> {
     /// Adds an item that has never had a turn.
-    pub(super) fn push_new(&mut self, whose: &Arc<Turns>, item: T) {
+    pub(super) fn push_new(&mut self, whose: &Arc<FlowState>, item: T) {
         self.line(whose).new.push_back(item);
     }
 
     /// Adds an item that has had a turn.
-    pub(super) fn push(&mut self, whose: &Arc<Turns>, item: T) {
+    pub(super) fn push(&mut self, whose: &Arc<FlowState>, item: T) {
         self.line(whose).old.push_back(item);
     }
 
@@ -90,11 +90,11 @@ impl<T> FairQueue<T> {
             (self.now, line.was_new) = (turn, is_new);
         } else {
             // As if the flow had never queued: no ticket is 0.
-            line.whose.set((turn.saturating_sub(1), 0));
+            line.flow.set((turn.saturating_sub(1), 0));
         }
         if !line.is_empty() {
             let key = self.key(turn + 1);
-            line.whose.set(key);
+            line.flow.set(key);
             self.lines.insert(key, line);
         }
         Some(item)
@@ -104,19 +104,19 @@ impl<T> FairQueue<T> {
         self.items
     }
 
-    fn line(&mut self, whose: &Arc<Turns>) -> &mut Line<T> {
+    fn line(&mut self, whose: &Arc<FlowState>) -> &mut Line<T> {
         self.items += 1;
         let known =
-            Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Defence::Turns));
+            Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Control::Turns));
         let key = known.unwrap_or_else(|| {
             let turn =
-                if stands(Defence::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
+                if stands(Control::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
             let key = self.key(turn);
             whose.set(key);
             key
         });
         let line = || Line {
-            whose: Arc::clone(whose),
+            flow: Arc::clone(whose),
             new: VecDeque::new(),
             old: VecDeque::new(),
             was_new: false,
@@ -144,7 +144,7 @@ mod tests {
     /// item out. At the end all items are taken. Returns the items that took a turn, in order.
     fn served(steps: &str, takes_its_turn: impl Fn(&char) -> bool + Copy) -> String {
         let (mut queue, mut served) = (FairQueue::default(), String::new());
-        let owners: Vec<Arc<Turns>> = (0..3).map(|_| Arc::default()).collect();
+        let owners: Vec<Arc<FlowState>> = (0..3).map(|_| Arc::default()).collect();
         for step in steps.chars() {
             let owner = || &owners[step.to_ascii_lowercase() as usize - 'a' as usize];
             match step {

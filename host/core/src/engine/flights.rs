@@ -6,31 +6,31 @@ use parking_lot::{Condvar, Mutex};
 
 /// The names that a thread works on.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(super) struct SingleFlight {
     names: Mutex<HashSet<String>>,
-    ended: Condvar,
+    finished: Condvar,
 }
 
 /// The exclusive right to work on a name, until dropped.
 #[derive(Debug)]
 pub(super) struct Flight<'a> {
-    flights: &'a Flights,
+    single_flight: &'a SingleFlight,
     name: String,
 }
 
-impl Flights {
+impl SingleFlight {
     /// Blocks until no other thread works on the name.
     pub(super) fn alone(&self, name: &str) -> Flight<'_> {
         let is_taken = |names: &mut HashSet<String>| !names.insert(name.to_owned());
-        self.ended.wait_while(&mut self.names.lock(), is_taken);
-        Flight { flights: self, name: name.to_owned() }
+        self.finished.wait_while(&mut self.names.lock(), is_taken);
+        Flight { single_flight: self, name: name.to_owned() }
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        self.flights.names.lock().remove(&self.name);
-        self.flights.ended.notify_all();
+        self.single_flight.names.lock().remove(&self.name);
+        self.single_flight.finished.notify_all();
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn one_holder_at_a_time_for_each_key() {
-        let (flights, inside) = (Flights::default(), AtomicUsize::new(0));
+        let (flights, inside) = (SingleFlight::default(), AtomicUsize::new(0));
         let _other = flights.alone("another name");
         std::thread::scope(|scope| {
             for _ in 0..8 {

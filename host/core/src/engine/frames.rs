@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 
 use wasmtime::{FrameInfo, WasmBacktrace};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
@@ -104,7 +104,7 @@ impl Write for Bounded {
 /// log.
 fn plain(name: &str) -> String {
     let allowed = |c: char| {
-        !stands(Defence::PlainSymbols)
+        !stands(Control::PlainSymbols)
             || c.is_ascii_alphanumeric()
             || "_$.:<>()&[], *{}#-".contains(c)
     };

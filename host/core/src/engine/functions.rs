@@ -18,7 +18,7 @@ use wasmtime::{Engine, Store};
 use super::cell::Cell;
 use super::describe::MAX_TOOLS;
 use crate::call::CallResult;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::{Definition, shortened};
 use crate::error::Error;
 use crate::handler::Invocation;
@@ -48,7 +48,7 @@ pub(super) struct Function {
 }
 
 /// An exported function: in an interface, or in the world itself.
-struct Found {
+struct ExportedFunction {
     interface: Option<String>,
     name: String,
     index: ComponentExportIndex,
@@ -70,11 +70,11 @@ pub(super) fn may_be_tools(export: &str) -> bool {
 /// [`Error::is_definition`] for a function that cannot be a tool, with its name;
 /// [`Error::is_component`] if there is none.
 pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Function>, Error> {
-    let found = found(engine, component);
+    let found = exported_functions(engine, component);
     if found.is_empty() {
         return Err(Error::no_tools(NONE, None));
     }
-    if found.len() > MAX_TOOLS && stands(Defence::Tools) {
+    if found.len() > MAX_TOOLS && stands(Control::Tools) {
         return Err(Error::too_large(
             "tools of the component",
             found.len() as u64,
@@ -86,7 +86,7 @@ pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Fu
     functions.collect()
 }
 
-fn found(engine: &Engine, component: &Component) -> Vec<Found> {
+fn exported_functions(engine: &Engine, component: &Component) -> Vec<ExportedFunction> {
     let mut functions = Vec::new();
     for (export, item) in component.component_type().exports(engine) {
         if !may_be_tools(export) {
@@ -95,7 +95,12 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
         let Some(index) = component.get_export_index(None, export) else { continue };
         match item.ty {
             ComponentItem::ComponentFunc(ty) => {
-                functions.push(Found { interface: None, name: export.to_owned(), index, ty });
+                functions.push(ExportedFunction {
+                    interface: None,
+                    name: export.to_owned(),
+                    index,
+                    ty,
+                });
             }
             ComponentItem::ComponentInstance(instance) => {
                 if is_runtime(engine, export, &instance) {
@@ -105,7 +110,12 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
                     let inner = component.get_export_index(Some(&index), name);
                     if let (ComponentItem::ComponentFunc(ty), Some(index)) = (item.ty, inner) {
                         let interface = Some(export.to_owned());
-                        functions.push(Found { interface, name: name.to_owned(), index, ty });
+                        functions.push(ExportedFunction {
+                            interface,
+                            name: name.to_owned(),
+                            index,
+                            ty,
+                        });
                     }
                 }
             }
@@ -141,7 +151,7 @@ enum Detail {
 /// Returns the names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself.
 /// Functions whose names would be the same get the namespace and package too, and those of two
 /// versions of a package also its version. [`Function::new`] shortens one that is too long.
-fn names(found: &[Found]) -> Vec<String> {
+fn names(found: &[ExportedFunction]) -> Vec<String> {
     let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
     for detail in [Detail::Package, Detail::Version] {
         let same: Vec<_> = names
@@ -157,7 +167,7 @@ fn names(found: &[Found]) -> Vec<String> {
     names
 }
 
-impl Found {
+impl ExportedFunction {
     /// Returns the name of its tool.
     fn tool(&self, detail: Detail) -> String {
         // `docs:adder/add@0.1.0`, or a plain name.
@@ -173,12 +183,12 @@ impl Found {
 }
 
 impl Function {
-    fn new(found: Found, tool: String) -> Result<Self, Error> {
+    fn new(found: ExportedFunction, tool: String) -> Result<Self, Error> {
         let (tool, title) = match shortened(&tool) {
             Some(short) => (short, Some(tool)),
             None => (tool, None),
         };
-        let Found { interface, name, index, ty } = found;
+        let ExportedFunction { interface, name, index, ty } = found;
         let place =
             interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
         let refused = |what: &str| {

@@ -14,61 +14,61 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::habit::Habit;
-use super::pulse::Pulse;
-use super::quick::{PATIENCE, Turn};
+use super::habit::LatencyClass;
+use super::pulse::RunState;
+use super::quick::{POLL_TIME, Turn};
 use super::runtimes::Lanes;
-use super::slow::Slow;
-use crate::defence::{Defence, stands};
+use super::slow::SlowLane;
+use crate::defence::{Control, stands};
 
 /// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.
 pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
     timers: &'static Handle,
-    pulse: Arc<Pulse>,
-    habit: Arc<Habit>,
+    run_state: Arc<RunState>,
+    latency_class: Arc<LatencyClass>,
     /// True until the first poll.
     is_new: bool,
     /// True until its latency class was noted.
-    is_unnoted: bool,
+    is_unrecorded: bool,
 }
 
 impl<F> Guest<F> {
     pub(super) fn new(
         future: F,
         timers: &'static Handle,
-        pulse: Arc<Pulse>,
-        habit: Arc<Habit>,
+        pulse: Arc<RunState>,
+        habit: Arc<LatencyClass>,
     ) -> Self {
         Self {
             future: Arc::new(Mutex::new(Some(Box::pin(future)))),
             timers,
-            pulse,
-            habit,
+            run_state: pulse,
+            latency_class: habit,
             is_new: true,
-            is_unnoted: true,
+            is_unrecorded: true,
         }
     }
 
     fn share(&self) -> Self {
-        let (pulse, habit) = (Arc::clone(&self.pulse), Arc::clone(&self.habit));
-        let (is_new, is_unnoted) = (self.is_new, self.is_unnoted);
+        let (pulse, habit) = (Arc::clone(&self.run_state), Arc::clone(&self.latency_class));
+        let (is_new, is_unnoted) = (self.is_new, self.is_unrecorded);
         Self {
             future: Arc::clone(&self.future),
             timers: self.timers,
-            pulse,
-            habit,
+            run_state: pulse,
+            latency_class: habit,
             is_new,
-            is_unnoted,
+            is_unrecorded: is_unnoted,
         }
     }
 
     fn kill(&self) {
-        self.pulse.cancel();
+        self.run_state.cancel();
         // Dropped after the lock is released, since dropping a cell runs other code.
         drop(self.future.try_lock().and_then(|mut future| future.take()));
         // Wakes the task that would poll it next, so that it ends.
-        self.pulse.wake();
+        self.run_state.wake();
     }
 }
 
@@ -76,17 +76,17 @@ impl<F: Future> Future for Guest<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let is_unnoted = self.is_unnoted;
+        let is_unnoted = self.is_unrecorded;
         self.is_new = false;
         let mut future = self.future.lock();
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
-        let poll = self.pulse.poll(context, |context| running.as_mut().poll(context));
-        let is_waiting = poll.is_pending() && self.pulse.is_waiting();
+        let poll = self.run_state.poll(context, |context| running.as_mut().poll(context));
+        let is_waiting = poll.is_pending() && self.run_state.is_waiting();
         if is_unnoted && !is_waiting {
-            self.habit.note(poll.is_pending() || self.pulse.was_stopped());
+            self.latency_class.note(poll.is_pending() || self.run_state.was_stopped());
         }
-        if poll.is_pending() && self.pulse.is_cancelled() {
+        if poll.is_pending() && self.run_state.is_cancelled() {
             // Killed during the poll. It may now wait for the host without end, and nothing else
             // would drop it.
             future.take();
@@ -96,7 +96,7 @@ impl<F: Future> Future for Guest<F> {
             future.take();
         }
         drop(future);
-        self.is_unnoted &= is_waiting;
+        self.is_unrecorded &= is_waiting;
         poll.map(Some)
     }
 }
@@ -117,15 +117,16 @@ where
     /// were interrupted there.
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
-        let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
-        if !guest.habit.is_quick() {
-            go_on(first, &slow, answered);
+        let (mut first, woken, slow) =
+            (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
+        if !guest.latency_class.is_short() {
+            run_to_end(first, &slow, answered);
             return Self { guest, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
-            if !first.habit.is_quick() {
-                go_on(first, &slow, answered);
+            if !first.latency_class.is_short() {
+                run_to_end(first, &slow, answered);
                 return;
             }
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
@@ -133,25 +134,32 @@ where
                     turn.end();
                     send(answered, answer);
                 }
-                Poll::Pending if first.pulse.is_waiting() => {
+                Poll::Pending if first.run_state.is_waiting() => {
                     woken.spawn(resume(first, slow, answered));
                 }
-                Poll::Pending => go_on(first, &slow, answered),
+                Poll::Pending => run_to_end(first, &slow, answered),
             }
         });
-        let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
-        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + PATIENCE) }
+        let at_once = lanes.fast_lane().run(
+            &guest.latency_class.flow.fast_lane,
+            Arc::clone(&guest.run_state),
+            slice,
+        );
+        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + POLL_TIME) }
     }
 }
 
 /// Runs a guest to its end in the slow lane, one slice at each turn.
-fn go_on<F>(mut guest: Guest<F>, slow: &Slow, answered: oneshot::Sender<F::Output>)
+fn run_to_end<F>(mut guest: Guest<F>, slow: &SlowLane, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (lane, pulse, turns) =
-        (slow.clone(), Arc::clone(&guest.pulse), Arc::clone(&guest.habit.party.slow));
-    let mut place = slow.line_up(&turns, &pulse, guest.is_new);
+    let (lane, pulse, turns) = (
+        slow.clone(),
+        Arc::clone(&guest.run_state),
+        Arc::clone(&guest.latency_class.flow.slow_lane),
+    );
+    let mut place = slow.enqueue(&turns, &pulse, guest.is_new);
     slow.spawn(async move {
         while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
             let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
@@ -162,7 +170,7 @@ where
             if pulse.unless_cancelled(pulse.awake()).await.is_none() {
                 return;
             }
-            place = lane.line_up(&turns, &pulse, false);
+            place = lane.enqueue(&turns, &pulse, false);
             // Its next turn may come at once, so the calls that were woken meanwhile queue first.
             others_first().await;
         }
@@ -185,18 +193,18 @@ async fn others_first() {
 
 /// Runs a guest that waits for the host, until a tick interrupts it; then it continues in the slow
 /// lane.
-async fn resume<F>(mut guest: Guest<F>, slow: Slow, answered: oneshot::Sender<F::Output>)
+async fn resume<F>(mut guest: Guest<F>, slow: SlowLane, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let slice = poll_fn(|context| match Pin::new(&mut guest).poll(context) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        Poll::Pending if guest.pulse.is_waiting() => Poll::Pending,
+        Poll::Pending if guest.run_state.is_waiting() => Poll::Pending,
         Poll::Pending => Poll::Ready(None),
     });
     match slice.await {
         Some(answer) => send(answered, answer),
-        None => go_on(guest, &slow, answered),
+        None => run_to_end(guest, &slow, answered),
     }
 }
 
@@ -223,7 +231,7 @@ impl<F: Future> Future for Remote<F> {
 
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
-        if stands(Defence::Cancellation) {
+        if stands(Control::Cancellation) {
             self.guest.kill();
         }
     }

@@ -13,14 +13,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::fair::Turns;
-use crate::defence::{Defence, stands};
+use super::fair::FlowState;
+use crate::defence::{Control, stands};
 
 /// The share that means that all calls were interrupted.
-const ALWAYS: u32 = 1 << 16;
+const FULL_SHARE: u32 = 1 << 16;
 /// The share from which on calls begin in the slow lane. It is less than half, so that a short call
 /// before each loop does not hide the loops.
-const MOSTLY: u32 = ALWAYS / 3;
+const SLOW_SHARE: u32 = FULL_SHARE / 3;
 /// The weight of one call is one in this many: a tenant whose calls begin to loop moves to the slow
 /// lane after seven of them.
 const WEIGHT: u32 = 16;
@@ -30,32 +30,32 @@ const TENANTS: usize = 1024;
 
 /// A flow, the unit of fair queueing: a tenant, or a component's calls without a tenant.
 #[derive(Debug, Default)]
-pub(super) struct Party {
-    pub(super) quick: Arc<Turns>,
-    pub(super) slow: Arc<Turns>,
+pub(super) struct Flow {
+    pub(super) fast_lane: Arc<FlowState>,
+    pub(super) slow_lane: Arc<FlowState>,
 }
 
 /// The flows of an engine's tenants, as long as they are in use.
 #[derive(Debug, Default)]
-pub(super) struct Parties(Mutex<HashMap<Arc<str>, Weak<Party>>>);
+pub(super) struct Parties(Mutex<HashMap<Arc<str>, Weak<Flow>>>);
 
 /// The latency class of one tenant's calls to one component.
 #[derive(Debug, Default)]
-pub(super) struct Habit {
-    /// The share of them that was interrupted, of [`ALWAYS`].
+pub(super) struct LatencyClass {
+    /// The share of them that was interrupted, of [`FULL_SHARE`].
     stopped: AtomicU32,
-    pub(super) party: Arc<Party>,
+    pub(super) flow: Arc<Flow>,
 }
 
 /// The latency classes of the calls to one component.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
-    without_tenant: Arc<Habit>,
-    tenants: Mutex<HashMap<Arc<str>, Arc<Habit>>>,
+    without_tenant: Arc<LatencyClass>,
+    tenants: Mutex<HashMap<Arc<str>, Arc<LatencyClass>>>,
 }
 
 impl Parties {
-    fn of(&self, tenant: &Arc<str>) -> Arc<Party> {
+    fn of(&self, tenant: &Arc<str>) -> Arc<Flow> {
         let mut parties = self.0.lock();
         if let Some(known) = parties.get(tenant).and_then(Weak::upgrade) {
             return known;
@@ -69,28 +69,28 @@ impl Parties {
     }
 }
 
-impl Habit {
+impl LatencyClass {
     /// Counts a call whose first slice was interrupted, or ended the call. Not for calls that ended
     /// the slice in a wait for the host.
     pub(super) fn note(&self, was_stopped: bool) {
         let share = self.stopped.load(Relaxed);
         // One of two concurrent updates may be lost, which a prediction tolerates.
         if was_stopped {
-            self.stopped.store(share + (ALWAYS - share) / WEIGHT, Relaxed);
+            self.stopped.store(share + (FULL_SHARE - share) / WEIGHT, Relaxed);
         } else if share > 0 {
             self.stopped.store(share - share.div_ceil(WEIGHT), Relaxed);
         }
     }
 
     /// Returns true if most calls end before they are interrupted.
-    pub(super) fn is_quick(&self) -> bool {
-        self.stopped.load(Relaxed) < MOSTLY || !stands(Defence::Habits)
+    pub(super) fn is_short(&self) -> bool {
+        self.stopped.load(Relaxed) < SLOW_SHARE || !stands(Control::Habits)
     }
 }
 
 impl Habits {
     /// Returns the latency class of this tenant's calls.
-    pub(super) fn of(&self, tenant: Option<&str>, parties: &Parties) -> Arc<Habit> {
+    pub(super) fn of(&self, tenant: Option<&str>, parties: &Parties) -> Arc<LatencyClass> {
         let Some(tenant) = tenant else { return Arc::clone(&self.without_tenant) };
         let mut tenants = self.tenants.lock();
         if let Some(known) = tenants.get(tenant) {
@@ -100,7 +100,7 @@ impl Habits {
             tenants.retain(|_, habit| Arc::strong_count(habit) > 1);
         }
         let tenant = Arc::from(tenant);
-        let habit = Arc::new(Habit { party: parties.of(&tenant), ..Habit::default() });
+        let habit = Arc::new(LatencyClass { flow: parties.of(&tenant), ..LatencyClass::default() });
         tenants.insert(tenant, Arc::clone(&habit));
         habit
     }
@@ -124,9 +124,9 @@ mod tests {
             ("s".repeat(1_000_000) + &"e".repeat(15), false),
             ("s".repeat(1_000_000) + &"e".repeat(19), true),
         ] {
-            let habit = Habit::default();
+            let habit = LatencyClass::default();
             calls.chars().for_each(|call| habit.note(call == 's'));
-            assert_eq!(habit.is_quick(), is_quick, "{calls:.20} ({})", calls.len());
+            assert_eq!(habit.is_short(), is_quick, "{calls:.20} ({})", calls.len());
         }
     }
 
@@ -140,10 +140,10 @@ mod tests {
             (&one, None, true),
             (&other, Some("a"), true),
         ] {
-            assert_eq!(habits.of(tenant, &parties).is_quick(), is_quick, "{tenant:?}");
+            assert_eq!(habits.of(tenant, &parties).is_short(), is_quick, "{tenant:?}");
         }
         let is_one = |a: Option<&str>, b: Option<&str>| {
-            Arc::ptr_eq(&one.of(a, &parties).party, &other.of(b, &parties).party)
+            Arc::ptr_eq(&one.of(a, &parties).flow, &other.of(b, &parties).flow)
         };
         assert!(is_one(Some("a"), Some("a")) && !is_one(Some("a"), Some("b")));
         assert!(!is_one(None, None), "without a tenant, a component is its own");

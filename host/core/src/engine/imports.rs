@@ -1,7 +1,7 @@
 //! The imports that a component can have, and the grant that each needs.
 //!
 //! In: a component's import names.
-//! Out: their [`Standing`], and a linker with every import of this host.
+//! Out: their [`ImportStatus`], and a linker with every import of this host.
 //! Invariants: deny is the default. An import that is not in the tables below is not linked.
 
 mod chance;
@@ -38,7 +38,7 @@ use crate::grants::GrantKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Standing {
+pub enum ImportStatus {
     /// An interface that language runtimes import. It is always available and gives no access
     /// without a grant: closed input, captured output, no environment, no directory, coarse clocks;
     /// each use of a socket is denied.
@@ -52,40 +52,40 @@ pub enum Standing {
 }
 
 /// The interfaces that can be imported without a grant, by name without version.
-const OPEN: [(&str, Standing); 32] = [
-    ("toolcell:tool/log", Standing::Offered),
-    ("toolcell:tool/progress", Standing::Offered),
-    ("toolcell:tool/abort", Standing::Offered),
-    ("toolcell:tool/budget", Standing::Offered),
+const OPEN: [(&str, ImportStatus); 32] = [
+    ("toolcell:tool/log", ImportStatus::Offered),
+    ("toolcell:tool/progress", ImportStatus::Offered),
+    ("toolcell:tool/abort", ImportStatus::Offered),
+    ("toolcell:tool/budget", ImportStatus::Offered),
     // Types that other interfaces use, and handles, each of which is granted by name.
-    ("toolcell:tool/secrets", Standing::Offered),
-    ("wasi:cli/environment", Standing::Inert),
-    ("wasi:cli/exit", Standing::Inert),
-    ("wasi:cli/stdin", Standing::Inert),
-    ("wasi:cli/stdout", Standing::Inert),
-    ("wasi:cli/stderr", Standing::Inert),
-    ("wasi:cli/terminal-input", Standing::Inert),
-    ("wasi:cli/terminal-output", Standing::Inert),
-    ("wasi:cli/terminal-stdin", Standing::Inert),
-    ("wasi:cli/terminal-stdout", Standing::Inert),
-    ("wasi:cli/terminal-stderr", Standing::Inert),
-    ("wasi:clocks/monotonic-clock", Standing::Inert),
-    ("wasi:clocks/wall-clock", Standing::Inert),
-    ("wasi:filesystem/preopens", Standing::Inert),
-    ("wasi:filesystem/types", Standing::Inert),
-    ("wasi:io/error", Standing::Inert),
-    ("wasi:io/poll", Standing::Inert),
-    ("wasi:io/streams", Standing::Inert),
-    ("wasi:random/insecure", Standing::Inert),
-    ("wasi:random/insecure-seed", Standing::Inert),
-    ("wasi:random/random", Standing::Inert),
-    ("wasi:sockets/instance-network", Standing::Inert),
-    ("wasi:sockets/ip-name-lookup", Standing::Inert),
-    ("wasi:sockets/network", Standing::Inert),
-    ("wasi:sockets/tcp", Standing::Inert),
-    ("wasi:sockets/tcp-create-socket", Standing::Inert),
-    ("wasi:sockets/udp", Standing::Inert),
-    ("wasi:sockets/udp-create-socket", Standing::Inert),
+    ("toolcell:tool/secrets", ImportStatus::Offered),
+    ("wasi:cli/environment", ImportStatus::Inert),
+    ("wasi:cli/exit", ImportStatus::Inert),
+    ("wasi:cli/stdin", ImportStatus::Inert),
+    ("wasi:cli/stdout", ImportStatus::Inert),
+    ("wasi:cli/stderr", ImportStatus::Inert),
+    ("wasi:cli/terminal-input", ImportStatus::Inert),
+    ("wasi:cli/terminal-output", ImportStatus::Inert),
+    ("wasi:cli/terminal-stdin", ImportStatus::Inert),
+    ("wasi:cli/terminal-stdout", ImportStatus::Inert),
+    ("wasi:cli/terminal-stderr", ImportStatus::Inert),
+    ("wasi:clocks/monotonic-clock", ImportStatus::Inert),
+    ("wasi:clocks/wall-clock", ImportStatus::Inert),
+    ("wasi:filesystem/preopens", ImportStatus::Inert),
+    ("wasi:filesystem/types", ImportStatus::Inert),
+    ("wasi:io/error", ImportStatus::Inert),
+    ("wasi:io/poll", ImportStatus::Inert),
+    ("wasi:io/streams", ImportStatus::Inert),
+    ("wasi:random/insecure", ImportStatus::Inert),
+    ("wasi:random/insecure-seed", ImportStatus::Inert),
+    ("wasi:random/random", ImportStatus::Inert),
+    ("wasi:sockets/instance-network", ImportStatus::Inert),
+    ("wasi:sockets/ip-name-lookup", ImportStatus::Inert),
+    ("wasi:sockets/network", ImportStatus::Inert),
+    ("wasi:sockets/tcp", ImportStatus::Inert),
+    ("wasi:sockets/tcp-create-socket", ImportStatus::Inert),
+    ("wasi:sockets/udp", ImportStatus::Inert),
+    ("wasi:sockets/udp-create-socket", ImportStatus::Inert),
 ];
 
 /// Prefixes of imports that give access to something outside of the cell.
@@ -99,18 +99,18 @@ const GRANTABLE: [&str; 6] = [
 ];
 
 /// Returns the status of an import. `name` is as it stands in the component, version included.
-pub(super) fn standing(name: &str) -> Standing {
+pub(super) fn status(name: &str) -> ImportStatus {
     let (interface, version) = name
         .split_once('@')
         .map_or((name, None), |(interface, version)| (interface, Some(version)));
     let known = OPEN.iter().find(|(open, _)| *open == interface).map(|(_, standing)| *standing);
     match known {
         Some(standing) if version.is_some_and(|version| is_served(interface, version)) => standing,
-        Some(_) => Standing::Unknown,
+        Some(_) => ImportStatus::Unknown,
         None if GRANTABLE.iter().any(|package| interface.starts_with(package)) => {
-            Standing::NeedsGrant
+            ImportStatus::NeedsGrant
         }
-        None => Standing::Unknown,
+        None => ImportStatus::Unknown,
     }
 }
 
@@ -168,20 +168,20 @@ mod tests {
     #[test]
     fn import_status_depends_on_name_and_version() {
         for (name, expected) in [
-            ("wasi:cli/exit@0.2.6", Standing::Inert),
-            ("wasi:random/insecure-seed@0.2.0", Standing::Inert),
-            ("toolcell:tool/log@0.1.0", Standing::Offered),
-            ("toolcell:tool/log@0.9.0", Standing::Unknown),
-            ("toolcell:tool/log", Standing::Unknown),
-            ("wasi:cli/exit@0.3.0-rc-2026-01", Standing::Unknown),
-            ("wasi:http/outgoing-handler@0.2.6", Standing::NeedsGrant),
-            ("wasi:sockets/tcp@0.2.6", Standing::Inert),
-            ("wasi:sockets/tls@0.2.6", Standing::Unknown),
-            ("wasi:sockets/types@0.3.0", Standing::Unknown),
-            ("wasi:blobstore/blobstore@0.2.0", Standing::NeedsGrant),
-            ("env", Standing::Unknown),
+            ("wasi:cli/exit@0.2.6", ImportStatus::Inert),
+            ("wasi:random/insecure-seed@0.2.0", ImportStatus::Inert),
+            ("toolcell:tool/log@0.1.0", ImportStatus::Offered),
+            ("toolcell:tool/log@0.9.0", ImportStatus::Unknown),
+            ("toolcell:tool/log", ImportStatus::Unknown),
+            ("wasi:cli/exit@0.3.0-rc-2026-01", ImportStatus::Unknown),
+            ("wasi:http/outgoing-handler@0.2.6", ImportStatus::NeedsGrant),
+            ("wasi:sockets/tcp@0.2.6", ImportStatus::Inert),
+            ("wasi:sockets/tls@0.2.6", ImportStatus::Unknown),
+            ("wasi:sockets/types@0.3.0", ImportStatus::Unknown),
+            ("wasi:blobstore/blobstore@0.2.0", ImportStatus::NeedsGrant),
+            ("env", ImportStatus::Unknown),
         ] {
-            assert_eq!(standing(name), expected, "{name}");
+            assert_eq!(status(name), expected, "{name}");
         }
     }
 }

@@ -36,7 +36,7 @@ impl Engine {
     #[must_use]
     pub fn in_use(&self) -> InUse {
         let (max_cells, cells, calls_waiting) = self.0.queue.counts();
-        let (max_connections, connections, connections_total) = self.0.world.egress.counts();
+        let (max_connections, connections, connections_total) = self.0.resources.egress.counts();
         InUse { cells, max_cells, calls_waiting, connections, max_connections, connections_total }
     }
 }

@@ -6,15 +6,15 @@ use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
 use super::bindings::exports::toolcell::tool::tool;
-use super::cell::{Cell, Reach};
+use super::cell::{Cell, CellCapabilities};
 use super::classify::{Phase, classify};
 use super::command::Streams;
 use super::exports::Exports;
-use super::pulse::Pulse;
+use super::pulse::RunState;
 use super::ticker::Ticker;
 use super::translate;
-use super::veil::Veil;
-use super::world::World;
+use super::veil::CallRedactor;
+use super::world::EngineResources;
 use super::{command, functions};
 use crate::call::CallResult;
 use crate::component_kind::ComponentKind;
@@ -31,15 +31,15 @@ pub(super) struct Ready {
     pub(super) pre: InstancePre<Cell>,
     pub(super) exports: Exports,
     pub(super) ticker: Arc<Ticker>,
-    pub(super) world: Arc<World>,
-    pub(super) wiring: Wiring,
+    pub(super) resources: Arc<EngineResources>,
+    pub(super) wiring: LinkOptions,
     /// Code linked outside of the pool, for calls that tools make of other tools.
     pub(super) apart: OnceLock<Arc<Ready>>,
 }
 
 /// The settings with which a component is linked.
 #[derive(Clone, Default)]
-pub(super) struct Wiring {
+pub(super) struct LinkOptions {
     /// The kind that it is used as.
     pub(super) kind: Arc<ComponentKind>,
     /// Its granted directories, if there are any.
@@ -62,18 +62,18 @@ pub(super) async fn execute(
     checks: Checks,
     rights: Arc<Rights>,
     streams: Option<Box<Streams>>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<RunState>,
 ) -> Result<CallResult, ToolError> {
-    let veil = if Veil::is_needed(&invocation, &rights) {
+    let veil = if CallRedactor::is_needed(&invocation, &rights) {
         // Boxed, since most tools need no redactor, and it would make every call's future larger.
-        Some(Box::pin(Veil::over(&ready.world, &invocation, &rights)).await?)
+        Some(Box::pin(CallRedactor::for_call(&ready.resources, &invocation, &rights)).await?)
     } else {
         None
     };
     if let (Some(streams), Some(veil)) = (&streams, &veil) {
-        streams.stdout.veil(Arc::clone(veil));
+        streams.stdout.set_redactor(Arc::clone(veil));
     }
-    let reach = Reach { streams, ..reach(&ready, Some(rights), veil.clone()) };
+    let reach = CellCapabilities { streams, ..capabilities(&ready, Some(rights), veil.clone()) };
     let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
         match &ready.exports {
             Exports::Tools(_) => {}
@@ -118,17 +118,22 @@ pub(super) async fn execute(
 pub(super) async fn visible(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<RunState>,
 ) -> Result<bool, ToolError> {
-    let asked =
-        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
             let asked = translate::Context::with_arguments(&invocation);
             let toolbox = ready.exports.toolbox(store, &instance)?;
             toolbox
                 .toolcell_tool_tool()
                 .call_visible(store, &invocation.call.name, asked.context())
                 .await
-        });
+        },
+    );
     asked.await
 }
 
@@ -136,16 +141,21 @@ pub(super) async fn visible(
 pub(super) async fn validate(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<RunState>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked =
-        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
             let toolbox = ready.exports.toolbox(store, &instance)?;
             toolbox
                 .toolcell_tool_tool()
                 .call_validate(store, translate::Context::of(&invocation).call())
                 .await
-        });
+        },
+    );
     asked.await.map(Fault::of_handler)
 }
 
@@ -153,23 +163,32 @@ pub(super) async fn validate(
 pub(super) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<RunState>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    let asked =
-        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
             let toolbox = ready.exports.toolbox(store, &instance)?;
             toolbox.toolcell_tool_tool().call_describe(store).await
-        });
+        },
+    );
     asked.await
 }
 
 /// Returns the capabilities of a cell: without rights there are none.
-fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) -> Reach {
-    Reach {
-        world: Arc::clone(&ready.world),
+fn capabilities(
+    ready: &Ready,
+    rights: Option<Arc<Rights>>,
+    veil: Option<Arc<CallRedactor>>,
+) -> CellCapabilities {
+    CellCapabilities {
+        resources: Arc::clone(&ready.resources),
         mounts: ready.wiring.mounts.clone(),
         rights,
-        veil,
+        redactor: veil,
         streams: None,
     }
 }
@@ -178,8 +197,8 @@ fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) ->
 async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
-    reach: Reach,
-    pulse: Arc<Pulse>,
+    reach: CellCapabilities,
+    pulse: Arc<RunState>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();

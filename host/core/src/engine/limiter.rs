@@ -6,7 +6,7 @@
 use wasmtime::ResourceLimiter;
 
 use super::config::TABLE_ELEMENTS;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Host bytes of one table element.
@@ -40,7 +40,7 @@ impl Limiter {
     }
 
     /// Returns the bytes that may still be allocated.
-    pub(super) fn left(&self) -> u64 {
+    pub(super) fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.held)
     }
 
@@ -51,7 +51,7 @@ impl Limiter {
 
     fn grow(&mut self, by: u64) -> bool {
         let asked = self.held.saturating_add(by);
-        if asked > self.limit && stands(Defence::Memory) {
+        if asked > self.limit && stands(Control::Memory) {
             self.hit = Some(LimitHit::new(LimitKind::Memory, self.limit, asked));
             return false;
         }
@@ -76,7 +76,7 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired > TABLE_ELEMENTS && stands(Defence::TableElements) {
+        if desired > TABLE_ELEMENTS && stands(Control::TableElements) {
             self.hit = Some(LimitHit::new(
                 LimitKind::TableElements,
                 TABLE_ELEMENTS as u64,
@@ -100,7 +100,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        if stands(Defence::Instances) { INSTANCES } else { usize::MAX }
+        if stands(Control::Instances) { INSTANCES } else { usize::MAX }
     }
 
     fn tables(&self) -> usize {
@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(limiter.hit(), Some(LimitHit::new(LimitKind::Memory, 1000, 1008)));
         assert!(limiter.table_growing(0, 25, None).unwrap());
         assert!(!limiter.memory_growing(400, usize::MAX, None).unwrap());
-        assert_eq!((limiter.peak(), limiter.left()), (1000, 0));
+        assert_eq!((limiter.peak(), limiter.remaining()), (1000, 0));
     }
 }

@@ -19,22 +19,22 @@ use std::time::{Duration, Instant};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::cache::{self, Alone, Entry};
+use super::cache::{self, Entry, EntryLock};
 use super::compile::{self, Watch};
-use super::config::Haste;
+use super::config::Priority;
 use super::describe::describe;
-use super::examination::{Examination, how_to_grant};
+use super::examination::{Inspection, how_to_grant};
 use super::exports::Exports;
 use super::habit::Habits;
-use super::invoke::{Ready, Wiring};
-use super::on_demand::{Held, OnDemand, Source};
+use super::invoke::{LinkOptions, Ready};
+use super::on_demand::{CodeHandle, OnDemand, Source};
 use super::optimise::{self, Names};
 use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
-use super::turns::Turn;
+use super::turns::LoadPermit;
 use super::{Allocator, Inner};
 use crate::component_kind::ComponentKind;
-use crate::defence::{self, Defence, stands};
+use crate::defence::{self, Control, stands};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::Grants;
@@ -43,7 +43,7 @@ use crate::grants::Grants;
 const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
 /// Tells what to do with a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Missing {
+pub enum OnMissingGrant {
     /// It is not loaded.
     #[default]
     Refused,
@@ -54,11 +54,11 @@ pub enum Missing {
 
 /// A component that answers calls.
 pub(super) struct Loaded {
-    pub(super) examination: Examination,
+    pub(super) inspection: Inspection,
     pub(super) definitions: Vec<Definition>,
-    pub(super) code: Held,
+    pub(super) code: CodeHandle,
     pub(super) quarantine: Arc<Quarantine>,
-    pub(super) habits: Habits,
+    pub(super) latency_classes: Habits,
     pub(super) pooled: bool,
     /// The time until the component could answer; `None` if its code came from the cache.
     pub(super) compile_time: Option<Duration>,
@@ -68,10 +68,10 @@ impl Loaded {
     /// Builds a component that was not compiled now.
     fn new(
         inner: &Inner,
-        examination: Examination,
+        examination: Inspection,
         kind: &ComponentKind,
         definitions: Vec<Definition>,
-        code: Held,
+        code: CodeHandle,
     ) -> Result<Self, Error> {
         // The cached definitions of a command are of the settings that it had when it was cached.
         let definitions = match kind {
@@ -81,7 +81,15 @@ impl Loaded {
         let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
         let pooled = inner.pool.is_some();
         let (habits, compile_time) = (Habits::default(), None);
-        Ok(Self { examination, definitions, code, quarantine, habits, pooled, compile_time })
+        Ok(Self {
+            inspection: examination,
+            definitions,
+            code,
+            quarantine,
+            latency_classes: habits,
+            pooled,
+            compile_time,
+        })
     }
 }
 
@@ -100,19 +108,20 @@ pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     grants: &Grants,
-    wiring: &Wiring,
-    missing: Missing,
-    turn: Option<&Turn>,
+    wiring: &LinkOptions,
+    missing: OnMissingGrant,
+    turn: Option<&LoadPermit>,
     source: Option<Source>,
 ) -> Result<Loaded, Error> {
     let loaded = match source {
         None => loaded(inner, bytes, wiring, turn)?,
         Some(source) => on_demand(inner, bytes, wiring, turn, source)?,
     };
-    let denied: Vec<_> = (loaded.examination.missing(&loaded.definitions, grants))
+    let denied: Vec<_> = (loaded.inspection.missing(&loaded.definitions, grants))
         .map(|(name, _)| name.clone())
         .collect();
-    if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
+    if denied.is_empty() || missing == OnMissingGrant::Denied || !stands(Control::UngrantedImports)
+    {
         return Ok(loaded);
     }
     let hint = how_to_grant(&loaded.definitions, &denied);
@@ -122,16 +131,16 @@ pub(super) fn load(
 fn loaded(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
-    wiring: &Wiring,
-    turn: Option<&Turn>,
+    wiring: &LinkOptions,
+    turn: Option<&LoadPermit>,
 ) -> Result<Loaded, Error> {
-    let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
+    let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
     let linked = linked(inner, bytes, &examination.digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
     Ok(Loaded {
         pooled,
         compile_time,
-        ..Loaded::new(inner, examination, &wiring.kind, definitions, Held::Always(current))?
+        ..Loaded::new(inner, examination, &wiring.kind, definitions, CodeHandle::Always(current))?
     })
 }
 
@@ -139,14 +148,15 @@ fn loaded(
 fn on_demand(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
-    wiring: &Wiring,
-    turn: Option<&Turn>,
+    wiring: &LinkOptions,
+    turn: Option<&LoadPermit>,
     source: Source,
 ) -> Result<Loaded, Error> {
-    let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
+    let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
     let digest = examination.digest.clone();
-    let demand =
-        |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found));
+    let demand = |found| {
+        CodeHandle::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found))
+    };
     if let Some((definitions, known)) = described(inner, &digest, &wiring.kind) {
         return Loaded::new(inner, examination, &wiring.kind, definitions, demand(Err(known)));
     }
@@ -179,21 +189,21 @@ pub(super) fn linked(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     digest: &str,
-    wiring: &Wiring,
-    turn: Option<&Turn>,
+    wiring: &LinkOptions,
+    turn: Option<&LoadPermit>,
 ) -> Result<Linked, Error> {
     let names = Names::new(entry_name(&inner.on_demand.engine, digest, &wiring.kind));
     // Without a cache there would be nothing to find after the wait.
-    let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
-    let _turn = turn_of(inner, &names);
+    let _alone = inner.cache.is_some().then(|| inner.single_flight.alone(&names.optimised));
+    let _turn = lock_entry(inner, &names);
     let kept = |name: &str| from_cache(inner, name, wiring);
     let compiled = |tier, known| {
-        turn.map_or(Ok(()), Turn::compile)?;
+        turn.map_or(Ok(()), LoadPermit::compile)?;
         compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
             if failed.is_environment()
                 && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
             {
-                turn.into_iter().for_each(Turn::give_back);
+                turn.into_iter().for_each(LoadPermit::refund);
             }
         })
     };
@@ -211,17 +221,22 @@ pub(super) fn linked(
         (None, Optimise::Never) => (quick()?, Code::Unoptimised),
         (None, Optimise::Later) => (quick()?, Code::Quick),
     };
-    let Found { ready, mut definitions, pooled, compile_time } = found;
+    let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
     if definitions.is_empty() {
         definitions = describe(inner, &ready)?;
         let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
-        told(inner, names.of(tier), &definitions);
+        add_definitions(inner, names.of(tier), &definitions);
     }
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => {
-            optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant))
-        }
+        Code::Quick => optimise::optimise_later(
+            inner,
+            bytes,
+            names,
+            ready,
+            definitions.clone(),
+            turn.map(LoadPermit::tenant),
+        ),
     };
     Ok(Linked { current, definitions, pooled, compile_time })
 }
@@ -229,20 +244,20 @@ pub(super) fn linked(
 /// Locks the cache entry, so that other processes that share the cache wait for this compilation
 /// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
 /// another process takes longer than a compiler may.
-fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
+fn lock_entry(inner: &Inner, names: &Names) -> Option<EntryLock> {
     let cache = inner.cache.as_ref()?;
     let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
     if cache.has(wanted) || cache.has(&names.optimised) {
         return None;
     }
     let patience =
-        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Haste::Awaited));
+        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
     let until = Instant::now() + patience;
     cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
 
 /// Linked code and its tools.
-pub(super) struct Found {
+pub(super) struct LinkedCode {
     pub(super) ready: Arc<Ready>,
     pooled: bool,
     /// Empty if the code was cached when there was no free cell for `describe`.
@@ -256,29 +271,34 @@ fn compiled(
     tier: Tier,
     names: &Names,
     bytes: &[u8],
-    wiring: &Wiring,
+    wiring: &LinkOptions,
     known: Option<Vec<Definition>>,
-) -> Result<Found, Error> {
-    inner.on_compile.tell(bytes);
+) -> Result<LinkedCode, Error> {
+    inner.on_compile.call(bytes);
     let started = Instant::now();
-    let code =
-        compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
+    let code = compile::compile(
+        inner.worker.as_ref(),
+        tier,
+        Priority::Awaited,
+        bytes,
+        Watch::unattended(),
+    )?;
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = link_new(inner, &code, wiring)?;
     let asked = known.map_or_else(|| describe(inner, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
         // All cells are busy: the code is cached, so that the next load only calls `describe`.
         if error.is_environment() {
-            keep(inner, tier, names, &code, &[]);
+            cache_code(inner, tier, names, &code, &[]);
         }
     })?;
-    keep(inner, tier, names, &code, &definitions);
-    Ok(Found { ready, pooled, definitions, compile_time })
+    cache_code(inner, tier, names, &code, &definitions);
+    Ok(LinkedCode { ready, pooled, definitions, compile_time })
 }
 
 /// Writes code and definitions to the cache, if there is one. Optimised code replaces the
 /// component's other entries.
-pub(super) fn keep(
+pub(super) fn cache_code(
     inner: &Inner,
     tier: Tier,
     names: &Names,
@@ -297,7 +317,7 @@ pub(super) fn keep(
 }
 
 /// Adds to an entry the definitions that were missing when it was written.
-fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
+fn add_definitions(inner: &Inner, name: &str, definitions: &[Definition]) {
     let Some((cache, entry)) =
         inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
     else {
@@ -315,7 +335,11 @@ fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
 
 /// Returns the entry, if there is one that works. One that does not is no error: it is compiled
 /// again and replaced.
-pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Option<Found> {
+pub(super) fn from_cache(
+    inner: &Arc<Inner>,
+    name: &str,
+    wiring: &LinkOptions,
+) -> Option<LinkedCode> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
@@ -327,7 +351,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
     let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-        Ok(Found { ready, pooled, definitions, compile_time: None })
+        Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
     });
     let warn = |error: &Error| {
         tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
@@ -339,7 +363,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
 pub(super) fn link_new(
     inner: &Arc<Inner>,
     code: &[u8],
-    wiring: &Wiring,
+    wiring: &LinkOptions,
 ) -> Result<(Arc<Ready>, bool), Error> {
     // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
     #[expect(
@@ -354,7 +378,7 @@ pub(super) fn link_new(
 /// gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
-    wiring: &Wiring,
+    wiring: &LinkOptions,
     make: impl Fn(&Engine) -> wasmtime::Result<Component>,
 ) -> Result<(Arc<Ready>, bool), Error> {
     let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
@@ -364,13 +388,13 @@ fn link(
         // All imports exist, so anything missing now is a fault of the component.
         let engine = allocator.engine.clone();
         let exports = Exports::find(&engine, &pre, &wiring.kind)?;
-        let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
+        let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.resources));
         Ok(Arc::new(Ready {
             engine,
             pre,
             exports,
             ticker,
-            world,
+            resources: world,
             wiring: wiring.clone(),
             apart: Default::default(),
         }))
@@ -393,7 +417,7 @@ pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) ->
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
     // Code that was compiled with a control off has a name of its own, so that no engine with all
     // controls finds it.
-    std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
+    std::hash::Hash::hash(&defence::down().map(Control::name), &mut fingerprint);
     if *kind != ComponentKind::Tools {
         std::hash::Hash::hash(kind.word(), &mut fingerprint);
     }
@@ -424,7 +448,7 @@ mod tests {
     use crate::engine::examination::digest;
 
     /// Builds a component that exports an empty instance under the name of the tool interface.
-    fn pretender() -> Vec<u8> {
+    fn empty_instance() -> Vec<u8> {
         let name = b"toolcell:tool/tool@0.1.0";
         let instance = [5, 3, 1, 1, 0];
         let export =
@@ -446,16 +470,16 @@ mod tests {
         let cache = engine.0.cache.as_ref().unwrap();
         let names = Names::new(entry_name(
             &engine.0.on_demand.engine,
-            &digest(&pretender()),
+            &digest(&empty_instance()),
             &ComponentKind::Tools,
         ));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
         let loaded = load(
             &engine.0,
-            pretender(),
+            empty_instance(),
             &Grants::default(),
-            &Wiring::default(),
-            Missing::Refused,
+            &LinkOptions::default(),
+            OnMissingGrant::Refused,
             None,
             None,
         );
@@ -465,7 +489,7 @@ mod tests {
                 .is_some_and(|error| error.to_string().contains("the compiler process failed"))
         );
         assert!(cache.get(&names.quick).is_some(), "it is gone");
-        keep(&engine.0, Tier::Quick, &names, b"other code", &[]);
+        cache_code(&engine.0, Tier::Quick, &names, b"other code", &[]);
         assert_eq!(std::fs::read(cache.get(&names.quick).unwrap().code).unwrap(), b"other code");
     }
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::apart::apart;
-use super::examination::Examination;
-use super::habit::Habit;
-use super::invoke::Wiring;
-use super::load::{self, Loaded, Missing};
+use super::apart::link_unpooled;
+use super::examination::Inspection;
+use super::habit::LatencyClass;
+use super::invoke::LinkOptions;
+use super::load::{self, Loaded, OnMissingGrant};
 use super::on_demand::Source;
 use super::tier::Code;
 use super::{Engine, invoke, placement};
@@ -46,18 +46,18 @@ impl Engine {
         &self,
         component: ComponentBytes,
         grants: Arc<Grants>,
-        missing: Missing,
+        missing: OnMissingGrant,
         tenant: Option<&str>,
         source: Option<Source>,
     ) -> Result<LoadedComponent, Error> {
         let turn = match tenant {
-            Some(tenant) => Some(self.0.turns.turn(tenant).await?),
+            Some(tenant) => Some(self.0.compile_quota.acquire(tenant).await?),
             None => None,
         };
         // On a dead network mount this never ends. It holds the turn, also after this future is
         // dropped.
         let granted = Arc::clone(&grants);
-        let counts = self.0.world.counts.clone();
+        let counts = self.0.resources.counts.clone();
         let open = move || {
             Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)))
         };
@@ -68,11 +68,11 @@ impl Engine {
         let inner = Arc::clone(&self.0);
         on_a_thread("toolcell-load", move || {
             let ComponentBytes { bytes, kind } = component;
-            let wiring = Wiring { kind: Arc::new(kind), mounts };
+            let wiring = LinkOptions { kind: Arc::new(kind), mounts };
             let loaded =
                 load::load(&inner, bytes, &grants, &wiring, missing, turn.as_ref(), source);
             drop((core, turn));
-            let Wiring { kind, .. } = wiring;
+            let LinkOptions { kind, .. } = wiring;
             loaded.map(|loaded| LoadedComponent {
                 loaded: Arc::new(loaded),
                 kind,
@@ -108,8 +108,8 @@ pub(crate) struct LoadedComponent {
 }
 
 impl LoadedComponent {
-    pub(crate) fn examination(&self) -> &Examination {
-        &self.loaded.examination
+    pub(crate) fn inspection(&self) -> &Inspection {
+        &self.loaded.inspection
     }
 
     pub(crate) fn kind(&self) -> &ComponentKind {
@@ -129,7 +129,7 @@ impl LoadedComponent {
     }
 
     pub(crate) fn reinstate(&self) {
-        self.loaded.quarantine.lift();
+        self.loaded.quarantine.reset();
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
@@ -166,7 +166,7 @@ impl LoadedComponent {
         checks: Checks,
         rights: Arc<Rights>,
     ) -> CallResult {
-        let habit = self.habit(&invocation);
+        let habit = self.latency_class(&invocation);
         let Ok(ready) = self.ready(&invocation).await else {
             return CallResult::Refusal(Refusal::Unavailable);
         };
@@ -180,30 +180,42 @@ impl LoadedComponent {
     async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
         let inner = &self.engine.0;
         let ready = match self.loaded.code.current(inner).await {
-            Ok(current) if invocation.caller.is_some() => apart(inner, current.ready()).await,
+            Ok(current) if invocation.caller.is_some() => {
+                link_unpooled(inner, current.ready()).await
+            }
             current => current.map(|current| current.ready()),
         };
-        let digest = &self.examination().digest;
+        let digest = &self.inspection().digest;
         ready.map_err(
             |error| tracing::error!(%error, component = %digest, "a component cannot be linked"),
         )
     }
 
     /// Returns the latency class of its tenant's calls.
-    fn habit(&self, invocation: &Invocation) -> Arc<Habit> {
-        self.loaded.habits.of(invocation.context.tenant.as_deref(), &self.engine.0.parties)
+    fn latency_class(&self, invocation: &Invocation) -> Arc<LatencyClass> {
+        self.loaded.latency_classes.of(invocation.context.tenant.as_deref(), &self.engine.0.flows)
     }
 
-    async fn asked(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ToolError> {
+    async fn ready_or_error(
+        &self,
+        invocation: &Invocation,
+    ) -> Result<Arc<invoke::Ready>, ToolError> {
         self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
     }
 
     /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
+        let (ready, quarantine) =
+            (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question)
-            .await
+        placement::run_check(
+            &self.engine.0,
+            quarantine,
+            self.latency_class(&invocation),
+            &invocation,
+            question,
+        )
+        .await
     }
 
     /// Calls the tool's `validate` in a cell of its own, and returns the faults of the arguments.
@@ -211,10 +223,17 @@ impl LoadedComponent {
         &self,
         invocation: Arc<Invocation>,
     ) -> Result<Vec<Fault>, ToolError> {
-        let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
+        let (ready, quarantine) =
+            (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question)
-            .await
+        placement::run_check(
+            &self.engine.0,
+            quarantine,
+            self.latency_class(&invocation),
+            &invocation,
+            question,
+        )
+        .await
     }
 }
 
@@ -235,21 +254,27 @@ mod tests {
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
         let sleeps = engine.0.sleeps;
         let spin = sleeps
-            .block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None))
+            .block_on(engine.load(
+                bytes.into(),
+                Arc::default(),
+                OnMissingGrant::Refused,
+                None,
+                None,
+            ))
             .unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "hostile", "{}");
-            Arc::new(Invocation::aside(call, serde_json::Value::Null, context, limits))
+            Arc::new(Invocation::outside_call(call, serde_json::Value::Null, context, limits))
         };
         let patience = std::time::Instant::now() + Duration::from_secs(20);
-        while spin.habit(&called("loops")).is_quick() {
+        while spin.latency_class(&called("loops")).is_short() {
             assert!(std::time::Instant::now() < patience, "it is not known for its loops");
             let checks = spin.definitions()[0].checks;
             sleeps.block_on(spin.call(called("loops"), checks, Arc::default()));
         }
-        assert!(spin.habit(&called("other")).is_quick());
+        assert!(spin.latency_class(&called("other")).is_short());
     }
 
     /// Opening may hang, and other loads must go on. Fails without: the permit taken after the
@@ -261,8 +286,13 @@ mod tests {
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let loads =
-            engine.load(Vec::new().into(), Arc::new(grants), Missing::Refused, Some("a"), None);
+        let loads = engine.load(
+            Vec::new().into(),
+            Arc::new(grants),
+            OnMissingGrant::Refused,
+            Some("a"),
+            None,
+        );
         let patience = Duration::from_secs(5);
         let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(

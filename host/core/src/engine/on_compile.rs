@@ -14,7 +14,7 @@ pub(super) struct OnCompile(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl OnCompile {
     /// Calls it with the size of the component.
-    pub(super) fn tell(&self, component: &[u8]) {
+    pub(super) fn call(&self, component: &[u8]) {
         if let Some(told) = &self.0 {
             told(component.len() as u64);
         }

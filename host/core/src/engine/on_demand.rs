@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 
 use super::examination::digest;
-use super::invoke::Wiring;
+use super::invoke::LinkOptions;
 use super::load::{self, entry_name};
 use super::loaded::on_a_thread;
 use super::optimise::Names;
@@ -29,7 +29,7 @@ pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
 pub(super) type Source = Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// The code of a component.
-pub(super) enum Held {
+pub(super) enum CodeHandle {
     /// Linked for as long as the component lives.
     Always(Arc<Current>),
     /// Linked when the component is called.
@@ -39,7 +39,7 @@ pub(super) enum Held {
 /// Code that is linked when its component is called.
 pub(super) struct OnDemand {
     digest: String,
-    wiring: Wiring,
+    wiring: LinkOptions,
     source: Source,
     /// The kind of code that was in the cache when the component was loaded.
     known: Code,
@@ -57,7 +57,7 @@ pub(super) struct Resident {
     linked: Mutex<Vec<Weak<OnDemand>>>,
 }
 
-impl Held {
+impl CodeHandle {
     /// Returns the kind of code that a call uses which begins now.
     pub(super) fn code(&self) -> Code {
         match self {
@@ -85,7 +85,7 @@ impl OnDemand {
     pub(super) fn new(
         inner: &Inner,
         digest: String,
-        wiring: Wiring,
+        wiring: LinkOptions,
         source: Source,
         found: Result<Arc<Current>, Code>,
     ) -> Arc<Self> {
@@ -102,7 +102,7 @@ impl OnDemand {
             bytes,
         });
         if let Ok(current) = found {
-            demand.keep(inner, current);
+            demand.install(inner, current);
         }
         demand
     }
@@ -140,7 +140,7 @@ impl OnDemand {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
             None => self.loaded(inner)?,
         };
-        self.keep(inner, Arc::clone(&current));
+        self.install(inner, Arc::clone(&current));
         Ok(current)
     }
 
@@ -156,7 +156,7 @@ impl OnDemand {
         Ok(load::linked(inner, bytes, &self.digest, &self.wiring, None)?.current)
     }
 
-    fn keep(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {
+    fn install(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {
         let bytes = current.ready().code_bytes();
         self.bytes.store(bytes, Ordering::Relaxed);
         *self.linked.write() = Some(current);

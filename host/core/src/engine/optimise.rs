@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::Inner;
-use super::cache::{self, Alone};
+use super::cache::{self, EntryLock};
 use super::compile::{self, NoCode};
-use super::config::Haste;
+use super::config::Priority;
 use super::invoke::Ready;
-use super::load::{from_cache, keep, link_new};
+use super::load::{cache_code, from_cache, link_new};
 use super::tier::{Code, Current, Job, Tier};
 use crate::definition::Definition;
 use crate::error::Error;
@@ -52,7 +52,7 @@ impl Names {
 
 /// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
 fn seconds(inner: &Inner) -> u64 {
-    inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Haste::Background))
+    inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background))
 }
 
 /// Returns true if an attempt with at least as much time has failed.
@@ -77,7 +77,7 @@ fn give_up(inner: &Inner, names: &Names) {
 }
 
 /// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
-pub(super) fn later(
+pub(super) fn optimise_later(
     inner: &Arc<Inner>,
     component: Vec<u8>,
     names: Names,
@@ -89,7 +89,7 @@ pub(super) fn later(
         return Arc::new(Current::settled(ready, Code::Unoptimised));
     }
     let (leash, watch) = compile::leash();
-    let current = Arc::new(Current::quick(ready, leash));
+    let current = Arc::new(Current::unoptimised(ready, leash));
     let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
     inner.background.push(Job {
         component,
@@ -101,7 +101,7 @@ pub(super) fn later(
                 compile::compile(
                     worker.as_ref(),
                     Tier::Optimised,
-                    Haste::Background,
+                    Priority::Background,
                     component,
                     watch,
                 )
@@ -122,14 +122,14 @@ fn optimise(
     if is_done(inner, current, names) {
         return;
     }
-    let turn = turn_of(inner, current, names);
+    let turn = lock_entry(inner, current, names);
     // Another process may have done it meanwhile.
     if turn.is_some() && is_done(inner, current, names) {
         return;
     }
     let compiled = compile();
     // If the component was dropped, its worker was killed, which tells nothing about the component.
-    let Some((inner, current)) = wanted(inner, current) else { return };
+    let Some((inner, current)) = upgraded(inner, current) else { return };
     let linked = compiled.and_then(|code| {
         let wiring = current.ready().wiring.clone();
         let (ready, _) = link_new(&inner, &code, &wiring).map_err(NoCode::Interrupted)?;
@@ -138,8 +138,8 @@ fn optimise(
     match linked {
         Ok((code, ready)) => {
             // A load of this engine must not lose the quick code between finding and using it.
-            let _alone = inner.flights.alone(&names.optimised);
-            keep(&inner, Tier::Optimised, names, &code, definitions);
+            let _alone = inner.single_flight.alone(&names.optimised);
+            cache_code(&inner, Tier::Optimised, names, &code, definitions);
             current.replace(ready);
         }
         Err(none) => {
@@ -147,7 +147,7 @@ fn optimise(
                 give_up(&inner, names);
             }
             tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
-            current.keep();
+            current.settle_unoptimised();
         }
     }
 }
@@ -155,30 +155,30 @@ fn optimise(
 /// Locks the cache entry, so that other processes that share the cache do not do the same work.
 /// Returns `None` if there is nothing to lock, if the code is not needed any more, or if another
 /// process takes longer than a compiler may.
-fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<Alone> {
+fn lock_entry(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<EntryLock> {
     let (lock, seconds) = {
-        let (inner, _) = wanted(inner, current)?;
+        let (inner, _) = upgraded(inner, current)?;
         (inner.cache.as_ref()?.lock(&names.optimised), seconds(&inner))
     };
     let began = Instant::now();
     // Waits no longer than the compilation would take here.
-    cache::wait(&lock, || began.elapsed().as_secs() < seconds && wanted(inner, current).is_some())
+    cache::wait(&lock, || began.elapsed().as_secs() < seconds && upgraded(inner, current).is_some())
 }
 
 /// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
 /// the compiler runs.
 fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
-    let Some((inner, current)) = wanted(inner, current) else { return true };
+    let Some((inner, current)) = upgraded(inner, current) else { return true };
     let wiring = current.ready().wiring.clone();
     match from_cache(&inner, &names.optimised, &wiring) {
         Some(found) => current.replace(found.ready),
-        None if is_given_up(&inner, names) => current.keep(),
+        None if is_given_up(&inner, names) => current.settle_unoptimised(),
         None => return false,
     }
     true
 }
 
 /// Returns both, if both still exist.
-fn wanted(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
+fn upgraded(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
     inner.upgrade().zip(current.upgrade())
 }

@@ -14,16 +14,16 @@ use futures_util::FutureExt as _;
 
 use super::Inner;
 use super::guest::{Guest, Remote};
-use super::habit::Habit;
+use super::habit::LatencyClass;
 use super::imports::lines::Lines;
 use super::invoke;
-use super::pulse::Pulse;
+use super::pulse::RunState;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
 use super::translate;
 use crate::call::CallResult;
 use crate::clock::before;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::fence::dispose;
@@ -51,7 +51,7 @@ pub(super) async fn execute(
     inner: &Inner,
     ready: Arc<invoke::Ready>,
     quarantine: &Arc<Quarantine>,
-    habit: Arc<Habit>,
+    habit: Arc<LatencyClass>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
@@ -61,7 +61,7 @@ pub(super) async fn execute(
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
-    let pulse = pulse(&invocation);
+    let pulse = run_state(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
     let guest = invoke::execute(
@@ -73,7 +73,7 @@ pub(super) async fn execute(
         Arc::clone(&pulse),
     );
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    let ended = place(inner, cell, &invocation, &pulse, habit).await;
+    let ended = run_cell(inner, cell, &invocation, &pulse, habit).await;
     ended.unwrap_or_else(|mut error| {
         // The cell may still be running on another thread; this does not wait for it.
         if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
@@ -86,17 +86,17 @@ pub(super) async fn execute(
 
 /// Calls `visible` or `validate` in the same way. Without a free slot the result is a timeout. A
 /// component in quarantine gives the same result as one whose call makes the host panic.
-pub(super) async fn ask<T: Send + 'static, F>(
+pub(super) async fn run_check<T: Send + 'static, F>(
     inner: &Inner,
     quarantine: &Arc<Quarantine>,
-    habit: Arc<Habit>,
+    habit: Arc<LatencyClass>,
     invocation: &Arc<Invocation>,
-    question: impl FnOnce(Arc<Pulse>) -> F,
+    question: impl FnOnce(Arc<RunState>) -> F,
 ) -> Result<T, ToolError>
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
-    let pulse = pulse(invocation);
+    let pulse = run_state(invocation);
     let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Raised::by_the_host());
@@ -106,7 +106,7 @@ where
     })?;
     let cell =
         cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
-    place(inner, cell, invocation, &pulse, habit).await
+    run_cell(inner, cell, invocation, &pulse, habit).await
 }
 
 /// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
@@ -121,10 +121,10 @@ pub(super) async fn describe(
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
     let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
     let invocation = Arc::new(invocation());
-    let pulse = pulse(&invocation);
+    let pulse = run_state(&invocation);
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
     let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
-    let asked = place(inner, cell, &invocation, &pulse, Arc::default());
+    let asked = run_cell(inner, cell, &invocation, &pulse, Arc::default());
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
@@ -136,7 +136,7 @@ async fn cell<T>(
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
-    let ended = if stands(Defence::CellFence) {
+    let ended = if stands(Control::CellFence) {
         let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
         AssertUnwindSafe(guest)
             .catch_unwind()
@@ -152,12 +152,12 @@ async fn cell<T>(
 }
 
 /// Runs a cell until its answer or its deadline.
-async fn place<T: Send + 'static>(
+async fn run_cell<T: Send + 'static>(
     inner: &Inner,
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
-    pulse: &Arc<Pulse>,
-    habit: Arc<Habit>,
+    pulse: &Arc<RunState>,
+    habit: Arc<LatencyClass>,
 ) -> Result<T, ToolError> {
     let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), habit);
     let deadline = deadline(invocation);
@@ -181,14 +181,14 @@ async fn place<T: Send + 'static>(
 
 /// Returns the time at which the caller stops to wait for a cell.
 fn deadline(invocation: &Invocation) -> Option<Instant> {
-    invocation.deadline().filter(|_| stands(Defence::Deadline))
+    invocation.deadline().filter(|_| stands(Control::Deadline))
 }
 
-fn pulse(invocation: &Invocation) -> Arc<Pulse> {
-    Arc::new(Pulse::until(deadline(invocation)))
+fn run_state(invocation: &Invocation) -> Arc<RunState> {
+    Arc::new(RunState::with_deadline(deadline(invocation)))
 }
 
-fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
+fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     if pulse.was_blocked() {
         Timeout::Blocked { budget, used, awaited: pulse.awaited(), stdout: None }
@@ -239,10 +239,14 @@ mod tests {
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "t", "{}");
-            let invocation =
-                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
-            let pulse = pulse(&invocation);
-            let waits = place(
+            let invocation = Invocation::outside_call(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                limits,
+            );
+            let pulse = run_state(&invocation);
+            let waits = run_cell(
                 &engine.0,
                 std::future::pending::<Result<(), _>>(),
                 &invocation,
@@ -267,7 +271,7 @@ mod tests {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let call = ToolCall::new("1", "t", "{}");
-            let invocation = Invocation::aside(
+            let invocation = Invocation::outside_call(
                 call,
                 serde_json::Value::Null,
                 CallContext::default(),
@@ -280,8 +284,13 @@ mod tests {
             ));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
-                let asked =
-                    ask::<(), _>(&engine.0, &quarantine, Arc::default(), &invocation, question);
+                let asked = run_check::<(), _>(
+                    &engine.0,
+                    &quarantine,
+                    Arc::default(),
+                    &invocation,
+                    question,
+                );
                 let ended = engine.0.sleeps.block_on(asked);
                 assert_eq!(
                     ended,

@@ -15,7 +15,7 @@ use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
 use super::{proposals, scan};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// The module of imports before preview 1 had its name.
@@ -23,7 +23,7 @@ const UNSTABLE: &str = "wasi_unstable";
 /// The first bytes of a core module.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 /// Imports that a refusal names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// The export that makes a module a command.
 const START: &str = "_start";
 /// Prefix of custom sections that would name another world to the encoder.
@@ -38,7 +38,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
         return Ok(Cow::Borrowed(bytes));
     }
     scan::bounds(bytes)?;
-    has_known_imports(bytes).map_err(|error| named(bytes).unwrap_or(error))?;
+    has_known_imports(bytes).map_err(|error| proposals_error(bytes).unwrap_or(error))?;
     let module = without_metadata(bytes)?;
     let adapted = catch_unwind(AssertUnwindSafe(|| {
         ComponentEncoder::default()
@@ -49,7 +49,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     }));
     match adapted {
         Ok(Ok(component)) => Ok(Cow::Owned(component)),
-        Ok(Err(error)) => Err(named(bytes).unwrap_or_else(|| {
+        Ok(Err(error)) => Err(proposals_error(bytes).unwrap_or_else(|| {
             Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
         })),
         Err(panic) => {
@@ -60,7 +60,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 }
 
 /// Returns the error for a module that needs proposals which are off.
-fn named(bytes: &[u8]) -> Option<Error> {
+fn proposals_error(bytes: &[u8]) -> Option<Error> {
     proposals::missing(bytes).map(Error::proposals)
 }
 
@@ -108,7 +108,7 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     if unknown.is_empty() {
         return Ok(());
     }
-    let named = unknown.iter().take(NAMED);
+    let named = unknown.iter().take(MAX_NAMED);
     let named: Vec<_> = named
         .map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name))))
         .collect();
@@ -133,7 +133,7 @@ fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| Error::malformed(error.to_string()))?;
         let is_metadata = matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(METADATA))
-            && stands(Defence::ModuleMetadata);
+            && stands(Control::ModuleMetadata);
         let Some((_, range)) = payload.as_section() else { continue };
         // From the end of the section before, since the id and the size are part of the section.
         let section = bytes.get(copied..range.end).unwrap_or_default();

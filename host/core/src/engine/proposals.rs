@@ -16,7 +16,7 @@ use wasmparser::{Validator, WasmFeatures};
 /// its own calling convention for tail calls, whether they are on or not, so code without them is
 /// the same to the byte. A tail call spends fuel, and a function checks fuel and epoch at its
 /// start, so an endless chain of tail calls ends by either. It takes no stack.
-pub(super) const OFF: [(WasmFeatures, &str); 24] = [
+pub(super) const DISABLED: [(WasmFeatures, &str); 24] = [
     (WasmFeatures::THREADS, "threads"),
     (WasmFeatures::SHARED_EVERYTHING_THREADS, "shared-everything threads"),
     (WasmFeatures::MEMORY64, "64-bit memory"),
@@ -59,7 +59,7 @@ pub(super) fn missing(component: &[u8]) -> Option<String> {
 fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
     let left = Cell::new(bytes / component.len().max(1));
     let fault = |on| Validator::new_with_features(on).validate_all(component).err();
-    let off = OFF.iter().fold(WasmFeatures::empty(), |off, (proposal, _)| off | *proposal);
+    let off = DISABLED.iter().fold(WasmFeatures::empty(), |off, (proposal, _)| off | *proposal);
     let mut on = WasmFeatures::all().difference(off);
     while let Some(found) = fault(on) {
         left.set(left.get().checked_sub(1)?);
@@ -69,13 +69,15 @@ fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
             left.set(left.get().saturating_sub(1));
             is_left && fault(on | proposal).is_none_or(|next| next.offset() > found.offset())
         };
-        let mut still_off =
-            OFF.iter().map(|(proposal, _)| *proposal).filter(|proposal| !on.contains(*proposal));
+        let mut still_off = DISABLED
+            .iter()
+            .map(|(proposal, _)| *proposal)
+            .filter(|proposal| !on.contains(*proposal));
         let next = still_off.clone().find(|proposal| told.intersects(*proposal));
         on |= next.or_else(|| still_off.find(|proposal| helps(*proposal)))?;
     }
     let mut names: Vec<_> =
-        OFF.iter().filter(|(off, _)| on.contains(*off)).map(|(_, name)| *name).collect();
+        DISABLED.iter().filter(|(off, _)| on.contains(*off)).map(|(_, name)| *name).collect();
     names.dedup();
     (!names.is_empty()).then(|| names.join(", "))
 }

@@ -38,10 +38,10 @@ thread_local! {
 
 /// The state of a running cell, as its caller sees it.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(super) struct RunState {
     deadline: Option<Instant>,
     /// [`RUNS`], [`WAITS`] or [`WAITED_TOO_LONG`]; written only by the task that polls the guest.
-    doing: AtomicU8,
+    activity: AtomicU8,
     /// True if the guest asked to be polled again during the current poll.
     yielded: AtomicBool,
     /// True while the host works for the guest: a wake-up of its task then comes from the host.
@@ -59,9 +59,9 @@ pub(super) struct Pulse {
     awaited: Mutex<Option<Awaited>>,
 }
 
-impl Pulse {
+impl RunState {
     /// Builds the state of a cell with this deadline.
-    pub(super) fn until(deadline: Option<Instant>) -> Self {
+    pub(super) fn with_deadline(deadline: Option<Instant>) -> Self {
         Self { deadline, ..Self::default() }
     }
 
@@ -72,22 +72,22 @@ impl Pulse {
     /// Records that the guest runs: it calls the host, a tick hits it, or it ends. Its wait is
     /// over. Steps of the host's own work, of which a request has many, do not count.
     pub(super) fn runs(&self) {
-        if self.doing.load(Ordering::Relaxed) == WAITS {
+        if self.activity.load(Ordering::Relaxed) == WAITS {
             let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
-            self.doing.store(doing, Ordering::Relaxed);
+            self.activity.store(doing, Ordering::Relaxed);
         }
     }
 
     /// Records that the guest has called the host, which has no answer yet.
     fn waits(&self) {
-        if self.doing.load(Ordering::Relaxed) == RUNS && !self.is_past() {
-            self.doing.store(WAITS, Ordering::Relaxed);
+        if self.activity.load(Ordering::Relaxed) == RUNS && !self.is_past() {
+            self.activity.store(WAITS, Ordering::Relaxed);
         }
     }
 
     /// Marks the time until the result is dropped as the host's work for the guest: the guest waits
     /// from now on. During that work the task may be woken as if by the guest.
-    pub(super) fn served(self: &Arc<Self>) -> Served {
+    pub(super) fn mark_host_work(self: &Arc<Self>) -> Served {
         self.is_served.store(true, Ordering::Relaxed);
         self.waits();
         Served(Arc::clone(self))
@@ -106,7 +106,7 @@ impl Pulse {
     /// Returns true if the guest waited for the host when its deadline passed. Called after the
     /// deadline.
     pub(super) fn was_blocked(&self) -> bool {
-        self.doing.load(Ordering::Relaxed) != RUNS
+        self.activity.load(Ordering::Relaxed) != RUNS
     }
 
     /// Returns true if the guest ended after its deadline.
@@ -200,7 +200,7 @@ impl Pulse {
 
 /// Marks the host's work for a guest; ends when dropped.
 #[must_use]
-pub(super) struct Served(Arc<Pulse>);
+pub(super) struct Served(Arc<RunState>);
 
 impl Drop for Served {
     fn drop(&mut self) {
@@ -208,7 +208,7 @@ impl Drop for Served {
     }
 }
 
-impl Wake for Pulse {
+impl Wake for RunState {
     fn wake(self: Arc<Self>) {
         Wake::wake_by_ref(&self);
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn later_steps_do_not_change_state_at_deadline() {
         #[derive(Debug, Clone, Copy)]
-        enum Does {
+        enum GuestAction {
             /// A tick or the fuel interval interrupts it.
             Yields,
             /// It calls the host, which has no answer.
@@ -248,8 +248,8 @@ mod tests {
             Calls,
             Ends,
         }
-        use Does::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
-        let table: [(&[Does], &[Does], bool); 15] = [
+        use GuestAction::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
+        let table: [(&[GuestAction], &[GuestAction], bool); 15] = [
             (&[IsServed], &[], true),
             (&[IsServed, Calls, Yields], &[], false),
             (&[], &[], false),
@@ -267,16 +267,16 @@ mod tests {
             (&[Yields], &[Ends], false),
         ];
         for (before, after, expected) in table {
-            let mut pulse = Arc::new(Pulse::default());
+            let mut pulse = Arc::new(RunState::default());
             let context = Context::from_waker(Waker::noop());
-            let go = |pulse: &Arc<Pulse>, does: Does| {
+            let go = |pulse: &Arc<RunState>, does: GuestAction| {
                 let mut served = None;
                 let _ = pulse.poll(&context, |inner| {
                     if let Waits | IsAnswered | IsServed | Calls = does {
                         pulse.runs();
                     }
                     if let IsServed = does {
-                        served = Some(pulse.served());
+                        served = Some(pulse.mark_host_work());
                     }
                     let waker = inner.waker().clone();
                     match does {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn runnable_waiting_and_done_are_distinct() {
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(RunState::default());
         let context = Context::from_waker(Waker::noop());
         assert!(!pulse.is_waiting(), "not started");
         let _ = pulse.poll(&context, |inner| {

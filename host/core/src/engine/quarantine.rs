@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::event::LogLevel;
 use crate::handler::Invocation;
 use crate::refusal::Refusal;
@@ -48,7 +48,7 @@ impl Quarantine {
 
     /// Refuses a call if the component is in quarantine.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
-        if self.is_closed() && stands(Defence::Quarantine) {
+        if self.is_closed() && stands(Control::Quarantine) {
             Err(Refusal::Quarantined)
         } else {
             Ok(())
@@ -59,7 +59,7 @@ impl Quarantine {
         self.closed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn lift(&self) {
+    pub(super) fn reset(&self) {
         let mut panics = self.panics.lock();
         panics.clear();
         self.closed.store(false, Ordering::Relaxed);
@@ -112,10 +112,10 @@ mod tests {
 
     fn invocation() -> Invocation {
         let call = ToolCall::new("1", "t", "{}");
-        Invocation::aside(call, Value::Null, CallContext::default(), Limits::default())
+        Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default())
     }
 
-    fn raised(kind: RaisedKind) -> Result<(), ToolError> {
+    fn handler_raised(kind: RaisedKind) -> Result<(), ToolError> {
         Err(ToolError::HandlerRaised(Raised::new(kind)))
     }
 
@@ -137,7 +137,7 @@ mod tests {
             for apart in [0, apart[0], apart[1]] {
                 assert_eq!(quarantine.admit(), Ok(()));
                 clock.advance(minutes(apart));
-                quarantine.note(&raised(RaisedKind::HostPanic), &invocation());
+                quarantine.note(&handler_raised(RaisedKind::HostPanic), &invocation());
             }
             assert_eq!(quarantine.admit(), expected, "{apart:?}");
             clock.advance(minutes(1000));
@@ -152,9 +152,9 @@ mod tests {
         let quarantine = after(NonZero::new(2));
         for ended in [
             Ok(()),
-            raised(RaisedKind::Unreachable),
-            raised(RaisedKind::HostCall),
-            raised(RaisedKind::NativePanic),
+            handler_raised(RaisedKind::Unreachable),
+            handler_raised(RaisedKind::HostCall),
+            handler_raised(RaisedKind::NativePanic),
             Err(ToolError::HandlerExit(Exit::Died)),
         ] {
             (0..9).for_each(|_| quarantine.note(&ended, &invocation));
@@ -163,13 +163,13 @@ mod tests {
         let never = after(None);
         for round in 0..2 {
             for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
-                [&quarantine, &never]
-                    .into_iter()
-                    .for_each(|each| each.note(&raised(RaisedKind::HostPanic), &invocation));
+                [&quarantine, &never].into_iter().for_each(|each| {
+                    each.note(&handler_raised(RaisedKind::HostPanic), &invocation)
+                });
                 assert_eq!(quarantine.admit(), after, "round {round}");
                 assert_eq!(never.admit(), Ok(()));
             }
-            quarantine.lift();
+            quarantine.reset();
         }
     }
 }

@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::clock::before;
-use crate::defence::{Defence, stands};
-use crate::shared_bytes::{Held, SharedBytes};
+use crate::defence::{Control, stands};
+use crate::shared_bytes::{Reservation, SharedBytes};
 
 /// Calls that may wait for a cell; one more is refused at once. A waiting call holds no cell.
 const MAX_WAITING: usize = 10_000;
@@ -59,7 +59,7 @@ struct Waiting {
     account: usize,
     ticket: u64,
     /// The reservation of the call's text in the bound on waiting text.
-    _text: Held,
+    _text: Reservation,
     /// A cell that arrives while this is dropped is given back with it, after the place.
     slot: oneshot::Receiver<Slot>,
 }
@@ -141,7 +141,7 @@ impl Queue {
         let queue = Arc::clone(self);
         let mut state = self.state.lock();
         let account = state.account(tenant);
-        if state.free > 0 && !state.holds_back(&state.accounts[account], is_shared) {
+        if state.free > 0 && !state.is_reserved(&state.accounts[account], is_shared) {
             state.take(account);
             return Some(Ok(Slot { queue, account }));
         }
@@ -157,7 +157,7 @@ impl Queue {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let next = self.queue.state.lock().give_back(self.account);
+        let next = self.queue.state.lock().release(self.account);
         if let Some((account, waits)) = next {
             // If the call has left meanwhile, the send fails, and the slot is dropped and given
             // back.
@@ -168,7 +168,7 @@ impl Drop for Slot {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.queue.state.lock().leave(self.account, self.ticket);
+        self.queue.state.lock().remove(self.account, self.ticket);
     }
 }
 
@@ -191,10 +191,10 @@ impl State {
 
     /// Returns true if the free cells are for others. `is_shared`: the call's executor defines
     /// other tenants.
-    fn holds_back(&self, account: &Account, is_shared: bool) -> bool {
-        let is_shared = is_shared && stands(Defence::DefinedTenants);
+    fn is_reserved(&self, account: &Account, is_shared: bool) -> bool {
+        let is_shared = is_shared && stands(Control::DefinedTenants);
         let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
-        is_one_of_several && account.cells >= self.free && stands(Defence::TenantCells)
+        is_one_of_several && account.cells >= self.free && stands(Control::TenantCells)
     }
 
     fn take(&mut self, account: usize) {
@@ -207,8 +207,8 @@ impl State {
     fn wait(&mut self, account: usize, place: Place) -> Option<u64> {
         let Account { tenant, line, .. } = &mut self.accounts[account];
         let places = MAX_WAITING.saturating_sub(self.waiting);
-        let is_held_back = tenant.is_some() && line.len() >= places && stands(Defence::TenantQueue);
-        if (places == 0 || is_held_back) && stands(Defence::Queue) {
+        let is_held_back = tenant.is_some() && line.len() >= places && stands(Control::TenantQueue);
+        if (places == 0 || is_held_back) && stands(Control::Queue) {
             self.forget(account);
             return None;
         }
@@ -218,7 +218,7 @@ impl State {
         Some(ticket)
     }
 
-    fn leave(&mut self, account: usize, ticket: u64) {
+    fn remove(&mut self, account: usize, ticket: u64) {
         if self.accounts[account].line.remove(&ticket).is_some() {
             self.waiting -= 1;
             self.forget(account);
@@ -226,7 +226,7 @@ impl State {
     }
 
     /// Takes a cell back, and returns the account and the call that get it next.
-    fn give_back(&mut self, account: usize) -> Option<(usize, oneshot::Sender<Slot>)> {
+    fn release(&mut self, account: usize) -> Option<(usize, oneshot::Sender<Slot>)> {
         self.free += 1;
         self.accounts[account].cells -= 1;
         // At most one: each account that waited had at least as many cells as were free, and now
@@ -246,7 +246,7 @@ impl State {
     fn next(&self) -> Option<usize> {
         let turn = |(number, account): (usize, &Account)| {
             let (ticket, place) = account.line.first_key_value()?;
-            (!self.holds_back(account, place.is_shared)).then(|| (account.turn(*ticket), number))
+            (!self.is_reserved(account, place.is_shared)).then(|| (account.rank(*ticket), number))
         };
         self.accounts.iter().enumerate().filter_map(turn).min().map(|(_, number)| number)
     }
@@ -268,8 +268,8 @@ impl State {
 impl Account {
     /// Returns the account's rank among those that wait: by its cells, then by the ticket `first`
     /// of its first call.
-    fn turn(&self, first: u64) -> (usize, u64) {
-        (if stands(Defence::CellTurns) { self.cells } else { 0 }, first)
+    fn rank(&self, first: u64) -> (usize, u64) {
+        (if stands(Control::CellTurns) { self.cells } else { 0 }, first)
     }
 }
 

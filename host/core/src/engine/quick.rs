@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::fair::{FairQueue, Turns};
-use super::pulse::Pulse;
+use super::fair::{FairQueue, FlowState};
+use super::pulse::RunState;
 use crate::cores::cores;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
-use crate::fence::fenced;
+use crate::fence::guarded;
 
 /// The time for which a thread stays awake for the next call: longer while calls come so often that
 /// it is likely to get one.
@@ -34,7 +34,7 @@ const LINGER_IF_BUSY: Duration = Duration::from_micros(200);
 const BUSY: Duration = Duration::from_micros(250);
 /// The time for which a caller polls for the answer of a call that was picked up at once: several
 /// short calls long.
-pub(super) const PATIENCE: Duration = Duration::from_micros(30);
+pub(super) const POLL_TIME: Duration = Duration::from_micros(30);
 
 /// The longest interval at which a thread that waits awake reads the clock while it has a
 /// processor. After a longer pause the system has given the processor to another thread.
@@ -44,7 +44,7 @@ type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
 /// The threads of the lane; they end when it is dropped.
 #[derive(Debug)]
-pub(super) struct Quick(Arc<Shared>);
+pub(super) struct FastLane(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -54,7 +54,7 @@ struct Shared {
     /// Threads that will look at the queue without being woken.
     awake: AtomicUsize,
     /// The time at which one of them last read the clock, in nanoseconds since `start`.
-    seen: AtomicU64,
+    last_seen: AtomicU64,
     start: Instant,
     /// True while calls come often.
     is_busy: AtomicBool,
@@ -66,7 +66,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    slices: FairQueue<(Arc<Pulse>, Slice)>,
+    slices: FairQueue<(Arc<RunState>, Slice)>,
     /// Threads that sleep until they are woken. If there are none, no system call is spent on
     /// waking one.
     asleep: usize,
@@ -86,7 +86,7 @@ impl Turn<'_> {
     /// call before this thread is back at the queue, and then need not wake another.
     pub(super) fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
-            self.lane.see(Instant::now());
+            self.lane.mark_seen(Instant::now());
             self.lane.awake.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -98,7 +98,7 @@ impl Turn<'_> {
     }
 }
 
-impl Quick {
+impl FastLane {
     /// Starts this many threads; each begins with `setup`.
     pub(super) fn start(threads: usize, setup: fn()) -> Result<Self, Error> {
         let cores = cores();
@@ -107,7 +107,7 @@ impl Quick {
             wake: Condvar::new(),
             waiting: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
-            seen: AtomicU64::new(0),
+            last_seen: AtomicU64::new(0),
             start: Instant::now(),
             is_busy: AtomicBool::new(false),
             most_awake: cores - 1,
@@ -129,7 +129,7 @@ impl Quick {
 
     /// Queues a slice of this flow. A cancelled slice takes no turn, and ends at once. Returns true
     /// if a caller should poll for its answer.
-    pub(super) fn run(&self, whose: &Arc<Turns>, pulse: Arc<Pulse>, slice: Slice) -> bool {
+    pub(super) fn run(&self, whose: &Arc<FlowState>, pulse: Arc<RunState>, slice: Slice) -> bool {
         let shared = &self.0;
         let now = Instant::now();
         let mut queue = shared.queue.lock();
@@ -139,11 +139,11 @@ impl Quick {
         queue.slices.push_new(whose, (pulse, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         // With one core, a caller that polls would keep the core from the thread.
-        shared.see_to_it(queue, now) && shared.most_awake > 0
+        shared.notify(queue, now) && shared.most_awake > 0
     }
 }
 
-impl Drop for Quick {
+impl Drop for FastLane {
     fn drop(&mut self) {
         self.0.stopped.store(true, Ordering::Release);
         let _queue = self.0.queue.lock();
@@ -163,7 +163,7 @@ impl Shared {
         while let Some(slice) = self.next(&mut turn) {
             // A panic in it drops the sender of the answer, which ends the caller's wait; the
             // thread continues.
-            let _ = fenced(|| slice(&mut turn));
+            let _ = guarded(|| slice(&mut turn));
         }
     }
 
@@ -205,7 +205,7 @@ impl Shared {
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
             // Its caller may have relied on this thread, which is busy from now on.
-            self.see_to_it(queue, Instant::now());
+            self.notify(queue, Instant::now());
         }
         Some(slice)
     }
@@ -226,20 +226,20 @@ impl Shared {
             if now - begin >= most || now - last >= PAUSE {
                 return false;
             }
-            self.see(now);
+            self.mark_seen(now);
             last = now;
         }
     }
 
     /// Records that a thread that looks at the queue without being woken runs now.
-    fn see(&self, now: Instant) {
-        self.seen.store(self.nanoseconds(now), Ordering::Release);
+    fn mark_seen(&self, now: Instant) {
+        self.last_seen.store(self.nanoseconds(now), Ordering::Release);
     }
 
     /// Returns true if a thread runs that will look at the queue without being woken.
     fn is_awake(&self, now: Instant) -> bool {
-        let since = self.nanoseconds(now).saturating_sub(self.seen.load(Ordering::Acquire));
-        let is_recent = Duration::from_nanos(since) < PAUSE || !stands(Defence::Awake);
+        let since = self.nanoseconds(now).saturating_sub(self.last_seen.load(Ordering::Acquire));
+        let is_recent = Duration::from_nanos(since) < PAUSE || !stands(Control::Awake);
         self.awake.load(Ordering::Acquire) > 0 && is_recent
     }
 
@@ -248,7 +248,7 @@ impl Shared {
     }
 
     /// Wakes a thread unless one is awake. Returns true if one is awake.
-    fn see_to_it(&self, queue: MutexGuard<'_, Queue>, now: Instant) -> bool {
+    fn notify(&self, queue: MutexGuard<'_, Queue>, now: Instant) -> bool {
         let awake = self.is_awake(now);
         let asleep = queue.asleep > 0;
         drop(queue);
@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn until_asleep(quick: &Quick, threads: usize) {
+    fn until_asleep(quick: &FastLane, threads: usize) {
         while quick.0.queue.lock().asleep < threads {
             thread::yield_now();
         }
@@ -274,12 +274,12 @@ mod tests {
     /// Fails without: the check that an awake thread has a processor.
     #[test]
     fn slice_runs_when_the_awake_thread_has_no_core() {
-        let (quick, (done, seen)) = (Quick::start(1, || ()).unwrap(), mpsc::channel());
+        let (quick, (done, seen)) = (FastLane::start(1, || ()).unwrap(), mpsc::channel());
         for number in 0..100 {
             until_asleep(&quick, 1);
             // The state of a thread that the system has stopped after it last read the clock.
             quick.0.awake.fetch_add(1, Ordering::AcqRel);
-            quick.0.seen.store(0, Ordering::Release);
+            quick.0.last_seen.store(0, Ordering::Release);
             let done = done.clone();
             let is_awake = quick.run(
                 &Arc::default(),
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn thread_counts_as_awake_until_a_long_pause() {
-        let quick = Quick::start(1, || ()).unwrap();
+        let quick = FastLane::start(1, || ()).unwrap();
         until_asleep(&quick, 1);
         let lane = &quick.0;
         let now = Instant::now();
@@ -306,7 +306,7 @@ mod tests {
             (2, Duration::from_secs(1), false),
         ] {
             lane.awake.store(awake, Ordering::Release);
-            lane.see(now);
+            lane.mark_seen(now);
             assert_eq!(lane.is_awake(now + pause), expected, "{awake} threads, seen {pause:?} ago");
         }
         lane.awake.store(0, Ordering::Release);
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn every_slice_runs_despite_panics_of_others() {
-        let quick = Quick::start(2, || ()).unwrap();
+        let quick = FastLane::start(2, || ()).unwrap();
         let (whose, (done, seen)) = (Arc::default(), mpsc::channel());
         for number in 0..1000 {
             let done = done.clone();
@@ -339,7 +339,7 @@ mod tests {
     /// Fails without: turns (first come, first served).
     #[test]
     fn flows_are_served_in_turn() {
-        let quick = Quick::start(1, || ()).unwrap();
+        let quick = FastLane::start(1, || ()).unwrap();
         let ((begun, begins), (opens, gate), (tells, served)) =
             (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());
         let held = move |_: &mut Turn<'_>| {
@@ -348,13 +348,13 @@ mod tests {
         };
         quick.run(&Arc::default(), Arc::default(), Box::new(held));
         begins.recv().unwrap();
-        let owners: [Arc<Turns>; 2] = Default::default();
+        let owners: [Arc<FlowState>; 2] = Default::default();
         for name in "aaab".chars() {
             let tells = tells.clone();
             let whose = &owners[usize::from(name == 'b')];
             quick.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
             // A cancelled slice costs no flow a turn.
-            let cancelled = Arc::<Pulse>::default();
+            let cancelled = Arc::<RunState>::default();
             cancelled.cancel();
             quick.run(whose, cancelled, Box::new(|_| ()));
         }

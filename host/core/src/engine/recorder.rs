@@ -15,9 +15,9 @@ use crate::grants::{Access, Method, Target};
 use crate::rights::Request;
 
 /// Requests, and paths, that are kept. A tool may make a hundred thousand requests.
-const MOST: usize = 1000;
+const MAX_RECORDED: usize = 1000;
 /// Bytes of the text of a request, or of a path.
-const LONGEST: usize = 1 << 10;
+const MAX_TEXT: usize = 1 << 10;
 
 /// Records the requests of tools: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run).
 /// Cheap to clone; clones share their records.
@@ -71,7 +71,7 @@ impl Recorder {
         if requests.contains(&request) {
             return true;
         }
-        let is_kept = text.len() <= LONGEST && requests.len() < MOST;
+        let is_kept = text.len() <= MAX_TEXT && requests.len() < MAX_RECORDED;
         if is_kept {
             requests.push(request);
         }
@@ -83,8 +83,8 @@ impl Recorder {
         let secrets = &mut self.0.lock().secrets;
         let uses = secrets.values().map(Vec::len).sum::<usize>();
         let place = (method, target.clone());
-        if uses < MOST
-            && target.as_str().len() <= LONGEST
+        if uses < MAX_RECORDED
+            && target.as_str().len() <= MAX_TEXT
             && !secrets.get(name).is_some_and(|all| all.contains(&place))
         {
             secrets.entry(name.to_owned()).or_default().push(place);
@@ -94,7 +94,7 @@ impl Recorder {
     /// Records the use of a path.
     pub(super) fn path(&self, path: String, access: Access, is_directory: bool) {
         let paths = &mut self.0.lock().paths;
-        if path.len() > LONGEST || paths.len() >= MOST && !paths.contains_key(&path) {
+        if path.len() > MAX_TEXT || paths.len() >= MAX_RECORDED && !paths.contains_key(&path) {
             return;
         }
         let known = paths.entry(path).or_insert(PathUse { access, is_directory });
@@ -130,15 +130,15 @@ mod tests {
     fn records_are_bounded_and_deduplicated() {
         let recorder = Recorder::new();
         let asked = |text: &str| recorder.request(&Request::parse(text).unwrap());
-        for index in 0..2 * MOST {
-            assert_eq!(asked(&format!("kv read {index}")), index < MOST);
+        for index in 0..2 * MAX_RECORDED {
+            assert_eq!(asked(&format!("kv read {index}")), index < MAX_RECORDED);
             recorder.path(format!("/{index}"), Access::Read, false);
         }
-        assert!(asked("kv read 0") && !asked(&format!("kv read {}", "x".repeat(LONGEST))));
+        assert!(asked("kv read 0") && !asked(&format!("kv read {}", "x".repeat(MAX_TEXT))));
         recorder.path("/0".into(), Access::Write, false);
         recorder.path("/0".into(), Access::Read, true);
         let Recorded { requests, paths, .. } = recorder.recorded();
-        assert_eq!((requests.len(), paths.len()), (MOST, MOST));
+        assert_eq!((requests.len(), paths.len()), (MAX_RECORDED, MAX_RECORDED));
         assert_eq!(paths["/0"], PathUse { access: Access::Write, is_directory: true });
     }
 

@@ -18,9 +18,9 @@ use wasmtime_wasi_http::p2::types::{
     HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest,
 };
 
-use super::cell::Stop;
+use super::cell::LimitReached;
 use super::imports::wasi_http::{CHUNK, FIELDS};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams,
@@ -34,28 +34,28 @@ const INCOMING: u64 = 64 << 10;
 
 /// The sum of the charges of one cell.
 #[derive(Debug, Default)]
-pub(super) struct Retained(AtomicU64);
+pub(super) struct HostMemory(AtomicU64);
 
 /// The charge of one object.
 #[derive(Debug)]
 pub(super) struct Charge {
-    retained: Arc<Retained>,
+    host_memory: Arc<HostMemory>,
     bytes: u64,
 }
 
-impl Retained {
+impl HostMemory {
     /// Charges an object.
     ///
     /// # Errors
-    /// [`Stop`] if the sum would exceed the limit.
-    pub(super) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, Stop> {
-        let mut charge = Charge { retained: Arc::clone(self), bytes: 0 };
+    /// [`LimitReached`] if the sum would exceed the limit.
+    pub(super) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, LimitReached> {
+        let mut charge = Charge { host_memory: Arc::clone(self), bytes: 0 };
         charge.grow(bytes)?;
         Ok(charge)
     }
 
     /// Returns the bytes that are charged now.
-    pub(super) fn held(&self) -> u64 {
+    pub(super) fn charged(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -64,11 +64,11 @@ impl Charge {
     /// Charges this many more bytes for the same object.
     ///
     /// # Errors
-    /// [`Stop`] if the sum would exceed the limit: then nothing is added.
-    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Stop> {
-        within(self.retained.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
+    /// [`LimitReached`] if the sum would exceed the limit: then nothing is added.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), LimitReached> {
+        within(self.host_memory.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
             .inspect_err(|_| {
-                self.retained.0.fetch_sub(bytes, Ordering::Relaxed);
+                self.host_memory.0.fetch_sub(bytes, Ordering::Relaxed);
             })?;
         self.bytes += bytes;
         Ok(())
@@ -77,21 +77,21 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.retained.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.host_memory.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// Returns an error if this sum exceeds the limit.
-pub(super) fn within(total: u64) -> Result<(), Stop> {
-    if total <= HOST_BYTES || !stands(Defence::HostBytes) {
+pub(super) fn within(total: u64) -> Result<(), LimitReached> {
+    if total <= HOST_BYTES || !stands(Control::HostBytes) {
         Ok(())
     } else {
-        Err(Stop(LimitHit::new(LimitKind::HostBytes, HOST_BYTES, total)))
+        Err(LimitReached(LimitHit::new(LimitKind::HostBytes, HOST_BYTES, total)))
     }
 }
 
 /// Returns the most that wasmtime's own objects in a table may keep.
-pub(super) fn weigh(table: &mut ResourceTable) -> u64 {
+pub(super) fn table_weight(table: &mut ResourceTable) -> u64 {
     table.iter_mut().map(|object| weight(object)).sum()
 }
 
@@ -130,16 +130,16 @@ mod tests {
     /// Fails without: the sum over all charges; the release of a charge.
     #[test]
     fn objects_share_and_release_one_budget() {
-        let retained = Arc::<Retained>::default();
+        let retained = Arc::<HostMemory>::default();
         let mut first = retained.charge(HOST_BYTES / 2).unwrap();
         let second = retained.charge(HOST_BYTES / 2).unwrap();
-        let Stop(hit) = retained.charge(1).unwrap_err();
+        let LimitReached(hit) = retained.charge(1).unwrap_err();
         assert_eq!(hit, LimitHit::new(LimitKind::HostBytes, HOST_BYTES, HOST_BYTES + 1));
-        assert_eq!(retained.held(), HOST_BYTES, "what was refused is not kept");
+        assert_eq!(retained.charged(), HOST_BYTES, "what was refused is not kept");
         drop(second);
         first.grow(HOST_BYTES / 2).unwrap();
         drop(first);
-        assert_eq!(retained.held(), 0);
+        assert_eq!(retained.charged(), 0);
     }
 
     /// Fails without: each kind of object in `weight`.
@@ -148,10 +148,10 @@ mod tests {
         let mut table = ResourceTable::new();
         let mut headers = FieldMap::new_mutable(FIELDS);
         table.push(headers.clone()).unwrap();
-        assert_eq!(weigh(&mut table), 0);
+        assert_eq!(table_weight(&mut table), 0);
         headers.append_raw(HeaderName::from_static("a"), HeaderValue::from_static("1")).unwrap();
         table.push(headers.clone()).unwrap();
-        assert_eq!(weigh(&mut table), FIELDS as u64);
+        assert_eq!(table_weight(&mut table), FIELDS as u64);
         let request = HostOutgoingRequest {
             method: Method::Other("m".repeat(1000)),
             scheme: Some(Scheme::Other("s".repeat(100))),
@@ -161,6 +161,6 @@ mod tests {
             body: None,
         };
         table.push(request).unwrap();
-        assert_eq!(weigh(&mut table), 2 * FIELDS as u64 + 1111);
+        assert_eq!(table_weight(&mut table), 2 * FIELDS as u64 + 1111);
     }
 }

@@ -8,8 +8,8 @@
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::quick::Quick;
-use super::slow::Slow;
+use super::quick::FastLane;
+use super::slow::SlowLane;
 use crate::error::Error;
 
 /// The `nice` value that the fast lane adds to the host's own.
@@ -32,9 +32,9 @@ pub(super) struct Threads(Option<Runtime>);
 /// The threads for cells that do not run in their caller's task.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    quick: Quick,
+    fast_lane: FastLane,
     woken: Threads,
-    slow: Slow,
+    slow_lane: SlowLane,
     /// Separate from the handle: guests have the handle, and a guest must not be the last owner of
     /// its own threads.
     _slow_threads: Threads,
@@ -45,23 +45,23 @@ impl Lanes {
     pub(super) fn new(threads: usize) -> Result<Self, Error> {
         let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
         Ok(Self {
-            quick: Quick::start(threads, || less_urgent(QUICK_NICENESS))?,
+            fast_lane: FastLane::start(threads, || less_urgent(QUICK_NICENESS))?,
             woken: Threads::build(guests(threads, "toolcell-woken", QUICK_NICENESS))?,
-            slow: Slow::new(slow.handle().clone(), threads),
+            slow_lane: SlowLane::new(slow.handle().clone(), threads),
             _slow_threads: slow,
         })
     }
 
-    pub(super) fn quick(&self) -> &Quick {
-        &self.quick
+    pub(super) fn fast_lane(&self) -> &FastLane {
+        &self.fast_lane
     }
 
     pub(super) fn woken(&self) -> &Handle {
         self.woken.handle()
     }
 
-    pub(super) fn slow(&self) -> &Slow {
-        &self.slow
+    pub(super) fn slow_lane(&self) -> &SlowLane {
+        &self.slow_lane
     }
 }
 

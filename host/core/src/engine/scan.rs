@@ -9,7 +9,7 @@ use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
 use super::preview1::{METADATA, PREVIEW1};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// The most bytes of a component: language runtimes take 12 to 19 MB.
@@ -58,7 +58,7 @@ pub(super) struct Outline {
 /// # Errors
 /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if stands(Defence::Format) && bytes.len() as u64 <= MAX_COMPONENT {
+    if stands(Control::Format) && bytes.len() as u64 <= MAX_COMPONENT {
         check_format(bytes)?;
     }
     bounds(bytes)
@@ -69,7 +69,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
 /// # Errors
 /// [`Error::is_component`] if it is malformed or over a bound.
 pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
-    bounded(Defence::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
+    bounded(Control::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);
@@ -87,13 +87,13 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                 parts += 1;
                 open.push(1_u64);
                 bounded(
-                    Defence::Parts,
+                    Control::Parts,
                     "modules and components inside of the component",
                     parts,
                     MAX_PARTS,
                 )?;
                 bounded(
-                    Defence::Nesting,
+                    Control::Nesting,
                     "nesting of components",
                     open.len() as u64,
                     MAX_NESTING as u64,
@@ -103,7 +103,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             Payload::CodeSectionStart { count, .. } => {
                 functions += u64::from(count);
                 bounded(
-                    Defence::Functions,
+                    Control::Functions,
                     "functions of the component",
                     functions,
                     MAX_FUNCTIONS,
@@ -119,9 +119,11 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                     });
                 }
             }
-            Payload::InstanceSection(section) => made(&mut open, u64::from(section.count()))?,
+            Payload::InstanceSection(section) => {
+                add_instances(&mut open, u64::from(section.count()))?
+            }
             Payload::ComponentInstanceSection(section) => {
-                made(&mut open, u64::from(section.count()).saturating_mul(heaviest))?;
+                add_instances(&mut open, u64::from(section.count()).saturating_mul(heaviest))?;
             }
             Payload::TypeSection(section) => types += u64::from(section.count()),
             Payload::CoreTypeSection(section) => {
@@ -134,7 +136,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             }
             Payload::CodeSectionEntry(body) => {
                 bounded(
-                    Defence::FunctionBytes,
+                    Control::FunctionBytes,
                     "bytes of one function",
                     body.range().len() as u64,
                     MAX_BODY,
@@ -143,7 +145,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                 for group in body.get_locals_reader().map_err(malformed)? {
                     locals += u64::from(group.map_err(malformed)?.0);
                 }
-                bounded(Defence::Locals, "local variables of one function", locals, MAX_LOCALS)?;
+                bounded(Control::Locals, "local variables of one function", locals, MAX_LOCALS)?;
             }
             Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
@@ -163,13 +165,13 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             _ => {}
         }
     }
-    bounded(Defence::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
-    bounded(Defence::Types, "types of the component", types, MAX_TYPES)?;
-    bounded(Defence::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
+    bounded(Control::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
+    bounded(Control::Types, "types of the component", types, MAX_TYPES)?;
+    bounded(Control::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
     // The most core instances that a cell has room for.
     let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
     bounded(
-        Defence::ItemsOfInstances,
+        Control::ItemsOfInstances,
         "globals, exports and table items of the component, times its instances",
         items.saturating_mul(instances),
         MAX_INSTANCE_ITEMS,
@@ -266,13 +268,13 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
 }
 
 /// Adds instances to the innermost open module or component.
-fn made(open: &mut [u64], instances: u64) -> Result<(), Error> {
+fn add_instances(open: &mut [u64], instances: u64) -> Result<(), Error> {
     let Some(made) = open.last_mut() else { return Ok(()) };
     *made = made.saturating_add(instances);
-    bounded(Defence::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
+    bounded(Control::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
 }
 
-fn bounded(defence: Defence, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+fn bounded(defence: Control, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
     if got > limit && stands(defence) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 

@@ -7,34 +7,34 @@
 
 use std::sync::Arc;
 
-use super::veil::Veil;
-use super::world::World;
-use crate::defence::{Defence, stands};
-use crate::egress::{Credential, Screen, Secrets, SendError};
+use super::veil::CallRedactor;
+use super::world::EngineResources;
+use crate::defence::{Control, stands};
+use crate::egress::{Credential, OutboundScan, Secrets, SendError};
 use crate::handler::Invocation;
 use crate::rights::{Decision, Request, Rights};
 
 /// The inputs of the scan. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Screening {
-    pub(super) world: Arc<World>,
+pub(super) struct ScanContext {
+    pub(super) resources: Arc<EngineResources>,
     pub(super) invocation: Arc<Invocation>,
     pub(super) rights: Arc<Rights>,
-    pub(super) veil: Option<Arc<Veil>>,
+    pub(super) redactor: Option<Arc<CallRedactor>>,
 }
 
-impl Screening {
+impl ScanContext {
     /// Returns the secrets to scan a request with these credentials for.
     ///
     /// # Errors
     /// [`SendError::Invalid`] if the host's secrets cannot be read, or are too many to scan for.
     pub(super) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
-        let Self { world, invocation, rights, veil } = self;
+        let Self { resources: world, invocation, rights, redactor: veil } = self;
         let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
             tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
             unscreened()
         })?;
-        let named = veil.as_ref().map(|veil| veil.named()).unwrap_or_default();
+        let named = veil.as_ref().map(|veil| veil.granted()).unwrap_or_default();
         let own = veil.as_ref().map(|veil| veil.redactor());
         others.retain(|other| own.as_ref().is_none_or(|own| !own.knows(other)));
         let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
@@ -45,15 +45,15 @@ impl Screening {
             is_allowed.then(|| (used.bound_to.clone(), value))
         });
         let invocation = Arc::clone(invocation);
-        let screen = Screen {
+        let screen = OutboundScan {
             others,
             own,
             bound: bound.collect(),
-            tell: Box::new(move |kind| invocation.seems_to_carry(kind)),
+            on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
         let redactor =
-            veil.as_ref().filter(|_| stands(Defence::LaterAnswers)).map(|veil| veil.redactor());
-        Ok(Secrets { credentials, redactor, screen: Some(screen) })
+            veil.as_ref().filter(|_| stands(Control::LaterAnswers)).map(|veil| veil.redactor());
+        Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }
 }
 

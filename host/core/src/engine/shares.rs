@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 
 use super::runtimes::Threads;
 use crate::clock::before;
-use crate::defence::{Defence, stands};
-use crate::fence::resumed;
+use crate::defence::{Control, stands};
+use crate::fence::resume_panic;
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
 const THREADS: usize = 32;
@@ -33,10 +33,10 @@ const OF_TENANT: usize = THREADS / 4;
 const OF_CELL: usize = 2;
 /// The time after which the next call of a tenant gets an error because abandoned work occupies all
 /// of the tenant's threads. Within it the work of calls that were cancelled together returns.
-const PATIENCE: Duration = Duration::from_millis(250);
+const ABANDONED_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Work that was started.
-pub(super) type Running<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
+pub(super) type StartedWork<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
 
 /// The reason for which work has no result.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) enum Unserved {
 }
 
 /// A thread pool. The tenants in it exist as long as their cells.
-pub(super) struct Shares {
+pub(super) struct IoPool {
     name: &'static str,
     threads: OnceLock<Option<Threads>>,
     without_tenant: Arc<Share>,
@@ -59,18 +59,18 @@ pub(super) struct Shares {
 struct Share {
     free: Arc<Semaphore>,
     /// Pieces of work that run without a call that waits for them.
-    left: watch::Sender<usize>,
+    abandoned: watch::Sender<usize>,
 }
 
 /// A cell's access to a pool.
 #[derive(Clone)]
-pub(super) struct Way {
-    shares: Arc<Shares>,
+pub(super) struct PoolAccess {
+    pool: Arc<IoPool>,
     share: Arc<Share>,
     own: Arc<Semaphore>,
 }
 
-impl Shares {
+impl IoPool {
     pub(super) fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self {
             name,
@@ -81,11 +81,11 @@ impl Shares {
     }
 
     /// Returns the access for a cell of this tenant.
-    pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> Way {
+    pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> PoolAccess {
         let share =
             tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
-        let of_cell = if stands(Defence::CellThreads) { OF_CELL } else { THREADS };
-        Way { shares: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
+        let of_cell = if stands(Control::CellThreads) { OF_CELL } else { THREADS };
+        PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
 
     fn share(&self, tenant: &str) -> Arc<Share> {
@@ -117,36 +117,41 @@ impl Shares {
 impl Share {
     fn new() -> Arc<Self> {
         let of_tenant =
-            if stands(Defence::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
-        Arc::new(Self { free: Arc::new(Semaphore::new(of_tenant)), left: watch::Sender::new(0) })
+            if stands(Control::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self {
+            free: Arc::new(Semaphore::new(of_tenant)),
+            abandoned: watch::Sender::new(0),
+        })
     }
 
     /// Takes one of the tenant's permits.
     ///
     /// # Errors
     /// [`Unserved::Blocked`] if abandoned work holds all of them.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Unserved> {
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Unserved> {
         tokio::select! {
             biased;
             turn = Arc::clone(&self.free).acquire_owned() => turn.map_err(closed),
-            () = self.hopeless() => Err(Unserved::Blocked),
+            () = self.blocked_too_long() => Err(Unserved::Blocked),
         }
     }
 
-    /// Resolves when abandoned work has occupied all of the share for [`PATIENCE`].
-    async fn hopeless(&self) {
-        let mut left = self.left.subscribe();
+    /// Resolves when abandoned work has occupied all of the share for [`ABANDONED_TIMEOUT`].
+    async fn blocked_too_long(&self) {
+        let mut left = self.abandoned.subscribe();
         loop {
             let is_sure = left.wait_for(|left| *left >= OF_TENANT).await.is_ok();
             let comes_back = left.wait_for(|left| *left < OF_TENANT);
-            if is_sure && before(Instant::now().checked_add(PATIENCE), comes_back).await.is_none() {
+            if is_sure
+                && before(Instant::now().checked_add(ABANDONED_TIMEOUT), comes_back).await.is_none()
+            {
                 return;
             }
         }
     }
 }
 
-impl Way {
+impl PoolAccess {
     /// Runs this on a thread that may block, when the cell and its tenant have a free permit.
     ///
     /// # Cancel safety
@@ -160,27 +165,27 @@ impl Way {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unserved> {
         let own = Arc::clone(&self.own).acquire_owned().await.map_err(closed)?;
-        let turn = self.share.turn().await?;
-        let threads = self.shares.threads()?;
-        let stage = Stage::new(&self.share);
-        let turns = stands(Defence::BusyThreads).then_some([own, turn]);
-        let out = Out { stage: Arc::clone(&stage), _turns: turns };
+        let turn = self.share.permit().await?;
+        let threads = self.pool.threads()?;
+        let stage = WorkState::new(&self.share);
+        let turns = stands(Control::BusyThreads).then_some([own, turn]);
+        let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();
             drop(out);
             done
         });
-        let mut asked = Asked { task, stage };
-        resumed((&mut asked.task).await).ok_or_else(ended)
+        let mut asked = CallerGuard { task, state: stage };
+        resume_panic((&mut asked.task).await).ok_or_else(shut_down)
     }
 
     /// Starts the same without waiting for it; the work begins at once if permits are free.
     pub(super) fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Running<T> {
+    ) -> StartedWork<T> {
         let way = self.clone();
-        let mut running: Running<T> = Box::pin(async move { way.run(work).await });
+        let mut running: StartedWork<T> = Box::pin(async move { way.run(work).await });
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match running.as_mut().poll(&mut context) {
             std::task::Poll::Ready(done) => Box::pin(std::future::ready(done)),
@@ -193,38 +198,38 @@ fn closed(_: AcquireError) -> Unserved {
     unreachable!("no share is ever closed")
 }
 
-fn ended() -> Unserved {
+fn shut_down() -> Unserved {
     Unserved::Failed(wasmtime::Error::msg("the host's threads for files and keys have shut down"))
 }
 
 const RUNNING: u8 = 0;
-const LEFT: u8 = 1;
+const ABANDONED: u8 = 1;
 const DONE: u8 = 2;
 
 /// The stage of a piece of work, shared by its thread and its caller. It changes only under the
-/// lock of the share's count `left`.
-struct Stage {
+/// lock of the share's count `abandoned`.
+struct WorkState {
     share: Arc<Share>,
     now: AtomicU8,
 }
 
-impl Stage {
+impl WorkState {
     fn new(share: &Arc<Share>) -> Arc<Self> {
         Arc::new(Self { share: Arc::clone(share), now: AtomicU8::new(RUNNING) })
     }
 }
 
 /// The part on the thread: records the end of the work when dropped.
-struct Out {
-    stage: Arc<Stage>,
+struct ThreadGuard {
+    state: Arc<WorkState>,
     _turns: Option<[OwnedSemaphorePermit; 2]>,
 }
 
-impl Drop for Out {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
-        let Stage { share, now } = &*self.stage;
-        share.left.send_if_modified(|left| {
-            let was_left = now.swap(DONE, Ordering::Relaxed) == LEFT;
+        let WorkState { share, now } = &*self.state;
+        share.abandoned.send_if_modified(|left| {
+            let was_left = now.swap(DONE, Ordering::Relaxed) == ABANDONED;
             *left -= usize::from(was_left);
             was_left
         });
@@ -232,18 +237,19 @@ impl Drop for Out {
 }
 
 /// The part of the caller: when dropped before the end, counts the work as abandoned.
-struct Asked<T> {
+struct CallerGuard<T> {
     task: JoinHandle<T>,
-    stage: Arc<Stage>,
+    state: Arc<WorkState>,
 }
 
-impl<T> Drop for Asked<T> {
+impl<T> Drop for CallerGuard<T> {
     fn drop(&mut self) {
         self.task.abort();
-        let Stage { share, now } = &*self.stage;
-        share.left.send_if_modified(|left| {
-            let leaves =
-                now.compare_exchange(RUNNING, LEFT, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let WorkState { share, now } = &*self.state;
+        share.abandoned.send_if_modified(|left| {
+            let leaves = now
+                .compare_exchange(RUNNING, ABANDONED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
             *left += usize::from(leaves);
             leaves
         });
@@ -264,7 +270,7 @@ mod tests {
     type Gate = Arc<Mutex<mpsc::Receiver<()>>>;
 
     /// Work that reports its start, and returns when the gate is dropped.
-    fn stuck(gate: &Gate, began: &mpsc::Sender<()>) -> impl FnOnce() + Send + 'static {
+    fn blocked_work(gate: &Gate, began: &mpsc::Sender<()>) -> impl FnOnce() + Send + 'static {
         let (gate, began) = (Arc::clone(gate), began.clone());
         move || {
             began.send(()).unwrap();
@@ -273,7 +279,7 @@ mod tests {
     }
 
     /// Waits for work that must not be delayed.
-    async fn soon<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
+    async fn in_time<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
         before(Instant::now().checked_add(Duration::from_secs(20)), work)
             .await
             .expect("it is held up")
@@ -288,24 +294,25 @@ mod tests {
     #[test]
     fn stuck_work_blocks_only_its_own_tenant() {
         let (shares, (opens, gate), (began, begun)) =
-            (Shares::new("test"), gate(), mpsc::channel());
+            (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let cells: Vec<_> = (0..OF_TENANT).map(|_| shares.way(Some("hog"))).collect();
-            let out: Vec<_> = cells.iter().map(|way| way.start(stuck(&gate, &began))).collect();
+            let out: Vec<_> =
+                cells.iter().map(|way| way.start(blocked_work(&gate, &began))).collect();
             for _ in &out {
                 begun.recv().unwrap();
             }
             // Its calls end; the work continues.
             drop(out);
             let cell = shares.way(Some("hog"));
-            assert!(matches!(soon(cell.run(|| ())).await, Err(Unserved::Blocked)));
+            assert!(matches!(in_time(cell.run(|| ())).await, Err(Unserved::Blocked)));
             for other in [Some("other"), Some(""), None] {
-                assert_eq!(soon(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
+                assert_eq!(in_time(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
             }
             drop(opens);
             // Work that returns gives its permit back.
-            cells[0].share.left.subscribe().wait_for(|left| *left == 0).await.unwrap();
-            assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
+            cells[0].share.abandoned.subscribe().wait_for(|left| *left == 0).await.unwrap();
+            assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
         });
     }
 
@@ -313,15 +320,15 @@ mod tests {
     #[test]
     fn busy_tenant_delays_only_itself() {
         let (shares, (opens, gate), (began, begun)) =
-            (Shares::new("test"), gate(), mpsc::channel());
+            (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let busy: Vec<_> = (0..THREADS)
-                .map(|_| shares.way(Some("busy")).start(stuck(&gate, &began)))
+                .map(|_| shares.way(Some("busy")).start(blocked_work(&gate, &began)))
                 .collect();
             for _ in 0..OF_TENANT {
                 begun.recv().unwrap();
             }
-            assert_eq!(soon(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err(), "no more than its share has begun");
             drop(opens);
             assert!(
@@ -335,14 +342,14 @@ mod tests {
     #[test]
     fn cell_runs_two_blocking_tasks_at_once() {
         let (shares, (opens, gate), (began, begun)) =
-            (Shares::new("test"), gate(), mpsc::channel());
+            (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let cell = shares.way(None);
-            let work: Vec<_> = (0..8).map(|_| cell.start(stuck(&gate, &began))).collect();
+            let work: Vec<_> = (0..8).map(|_| cell.start(blocked_work(&gate, &began))).collect();
             for _ in 0..OF_CELL {
                 begun.recv().unwrap();
             }
-            assert_eq!(soon(shares.way(None).run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(shares.way(None).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err());
             drop(opens);
             assert!(join_all(work).await.iter().all(Result::is_ok));
@@ -352,14 +359,14 @@ mod tests {
     /// A panic of the work reaches its caller, and its permit is given back.
     #[test]
     fn panic_reaches_the_caller_and_frees_its_permit() {
-        let shares = Shares::new("test");
+        let shares = IoPool::new("test");
         clock::sleeps().unwrap().block_on(async {
             let cell = shares.way(Some("a"));
             for _ in 0..2 * OF_TENANT {
                 let work = cell.run(|| panic!("a bug"));
                 assert!(AssertUnwindSafe(work).catch_unwind().await.is_err());
             }
-            assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
             drop(cell);
             shares.share("b");
             assert_eq!(shares.tenants.lock().len(), 1, "who has no cells is forgotten");

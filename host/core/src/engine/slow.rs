@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::fair::{FairQueue, Turns};
-use super::pulse::Pulse;
+use super::fair::{FairQueue, FlowState};
+use super::pulse::RunState;
 
 /// A handle of the lane.
 #[derive(Clone)]
-pub(super) struct Slow(Arc<Shared>);
+pub(super) struct SlowLane(Arc<Shared>);
 
 struct Shared {
     threads: Handle,
@@ -31,23 +31,23 @@ struct State {
 
 /// A call that waits for a turn.
 struct Waiting {
-    pulse: Arc<Pulse>,
+    run_state: Arc<RunState>,
     turn: oneshot::Sender<Turn>,
 }
 
 impl Waiting {
     fn is_alive(&self) -> bool {
-        !self.turn.is_closed() && !self.pulse.is_cancelled()
+        !self.turn.is_closed() && !self.run_state.is_cancelled()
     }
 }
 
 /// A turn at one slice; passed on when dropped.
-pub(super) struct Turn(Slow);
+pub(super) struct Turn(SlowLane);
 
 /// A place in the queue: receives the turn.
 pub(super) type Place = oneshot::Receiver<Turn>;
 
-impl Slow {
+impl SlowLane {
     /// Builds a lane of this many threads on this runtime.
     pub(super) fn new(threads: Handle, many: usize) -> Self {
         Self(Arc::new(Shared {
@@ -61,9 +61,14 @@ impl Slow {
     }
 
     /// Queues a call for a turn. `is_new`: the call has never had a turn in any lane.
-    pub(super) fn line_up(&self, whose: &Arc<Turns>, pulse: &Arc<Pulse>, is_new: bool) -> Place {
+    pub(super) fn enqueue(
+        &self,
+        whose: &Arc<FlowState>,
+        pulse: &Arc<RunState>,
+        is_new: bool,
+    ) -> Place {
         let (turn, place) = oneshot::channel();
-        let waiting = Waiting { pulse: Arc::clone(pulse), turn };
+        let waiting = Waiting { run_state: Arc::clone(pulse), turn };
         let mut state = self.0.state.lock();
         if is_new {
             state.line.push_new(whose, waiting);
@@ -99,7 +104,7 @@ impl Drop for Turn {
     }
 }
 
-impl std::fmt::Debug for Slow {
+impl std::fmt::Debug for SlowLane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Slow").field("free", &self.0.state.lock().free).finish_non_exhaustive()
     }

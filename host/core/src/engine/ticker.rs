@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use wasmtime::EngineWeak;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// The longest time that a guest runs before the host can interrupt it.
@@ -135,7 +135,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
             // No thread can be started: try again after a tick.
             Err(_) => thread::sleep(TICK),
         }
-        replaced = stands(Defence::TickerWatch);
+        replaced = stands(Control::TickerWatch);
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
         use toolcell_test_guests::{Hostile, Misdeed, Place};
 
         use crate::call::{CallContext, CallResult, ToolCall};
-        use crate::engine::{Engine, LoadedComponent, Missing};
+        use crate::engine::{Engine, LoadedComponent, OnMissingGrant};
         use crate::handler::Invocation;
         use crate::limits::Limits;
         use crate::tool_error::{Timeout, ToolError};
@@ -213,7 +213,13 @@ mod tests {
             engine
                 .0
                 .sleeps
-                .block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None))
+                .block_on(engine.load(
+                    bytes.into(),
+                    Arc::default(),
+                    OnMissingGrant::Refused,
+                    None,
+                    None,
+                ))
                 .unwrap()
         };
         let behaves = loaded(Misdeed::None);
@@ -223,8 +229,12 @@ mod tests {
                 .with_host_calls(u64::MAX)
                 .with_timeout(timeout);
             let call = ToolCall::new("1", "hostile", "{}");
-            let call =
-                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
+            let call = Invocation::outside_call(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                limits,
+            );
             let checks = component.definitions()[0].checks;
             engine.0.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
         };

@@ -1,7 +1,7 @@
 //! The compile quota: one load at a time for each tenant, and at most N compilations a minute.
 //!
 //! In: a tenant that loads a component.
-//! Out: a [`Turn`] for the time of the load, or an error that says when to try again.
+//! Out: a [`LoadPermit`] for the time of the load, or an error that says when to try again.
 //! Invariants: each tenant has a line of its own, in which one load is served at a time: it keeps
 //! at most one compiler busy, and no other tenant waits behind it. Only real compilations count,
 //! and failures that the component caused. A forgotten tenant has the full quota, as a new one has.
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::clock::Clock;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 
 /// Components that are compiled per minute for one tenant: one every six seconds, each of which
@@ -31,11 +31,11 @@ const MAX_IN_LINE: usize = 16;
 const MAX_TENANTS: usize = 10_000;
 /// The time after which to try again if it is not known how long the line takes: most components
 /// are compiled by then.
-const MOMENT: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The lines of an engine's tenants.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct CompileQuota {
     /// The time in which one compilation becomes available again.
     interval: Duration,
     clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ struct Line {
 
 /// A load's turn in its tenant's line.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct LoadPermit {
     tenant: String,
     line: Arc<Line>,
     interval: Duration,
@@ -61,7 +61,7 @@ pub(super) struct Turn {
     _served: Result<OwnedSemaphorePermit, AcquireError>,
 }
 
-impl Turns {
+impl CompileQuota {
     /// Builds a quota of this many compilations a minute for each tenant, and at least one.
     pub(super) fn new(per_minute: u32, clock: Arc<dyn Clock>) -> Self {
         Self { interval: MINUTE / per_minute.max(1), clock, tenants: Mutex::default() }
@@ -74,10 +74,10 @@ impl Turns {
     ///
     /// # Cancel safety
     /// May be dropped: then the load leaves the line.
-    pub(super) async fn turn(&self, tenant: &str) -> Result<Turn, Error> {
+    pub(super) async fn acquire(&self, tenant: &str) -> Result<LoadPermit, Error> {
         let line = self.line(tenant)?;
         let served = Arc::clone(&line.free).acquire_owned().await;
-        Ok(Turn {
+        Ok(LoadPermit {
             tenant: tenant.to_owned(),
             line,
             interval: self.interval,
@@ -91,10 +91,10 @@ impl Turns {
         let mut tenants = self.tenants.lock();
         if let Some(line) = tenants.get(tenant) {
             // The map has one reference, and each load one.
-            if Arc::strong_count(line) > MAX_IN_LINE && stands(Defence::CompileLine) {
+            if Arc::strong_count(line) > MAX_IN_LINE && stands(Control::CompileLine) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
-                    MOMENT,
+                    RETRY_AFTER,
                 ));
             }
             return Ok(Arc::clone(line));
@@ -106,7 +106,10 @@ impl Turns {
             });
         }
         if tenants.len() >= MAX_TENANTS {
-            return Err(Error::quota("too many tenants compile components at the moment", MOMENT));
+            return Err(Error::quota(
+                "too many tenants compile components at the moment",
+                RETRY_AFTER,
+            ));
         }
         let line = Arc::new(Line::new());
         tenants.insert(tenant.to_owned(), Arc::clone(&line));
@@ -116,12 +119,12 @@ impl Turns {
 
 impl Line {
     fn new() -> Self {
-        let at_once = if stands(Defence::CompileTurn) { 1 } else { Semaphore::MAX_PERMITS };
+        let at_once = if stands(Control::CompileTurn) { 1 } else { Semaphore::MAX_PERMITS };
         Self { free: Arc::new(Semaphore::new(at_once)), whole: Mutex::default() }
     }
 }
 
-impl Turn {
+impl LoadPermit {
     /// Returns the tenant of the load.
     pub(super) fn tenant(&self) -> &str {
         &self.tenant
@@ -138,7 +141,7 @@ impl Turn {
         // interval has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
-        if !over.is_zero() && stands(Defence::CompileQuota) {
+        if !over.is_zero() && stands(Control::CompileQuota) {
             return Err(Error::quota(
                 "the tenant has reached its limit of compiled components per minute",
                 over,
@@ -149,7 +152,7 @@ impl Turn {
     }
 
     /// Takes back the last of them: it failed for a reason of the host.
-    pub(super) fn give_back(&self) {
+    pub(super) fn refund(&self) {
         let mut whole = self.line.whole.lock();
         *whole = whole.and_then(|whole| whole.checked_sub(self.interval));
     }
@@ -164,24 +167,24 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn turns(per_minute: u32) -> (Turns, ManualClock) {
+    fn quota(per_minute: u32) -> (CompileQuota, ManualClock) {
         let clock = ManualClock::new();
-        (Turns::new(per_minute, Arc::new(clock.clone())), clock)
+        (CompileQuota::new(per_minute, Arc::new(clock.clone())), clock)
     }
 
     /// Returns the tenant's turn, if it has come.
-    fn turn(turns: &Turns, tenant: &str) -> Option<Turn> {
-        turns.turn(tenant).now_or_never().map(Result::unwrap)
+    fn try_acquire(turns: &CompileQuota, tenant: &str) -> Option<LoadPermit> {
+        turns.acquire(tenant).now_or_never().map(Result::unwrap)
     }
 
     /// Cases: seconds since the last compilation, and the seconds after which to try again (0: it
     /// was allowed), with six a minute.
     #[test]
     fn compilations_per_minute_are_limited() {
-        let (turns, clock) = turns(6);
+        let (turns, clock) = quota(6);
         let ask = |tenant: &str, later: u32| {
             clock.advance(SECOND * later);
-            let Err(refused) = turn(&turns, tenant).unwrap().compile() else { return 0 };
+            let Err(refused) = try_acquire(&turns, tenant).unwrap().compile() else { return 0 };
             assert!(
                 refused.is_quota() && !refused.hint().is_empty() && refused.reason() == "quota"
             );
@@ -216,25 +219,25 @@ mod tests {
 
     #[test]
     fn returned_compilation_can_be_used_again() {
-        let (turns, clock) = turns(2);
-        let turn = turn(&turns, "a").unwrap();
+        let (turns, clock) = quota(2);
+        let turn = try_acquire(&turns, "a").unwrap();
         for _ in 0..3 {
             turn.compile().unwrap();
             turn.compile().unwrap();
             assert!(turn.compile().is_err());
-            turn.give_back();
+            turn.refund();
             clock.advance(SECOND * 30);
         }
-        turn.give_back();
+        turn.refund();
         assert!(turn.compile().is_ok());
     }
 
     #[test]
     fn tenant_loads_one_component_at_a_time() {
-        let (turns, _) = turns(1);
-        let first = turn(&turns, "a").unwrap();
-        let mut second = Box::pin(turns.turn("a"));
-        assert!(second.as_mut().now_or_never().is_none() && turn(&turns, "b").is_some());
+        let (turns, _) = quota(1);
+        let first = try_acquire(&turns, "a").unwrap();
+        let mut second = Box::pin(turns.acquire("a"));
+        assert!(second.as_mut().now_or_never().is_none() && try_acquire(&turns, "b").is_some());
         drop(first);
         assert!(second.now_or_never().is_some());
     }
@@ -242,33 +245,33 @@ mod tests {
     /// A load that leaves the line frees a place in it.
     #[test]
     fn tenants_load_queue_is_bounded() {
-        let (turns, _) = turns(1);
-        let _first = turn(&turns, "a").unwrap();
+        let (turns, _) = quota(1);
+        let _first = try_acquire(&turns, "a").unwrap();
         let mut line = Vec::new();
         for _ in 1..MAX_IN_LINE {
-            line.push(Box::pin(turns.turn("a")));
+            line.push(Box::pin(turns.acquire("a")));
             assert!(line.last_mut().unwrap().as_mut().now_or_never().is_none());
         }
-        let refused = turns.turn("a").now_or_never().expect("no wait").unwrap_err();
-        assert!(refused.is_quota() && refused.retry_after() == Some(MOMENT), "{refused}");
-        assert!(turn(&turns, "b").is_some());
+        let refused = turns.acquire("a").now_or_never().expect("no wait").unwrap_err();
+        assert!(refused.is_quota() && refused.retry_after() == Some(RETRY_AFTER), "{refused}");
+        assert!(try_acquire(&turns, "b").is_some());
         line.pop();
-        assert!(turns.turn("a").now_or_never().is_none());
+        assert!(turns.acquire("a").now_or_never().is_none());
     }
 
     /// A tenant is forgotten when its quota is full again. One that compiled within the minute, or
     /// is being served, is remembered.
     #[test]
     fn tenants_with_full_quota_are_forgotten() {
-        let (turns, clock) = turns(1);
-        let busy = turn(&turns, "busy").unwrap();
+        let (turns, clock) = quota(1);
+        let busy = try_acquire(&turns, "busy").unwrap();
         for tenant in 1..MAX_TENANTS {
-            turn(&turns, &tenant.to_string()).unwrap().compile().unwrap();
+            try_acquire(&turns, &tenant.to_string()).unwrap().compile().unwrap();
         }
         clock.advance(SECOND * 59);
-        assert!(turns.turn("one more").now_or_never().unwrap().unwrap_err().is_quota());
+        assert!(turns.acquire("one more").now_or_never().unwrap().unwrap_err().is_quota());
         clock.advance(SECOND);
-        assert!(turn(&turns, "one more").is_some());
+        assert!(try_acquire(&turns, "one more").is_some());
         assert_eq!(turns.tenants.lock().len(), 2);
         drop(busy);
     }

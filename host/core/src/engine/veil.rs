@@ -6,7 +6,7 @@
 //! such tools call, so that other calls do not pay for it. A value that a call gets later than at
 //! its beginning is removed from then on.
 //! Not here: the encodings of a value ([`Redactor`]), and the places in a result or an event that
-//! are searched ([`Veiled`]).
+//! are searched ([`SecretRedactor`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 
-use super::world::World;
+use super::world::EngineResources;
 use crate::call::CallResult;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::egress::{Inflated, Redactor, Redactors};
-use crate::handler::{Invocation, Veiled};
+use crate::handler::{Invocation, SecretRedactor};
 use crate::rights::Rights;
 use crate::secret::Secret;
 use crate::tool_error::{Exit, ToolError};
 
 /// The redactor of one call.
-pub(super) struct Veil {
+pub(super) struct CallRedactor {
     redactors: Arc<Redactors>,
     /// Values of the tools that led to the call.
     inherited: Vec<Secret>,
@@ -35,11 +35,11 @@ pub(super) struct Veil {
 
 #[derive(Clone)]
 struct Known {
-    named: Vec<(String, Secret)>,
+    granted: Vec<(String, Secret)>,
     redactor: Redactor,
 }
 
-impl Veil {
+impl CallRedactor {
     /// Returns true if the tool, or a tool that led to the call, was granted a secret.
     pub(super) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
         let granted = rights.granted();
@@ -51,8 +51,8 @@ impl Veil {
     ///
     /// # Errors
     /// [`ToolError`] if there are too many values.
-    pub(super) async fn over(
-        world: &World,
+    pub(super) async fn for_call(
+        world: &EngineResources,
         invocation: &Invocation,
         rights: &Rights,
     ) -> Result<Arc<Self>, ToolError> {
@@ -70,7 +70,7 @@ impl Veil {
         };
         let redactors = Arc::clone(&world.redactors);
         let inherited = inherited(invocation)
-            .map_or_else(Vec::new, |Veiled(redactor)| redactor.values().to_vec());
+            .map_or_else(Vec::new, |SecretRedactor(redactor)| redactor.values().to_vec());
         let is_own = |value: &Secret| {
             named
                 .iter()
@@ -87,11 +87,13 @@ impl Veil {
             redactors,
             inherited,
             foreign,
-            known: RwLock::new(Known { named, redactor }),
+            known: RwLock::new(Known { granted: named, redactor }),
         });
         let over_events = Arc::clone(&veil);
-        if stands(Defence::ToldSecrets) {
-            invocation.events.veil(move |event| Veiled(over_events.redactor()).event(event));
+        if stands(Control::ToldSecrets) {
+            invocation
+                .events
+                .set_redactor(move |event| SecretRedactor(over_events.redactor()).event(event));
         }
         Ok(veil)
     }
@@ -105,14 +107,15 @@ impl Veil {
     /// this tool was not granted to read. Compressed bytes that are too large to be searched count
     /// as such.
     pub(super) fn is_foreign(&self, bytes: &[u8]) -> bool {
-        let holds =
-            |foreign: &Redactor| foreign.finds(bytes) || foreign.inflated(bytes) != Inflated::Clean;
+        let holds = |foreign: &Redactor| {
+            foreign.contains_value(bytes) || foreign.inflated(bytes) != Inflated::Clean
+        };
         self.foreign.as_ref().is_some_and(holds)
     }
 
     /// Returns the secrets that were granted to the tool, by name.
-    pub(super) fn named(&self) -> Vec<(String, Secret)> {
-        self.known().named
+    pub(super) fn granted(&self) -> Vec<(String, Secret)> {
+        self.known().granted
     }
 
     fn known(&self) -> Known {
@@ -124,7 +127,7 @@ impl Veil {
     #[must_use]
     pub(super) async fn learn(&self, name: &str, value: &Secret) -> bool {
         loop {
-            let Known { mut named, redactor } = self.known();
+            let Known { granted: mut named, redactor } = self.known();
             if redactor.knows(value)
                 && named.iter().any(|(_, known)| known.expose() == value.expose())
             {
@@ -137,8 +140,8 @@ impl Veil {
             };
             let mut known = self.known.write();
             // If another value was added meanwhile, try again, so that none is lost.
-            if known.named.len() == before {
-                *known = Known { named, redactor };
+            if known.granted.len() == before {
+                *known = Known { granted: named, redactor };
                 return true;
             }
         }
@@ -158,7 +161,7 @@ impl Veil {
     /// Returns bytes that a tool printed without the secrets.
     pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let redactor = self.redactor();
-        if stands(Defence::ReturnedSecrets) && redactor.finds(&bytes) {
+        if stands(Control::ReturnedSecrets) && redactor.contains_value(&bytes) {
             redactor.redact(&bytes)
         } else {
             bytes
@@ -166,8 +169,8 @@ impl Veil {
     }
 
     fn result(&self, result: CallResult) -> CallResult {
-        if stands(Defence::ReturnedSecrets) {
-            Veiled(self.redactor()).result(result)
+        if stands(Control::ReturnedSecrets) {
+            SecretRedactor(self.redactor()).result(result)
         } else {
             result
         }
@@ -175,8 +178,8 @@ impl Veil {
 }
 
 /// Returns the redactor of the tools that led to a call.
-fn inherited(invocation: &Invocation) -> Option<&Veiled> {
-    invocation.caller.as_ref()?.veiled.as_ref()
+fn inherited(invocation: &Invocation) -> Option<&SecretRedactor> {
+    invocation.caller.as_ref()?.redactor.as_ref()
 }
 
 fn values(named: &[(String, Secret)], inherited: &[Secret]) -> Vec<Secret> {

@@ -7,14 +7,14 @@ use std::time::SystemTime;
 
 use super::descriptors::Descriptors;
 use super::recorder::Recorder;
-use super::shares::Shares;
+use super::shares::IoPool;
 use crate::egress::{Egress, Redactors};
 use crate::kv::KeyStore;
 use crate::secret::{SecretSource, StoredSecrets};
 
 /// The resources and settings that an engine's cells share.
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct EngineResources {
     pub(super) egress: Egress,
     pub(super) secrets: Arc<dyn SecretSource>,
     pub(super) redactors: Arc<Redactors>,
@@ -28,8 +28,8 @@ pub(super) struct World {
     pub(super) descriptors: Arc<Descriptors>,
     /// Threads that wait for the files of guests. They are separate from those of the store, which
     /// is the embedder's, so that neither delays the other.
-    pub(super) for_files: Arc<Shares>,
-    pub(super) for_keys: Arc<Shares>,
+    pub(super) for_files: Arc<IoPool>,
+    pub(super) for_keys: Arc<IoPool>,
 }
 
 /// The time that a cell's clocks tell.
@@ -48,7 +48,7 @@ pub(super) enum Pace {
     Frozen,
 }
 
-impl Default for World {
+impl Default for EngineResources {
     fn default() -> Self {
         Self {
             egress: Egress::new(),
@@ -60,13 +60,13 @@ impl Default for World {
             seed: None,
             recorder: None,
             descriptors: Descriptors::of_process(),
-            for_files: Shares::new("toolcell-files"),
-            for_keys: Shares::new("toolcell-keys"),
+            for_files: IoPool::new("toolcell-files"),
+            for_keys: IoPool::new("toolcell-keys"),
         }
     }
 }
 
-impl fmt::Debug for World {
+impl fmt::Debug for EngineResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("World").finish_non_exhaustive()
     }

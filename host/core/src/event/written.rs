@@ -13,7 +13,7 @@ use crate::usage::Usage;
 
 /// The members of all kinds of events.
 #[derive(Deserialize)]
-struct Written {
+struct EventForm {
     r#type: Kind,
     id: String,
     name: Option<String>,
@@ -45,9 +45,9 @@ enum Kind {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
-        let Written { r#type, id, name, arguments, done, total, message, .. } = written;
-        let Written { source, level, denial, result, usage, parent, .. } = written;
+        let written = EventForm::deserialize(deserializer)?;
+        let EventForm { r#type, id, name, arguments, done, total, message, .. } = written;
+        let EventForm { source, level, denial, result, usage, parent, .. } = written;
         Ok(match r#type {
             Kind::Started => Self::Started {
                 id,

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use super::checks::{self, NotMade, Parsed, invalid, judge};
+use super::checks::{self, Parsed, Rejection, check_outcome, invalid};
 use super::off_thread::off_thread;
 use super::sealing::origin;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor};
 use crate::call::CallResult;
 use crate::clock::before;
-use crate::fence::fenced;
+use crate::fence::guarded;
 use crate::handler::{Arguments, Invocation};
 use crate::json::{MAX_DEPTH, Size, measure};
 use crate::patience;
@@ -27,7 +27,7 @@ impl Executor {
         &self,
         tool: &Tool,
         invocation: &mut Arc<Invocation>,
-    ) -> Result<(), NotMade> {
+    ) -> Result<(), Rejection> {
         let mut size = checks::measured(&invocation.call, &invocation.limits)?;
         if let Some(resume) = &invocation.context.resume {
             // The answer to a question is also compared with a schema.
@@ -39,7 +39,7 @@ impl Executor {
         } else {
             (None, None)
         };
-        let check = |invocation| fenced(|| self.check(tool, invocation, parsed, room));
+        let check = |invocation| guarded(|| self.check(tool, invocation, parsed, room));
         Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed().into()))
     }
 
@@ -61,7 +61,7 @@ impl Executor {
         let (tool, invocation, is_sealed) =
             (tool.clone(), Arc::clone(invocation), self.sealer().is_some());
         let parse = move || {
-            let parsed = fenced(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
+            let parsed = guarded(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
             // The caller changes the invocation next, and needs the only reference to it.
             drop(invocation);
             // The room is returned together with the tree. If the call is over, the turn ends only
@@ -86,7 +86,7 @@ impl Executor {
         invocation: &mut Invocation,
         parsed: Option<Parsed>,
         room: Option<Room>,
-    ) -> Result<(), NotMade> {
+    ) -> Result<(), Rejection> {
         let mut parsed = match parsed {
             Some(parsed) => parsed,
             None => {
@@ -106,14 +106,15 @@ impl Executor {
             }
         }
         if trees::is_kept_for(tool) {
-            invocation.tree = Arguments::kept(parsed.arguments, room.and_then(Room::kept));
+            invocation.tree =
+                Arguments::with_tree(parsed.arguments, room.and_then(Room::into_share));
         }
         Ok(())
     }
 
     /// Checks and seals a handler's answer. A large answer waits for its turn, and is checked on a
     /// separate thread.
-    pub(super) async fn judged(
+    pub(super) async fn check_result(
         &self,
         tool: &Tool,
         result: CallResult,
@@ -131,12 +132,13 @@ impl Executor {
             // The turn can be missing only if thousands of calls wait. The handler has acted
             // already, so its answer is checked without a turn instead of being lost.
             let (tool, invocation) = (tool.clone(), Arc::clone(invocation));
-            let judged = off_thread(move || (fenced(|| judge(&tool, result, &invocation)), turn).0);
+            let judged =
+                off_thread(move || (guarded(|| check_outcome(&tool, result, &invocation)), turn).0);
             Box::pin(judged).await.flatten()
         } else {
-            fenced(|| judge(tool, result, invocation))
+            guarded(|| check_outcome(tool, result, invocation))
         };
-        let sealed = judged.and_then(|judged| fenced(|| self.sealed(tool, judged, invocation)));
+        let sealed = judged.and_then(|judged| guarded(|| self.sealed(tool, judged, invocation)));
         sealed.unwrap_or_else(by_the_host)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::trees::is_large;
 use crate::call::{CallContext, CallResult, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::fence::{Panic, dispose};
 use crate::handler::Invocation;
 use crate::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
@@ -22,23 +22,23 @@ use crate::tool::Tool;
 use crate::tool_error::{Raised, ReturnRule, ToolError};
 
 /// The reason for which a call is not made.
-pub(super) enum NotMade {
+pub(super) enum Rejection {
     Refused(Refusal),
     /// A check of the embedder panicked.
     Failed(ToolError),
 }
 
-impl From<Refusal> for NotMade {
+impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<NotMade> for CallResult {
-    fn from(not_made: NotMade) -> Self {
+impl From<Rejection> for CallResult {
+    fn from(not_made: Rejection) -> Self {
         match not_made {
-            NotMade::Refused(refusal) => Self::Refusal(refusal),
-            NotMade::Failed(error) => Self::ToolError(error),
+            Rejection::Refused(refusal) => Self::Refusal(refusal),
+            Rejection::Failed(error) => Self::ToolError(error),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn panicked(panic: Panic) -> ToolError {
 /// Returns the size of a call's arguments, or a refusal if they are too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
     let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
+    if bytes as u64 > limits.arguments && stands(Control::ArgumentBytes) {
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
         return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
     }
@@ -109,19 +109,19 @@ impl Parsed {
         tool: &Tool,
         call: &ToolCall,
         context: &CallContext,
-    ) -> Result<(), NotMade> {
+    ) -> Result<(), Rejection> {
         tool.rules().gate(call, &self.arguments, context)?;
         self.fits.take().unwrap_or_else(|| fits(tool, &self.arguments))?;
         let problems = tool
             .rules()
             .problems(&self.arguments)
-            .map_err(|panic| NotMade::Failed(panicked(panic)))?;
+            .map_err(|panic| Rejection::Failed(panicked(panic)))?;
         if problems.is_empty() { Ok(()) } else { Err(invalid(problems).into()) }
     }
 }
 
 fn fits(tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
-    let schema = tool.parameters().filter(|_| stands(Defence::ArgumentSchema));
+    let schema = tool.parameters().filter(|_| stands(Control::ArgumentSchema));
     schema.map_or(Ok(()), |schema| schema.check(arguments).map_err(invalid))
 }
 
@@ -131,7 +131,7 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
 
 /// Returns the arguments of a refused call: an object, or `null` if they cannot be parsed or are so
 /// large that their tree would have to be counted.
-pub(super) fn as_they_came(invocation: &Invocation) -> Value {
+pub(super) fn raw_arguments(invocation: &Invocation) -> Value {
     let is_small = |size: Size| !is_large(size);
     if measured(&invocation.call, &invocation.limits).is_ok_and(is_small) {
         arguments(&invocation.call).unwrap_or_default()
@@ -165,7 +165,11 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
 
 /// Checks the rules that hold for the answers of every handler. An answer that breaks one becomes
 /// `InvalidReturn`.
-pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+pub(super) fn check_outcome(
+    tool: &Tool,
+    result: CallResult,
+    invocation: &Invocation,
+) -> CallResult {
     let CallResult::Outcome(outcome) = &result else { return result };
     invocation.meter.bytes_out.store(outcome.size(), Ordering::Relaxed);
     match broken_rule(tool, outcome, invocation.limits.result) {
@@ -181,12 +185,12 @@ fn is_reserved(reason: &str) -> bool {
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
-    if got > limit && stands(Defence::ResultBytes) {
+    if got > limit && stands(Control::ResultBytes) {
         return Some(ReturnRule::TooLarge { limit, got });
     }
     if let Outcome::Ok(output) = outcome
         && output.parts.len() > MAX_PARTS
-        && stands(Defence::ResultParts)
+        && stands(Control::ResultParts)
     {
         return Some(ReturnRule::TooManyParts {
             limit: MAX_PARTS as u64,
@@ -204,11 +208,11 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     }
     match outcome {
         Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
-        Outcome::Halt(halt) if is_reserved(&halt.reason) && stands(Defence::HaltReasons) => {
+        Outcome::Halt(halt) if is_reserved(&halt.reason) && stands(Control::HaltReasons) => {
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {
-            let schema = tool.output().filter(|_| stands(Defence::ResultSchema))?;
+            let schema = tool.output().filter(|_| stands(Control::ResultSchema))?;
             let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }

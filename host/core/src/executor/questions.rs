@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::checks::{NotMade, invalid, panicked};
+use super::checks::{Rejection, invalid, panicked};
 use super::{Executor, TreeRoom};
 use crate::call::{CallContext, CallOptions, ToolCall};
-use crate::fence::Fenced;
-use crate::handler::{Beside, Caller};
+use crate::fence::GuardedFuture;
+use crate::handler::{Caller, CheckSettings};
 use crate::json::parse_strict;
-use crate::patience::{self, Waited};
+use crate::patience::{self, WaitResult};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
@@ -60,7 +60,7 @@ impl Executor {
         let mut room = TreeRoom::take(context.tenant.as_deref(), text, deadline).await?;
         let arguments = parse_strict(text).unwrap_or_default();
         room.is_parsed();
-        Some(tool.is_visible_beside(&arguments, context, self.beside(None)).await)
+        Some(tool.is_visible_beside(&arguments, context, self.check_settings(None)).await)
     }
 
     /// Returns all faults in a call's arguments that the host's checks and the tool's own check
@@ -78,7 +78,7 @@ impl Executor {
         call: ToolCall,
         options: CallOptions,
     ) -> Result<Vec<Fault>, ToolError> {
-        let (mut invocation, unknown) = self.arrived(tool, call, options, None);
+        let (mut invocation, unknown) = self.admitted(tool, call, options, None);
         invocation.meter = Arc::new(Meter::of_check(self.check_fuel.clone()));
         let mut invocation = Arc::new(invocation);
         let checked = match unknown {
@@ -89,15 +89,15 @@ impl Executor {
             (Err(refused), _) => refused,
             (Ok(()), None) => return Ok(Vec::new()),
             (Ok(()), Some(handler)) => {
-                let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
+                let asked = GuardedFuture::new(|| handler.validate(Arc::clone(&invocation)));
                 let waited = patience::wait(handler, &invocation, asked).await;
                 invocation.meter.tell_check();
                 let faults = match waited {
-                    Waited::InTime(answer) => {
+                    WaitResult::InTime(answer) => {
                         answer.unwrap_or_else(|panic| Err(panicked(panic)))?
                     }
-                    Waited::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
-                    Waited::Not(error) => return Err(error),
+                    WaitResult::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
+                    WaitResult::Unanswered(error) => return Err(error),
                 };
                 if faults.is_empty() {
                     return Ok(faults);
@@ -105,16 +105,16 @@ impl Executor {
                 invalid(faults).into()
             }
         };
-        match self.told(tool, refused, &invocation).await {
-            NotMade::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
-            NotMade::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
-            NotMade::Failed(error) => Err(error),
+        match self.visible_refusal(tool, refused, &invocation).await {
+            Rejection::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
+            Rejection::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
+            Rejection::Failed(error) => Err(error),
         }
     }
 
     /// Returns the settings of this executor that a check needs.
-    pub(super) fn beside(&self, caller: Option<Arc<Caller>>) -> Beside {
-        Beside { caller, is_shared: self.is_shared(), fuel: self.check_fuel.clone() }
+    pub(super) fn check_settings(&self, caller: Option<Arc<Caller>>) -> CheckSettings {
+        CheckSettings { caller, is_shared: self.is_shared(), fuel: self.check_fuel.clone() }
     }
 
     /// Returns true if the executor defines several tenants. Calls without a tenant count as one.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Executor;
 use super::terminal::Terminal;
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
 use crate::refusal::Refusal;
 use crate::statistics::Counting;
@@ -92,13 +92,13 @@ impl Invoker for Executor {
             };
             let is_bound = caller.rights.is_some();
             // No rights bind native code.
-            if is_bound && tool.rights().is_none() && stands(Defence::CallerRights) {
-                let (invocation, _) = self.arrived(&tool, call, options, Some(caller));
+            if is_bound && tool.rights().is_none() && stands(Control::CallerRights) {
+                let (invocation, _) = self.admitted(&tool, call, options, Some(caller));
                 return Terminal::open(&tool, invocation)
                     .close(CallResult::Refusal(Refusal::NotAllowed));
             }
             let counting = Counting::new(tool.counters());
-            counting.end(self.made(&tool, call, options, Some(caller)).await)
+            counting.end(self.run_call(&tool, call, options, Some(caller)).await)
         })
     }
 }

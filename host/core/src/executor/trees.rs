@@ -11,13 +11,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use crate::call::CallResult;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::engine::queue::{Queue, Slot};
 use crate::handler::{Handler, Invocation};
 use crate::json::{MAX_DEPTH, Size, measure};
 use crate::patience::forced;
 use crate::refusal::Refusal;
-use crate::shared_bytes::{Held, SharedBytes};
+use crate::shared_bytes::{Reservation, SharedBytes};
 use crate::tool::Tool;
 
 /// Calls whose large arguments or answers are parsed and checked at the same time. The tree of the
@@ -27,16 +27,16 @@ pub(super) const CHECKS: usize = 2;
 const CHECKED_IN_TURN: u64 = 1 << 20;
 /// Bytes of all trees that are kept for handlers. Some ten of the largest trees that occur without
 /// intent fit.
-const KEPT: u64 = 256 << 20;
+const KEPT_TREE_BYTES: u64 = 256 << 20;
 /// Bytes. A tree of this size or more is counted.
 const COUNTED: u64 = 16 << 10;
 
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
-static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEPT));
+static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEPT_TREE_BYTES));
 
 /// Room for one large tree.
 pub(super) struct Room {
-    held: Option<Held>,
+    held: Option<Reservation>,
     /// The turn, which is given back when the check is over.
     turn: Option<Slot>,
 }
@@ -47,8 +47,8 @@ impl Room {
         self.turn.is_some()
     }
 
-    /// Returns the share of [`KEPT`] that the tree holds as long as it is kept.
-    pub(super) fn kept(self) -> Option<Held> {
+    /// Returns the share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
+    pub(super) fn into_share(self) -> Option<Reservation> {
         self.held
     }
 }
@@ -72,7 +72,7 @@ impl Room {
 /// ```
 #[derive(Debug)]
 pub struct TreeRoom {
-    _held: Option<Held>,
+    _held: Option<Reservation>,
     turn: Option<Slot>,
 }
 
@@ -86,7 +86,7 @@ impl TreeRoom {
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, MAX_DEPTH).unwrap_or_default();
-        let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns);
+        let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
         let turn = if is_in_turn {
@@ -111,7 +111,7 @@ pub(super) fn is_large(size: Size) -> bool {
 
 /// Returns true if the tree of a call's arguments is kept while the tool's handler runs.
 pub(super) fn is_kept_for(tool: &Tool) -> bool {
-    tool.handler().is_some_and(Handler::reads_arguments) || !stands(Defence::DroppedTrees)
+    tool.handler().is_some_and(Handler::reads_arguments) || !stands(Control::DroppedTrees)
 }
 
 /// Takes room for the tree of a call's arguments, now or before its deadline.
@@ -124,8 +124,8 @@ pub(super) async fn room(
     size: Size,
 ) -> Result<Room, Refusal> {
     let overloaded = Refusal::overloaded;
-    let turn = if size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns) {
-        Some(turn(invocation).await.ok_or_else(overloaded)?)
+    let turn = if size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns) {
+        Some(acquire_slot(invocation).await.ok_or_else(overloaded)?)
     } else {
         None
     };
@@ -143,11 +143,11 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
     // An answer that cannot be measured is refused before it is parsed.
     let size = measure(value.as_str(), MAX_DEPTH).unwrap_or_default();
-    size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns)
+    size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns)
 }
 
 /// Takes a turn for a call with large arguments, before its deadline or its forced end.
-async fn turn(invocation: &Invocation) -> Option<Slot> {
+async fn acquire_slot(invocation: &Invocation) -> Option<Slot> {
     take(invocation, invocation.text_bytes()).await
 }
 

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::target::Host;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// IPv4 blocks without public hosts: first address and prefix length.
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
@@ -62,14 +62,14 @@ const SPECIAL_V6: [([u16; 8], u32); 4] = [
 
 /// Returns true if an address belongs to the public internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
-    match (address, carried(address)) {
+    match (address, embedded_v4(address)) {
         (IpAddr::V4(address), _) => {
             !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length))
         }
-        (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
+        (IpAddr::V6(_), Some(EmbeddedV4::Forwarded(inner))) => is_public(inner.into()),
         // No public network runs these tunnels any more: only a private network still answers
         // there.
-        (IpAddr::V6(_), Some(Carried::Tunnelled(_))) => false,
+        (IpAddr::V6(_), Some(EmbeddedV4::Tunnelled(_))) => false,
         (IpAddr::V6(address), None) => {
             is_v6_in(address, [0x2000, 0, 0, 0, 0, 0, 0, 0], 3)
                 && !SPECIAL_V6.iter().any(|&(start, length)| is_v6_in(address, start, length))
@@ -79,13 +79,13 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 /// Returns true if an address may be connected to: it is public, or one of these networks contains
 /// it. If it carries another address, that one has to be allowed as well.
-pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
+pub(crate) fn is_allowed_address(address: IpAddr, networks: &[IpNet]) -> bool {
     let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
     let inner_passes = |inner: Ipv4Addr| is_public(inner.into()) || is_named(inner.into());
-    match carried(address) {
+    match embedded_v4(address) {
         None => is_public(address) || is_named(address),
-        Some(Carried::Forwarded(inner)) => inner_passes(inner),
-        Some(Carried::Tunnelled(inner)) => is_named(address) && inner_passes(inner),
+        Some(EmbeddedV4::Forwarded(inner)) => inner_passes(inner),
+        Some(EmbeddedV4::Tunnelled(inner)) => is_named(address) && inner_passes(inner),
     }
 }
 
@@ -104,13 +104,13 @@ pub(crate) fn private_networks(host: &Host) -> Vec<IpNet> {
 
 /// Returns the smallest networks that allow an address; an empty list if it is public.
 pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
-    if is_let_through(address, &[]) {
+    if is_allowed_address(address, &[]) {
         return Vec::new();
     }
-    match carried(address) {
+    match embedded_v4(address) {
         None => vec![address.into()],
-        Some(Carried::Forwarded(inner)) => vec![IpAddr::V4(inner).into()],
-        Some(Carried::Tunnelled(inner)) => vec![address.into(), IpAddr::V4(inner).into()],
+        Some(EmbeddedV4::Forwarded(inner)) => vec![IpAddr::V4(inner).into()],
+        Some(EmbeddedV4::Tunnelled(inner)) => vec![address.into(), IpAddr::V4(inner).into()],
     }
 }
 
@@ -130,8 +130,10 @@ pub fn is_metadata_service(host: &Host) -> bool {
     match host {
         Host::Name(name) => METADATA_NAMES.contains(&name.as_str()),
         Host::Address(address) => {
-            let inner = match carried(*address) {
-                Some(Carried::Forwarded(inner) | Carried::Tunnelled(inner)) => IpAddr::V4(inner),
+            let inner = match embedded_v4(*address) {
+                Some(EmbeddedV4::Forwarded(inner) | EmbeddedV4::Tunnelled(inner)) => {
+                    IpAddr::V4(inner)
+                }
                 None => *address,
             };
             let is_listed =
@@ -152,16 +154,16 @@ pub fn has_metadata_service(network: &IpNet) -> bool {
 }
 
 /// The IPv4 address that an IPv6 address carries.
-enum Carried {
+enum EmbeddedV4 {
     /// The system or the network's own translator forwards packets to it.
     Forwarded(Ipv4Addr),
     /// Packets reach it through a tunnel.
     Tunnelled(Ipv4Addr),
 }
 
-fn carried(address: IpAddr) -> Option<Carried> {
+fn embedded_v4(address: IpAddr) -> Option<EmbeddedV4> {
     let IpAddr::V6(address) = address else { return None };
-    if !stands(Defence::CarriedAddresses) {
+    if !stands(Control::CarriedAddresses) {
         return None;
     }
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -170,18 +172,18 @@ fn carried(address: IpAddr) -> Option<Carried> {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         // IPv4-mapped, and IPv4-translated (SIIT).
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
-            Some(Carried::Forwarded(v4(high, low)))
+            Some(EmbeddedV4::Forwarded(v4(high, low)))
         }
         // NAT64.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(Carried::Forwarded(v4(high, low))),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(EmbeddedV4::Forwarded(v4(high, low))),
         // IPv4-compatible, and local-use NAT64 with the longest prefix.
         [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => {
-            Some(Carried::Tunnelled(v4(high, low)))
+            Some(EmbeddedV4::Tunnelled(v4(high, low)))
         }
         // 6to4.
-        [0x2002, high, low, ..] => Some(Carried::Tunnelled(v4(high, low))),
+        [0x2002, high, low, ..] => Some(EmbeddedV4::Tunnelled(v4(high, low))),
         // Teredo: the client's address, inverted.
-        [0x2001, 0, _, _, _, _, high, low] => Some(Carried::Tunnelled(v4(!high, !low))),
+        [0x2001, 0, _, _, _, _, high, low] => Some(EmbeddedV4::Tunnelled(v4(!high, !low))),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use super::addresses::private_networks;
 use super::target::{Host, Target};
 use super::{Access, BadRule};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 const HINT: &str =
     "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
@@ -87,7 +87,7 @@ pub struct HttpRule {
 enum HostRule {
     Exact(Host),
     /// The name with its leading dot.
-    Below(String),
+    Subdomains(String),
 }
 
 impl HttpRule {
@@ -136,7 +136,7 @@ impl HttpRule {
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
-            && (self.port == target.port() || !stands(Defence::Ports))
+            && (self.port == target.port() || !stands(Control::Ports))
             && self.host.covers(&target.host())
             && covers_path(&self.path, target.path())
     }
@@ -163,7 +163,7 @@ fn covers_path(rule: &str, path: &str) -> bool {
     let is_below = below
         .is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
     // A server may decode the path before it resolves it. Such a path may then leave the prefix.
-    is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Defence::HiddenPaths))
+    is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Control::HiddenPaths))
 }
 
 fn has_hidden_part(path: &str) -> bool {
@@ -179,15 +179,15 @@ impl HostRule {
     fn covers(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Exact(rule), host) => rule == host,
-            (Self::Below(suffix), Host::Name(name)) => {
-                let suffix = if stands(Defence::HostSuffix) {
+            (Self::Subdomains(suffix), Host::Name(name)) => {
+                let suffix = if stands(Control::HostSuffix) {
                     suffix
                 } else {
                     suffix.trim_start_matches('.')
                 };
                 name.len() > suffix.len() && name.ends_with(suffix)
             }
-            (Self::Below(_), Host::Address(_)) => false,
+            (Self::Subdomains(_), Host::Address(_)) => false,
         }
     }
 }
@@ -219,7 +219,9 @@ impl FromStr for HttpRule {
             .map_err(|problem| fault(problem.to_string()))?;
         let host = match (is_suffix, target.host()) {
             (false, host) => HostRule::Exact(host),
-            (true, Host::Name(name)) if name.contains('.') => HostRule::Below(format!(".{name}")),
+            (true, Host::Name(name)) if name.contains('.') => {
+                HostRule::Subdomains(format!(".{name}"))
+            }
             (true, _) => {
                 return Err(fault(
                     "the name after the leading `.` needs at least two labels, such as `.example.com`".into(),
@@ -259,7 +261,7 @@ impl fmt::Display for HttpRule {
         write!(f, "{} {scheme}://", methods.join(","))?;
         match host {
             HostRule::Exact(host) => write!(f, "{host}")?,
-            HostRule::Below(suffix) => f.write_str(suffix)?,
+            HostRule::Subdomains(suffix) => f.write_str(suffix)?,
         }
         let usual = if scheme == "https" { 443 } else { 80 };
         if *port != usual {

@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::json::{exact, fits, parse_measured};
-use crate::shared_bytes::Held;
+use crate::shared_bytes::Reservation;
 
 /// The tree of a call's arguments, if one is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    kept: Option<Arc<Kept>>,
+    tree: Option<Arc<CheckedTree>>,
     read: OnceLock<Value>,
     /// The tree with all digits, if it differs.
     exact: OnceLock<Value>,
@@ -24,24 +24,24 @@ pub(crate) struct Arguments {
 
 /// The tree that was checked, until it is read or taken. All attempts at a call share it.
 #[derive(Debug)]
-struct Kept {
+struct CheckedTree {
     checked: Mutex<Option<Value>>,
     /// The tree's share of the bytes of all kept trees. It also counts for the tree of a later
     /// attempt.
-    _held: Option<Held>,
+    _held: Option<Reservation>,
 }
 
 impl Arguments {
     /// Keeps a tree that was checked.
-    pub(crate) fn kept(tree: Value, held: Option<Held>) -> Self {
-        let kept = Kept { checked: Mutex::new(Some(tree)), _held: held };
-        Self { kept: Some(Arc::new(kept)), ..Self::default() }
+    pub(crate) fn with_tree(tree: Value, held: Option<Reservation>) -> Self {
+        let kept = CheckedTree { checked: Mutex::new(Some(tree)), _held: held };
+        Self { tree: Some(Arc::new(kept)), ..Self::default() }
     }
 
     /// Returns the arguments for an attempt at the call. The first attempt that uses the tree takes
     /// it; later ones parse the text again.
     pub(crate) fn of_an_attempt(&self) -> Self {
-        Self { kept: self.kept.clone(), ..Self::default() }
+        Self { tree: self.tree.clone(), ..Self::default() }
     }
 
     /// Returns the tree of this text.
@@ -76,12 +76,12 @@ impl Arguments {
     /// Returns true if a tree is kept.
     #[cfg(test)]
     pub(crate) fn is_kept(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.checked.lock().is_some())
+        self.tree.as_ref().is_some_and(|kept| kept.checked.lock().is_some())
             || self.read.get().is_some()
     }
 
     fn checked(&self) -> Option<Value> {
-        self.kept.as_ref()?.checked.lock().take()
+        self.tree.as_ref()?.checked.lock().take()
     }
 }
 
@@ -99,10 +99,10 @@ mod tests {
     /// Fails without: the use of the kept tree.
     #[test]
     fn kept_argument_tree_is_reused_or_reparsed() {
-        let kept = Arguments::kept(json!({"kept": 1}), None);
+        let kept = Arguments::with_tree(json!({"kept": 1}), None);
         assert_eq!(*kept.read("{}"), json!({"kept": 1}));
         assert_eq!(kept.take("{}"), json!({"kept": 1}), "a copy of what was read");
-        let taken = Arguments::kept(json!({"kept": 1}), None);
+        let taken = Arguments::with_tree(json!({"kept": 1}), None);
         assert_eq!(taken.take("{}"), json!({"kept": 1}));
         assert!(!taken.is_kept());
         assert_eq!(*taken.read(r#"{"text": 2}"#), json!({"text": 2}));
@@ -112,7 +112,7 @@ mod tests {
     /// Fails without: the tree that attempts share.
     #[test]
     fn attempts_share_one_argument_tree() {
-        let kept = Arguments::kept(json!({"kept": 1}), None);
+        let kept = Arguments::with_tree(json!({"kept": 1}), None);
         let [first, second] = [kept.of_an_attempt(), kept.of_an_attempt()];
         assert_eq!(first.take("{}"), json!({"kept": 1}));
         assert!(!kept.is_kept() && !second.is_kept());

@@ -11,9 +11,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Invocation, Veiled};
+use super::{Invocation, SecretRedactor};
 use crate::call::{CallContext, CallOptions, Completion, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::egress::Budget;
 use crate::event::LogLevel;
 use crate::limits::Limits;
@@ -47,12 +47,12 @@ pub(crate) struct Caller {
     /// 1 for a call that the tool of the outermost call makes.
     pub(crate) depth: u32,
     /// The number of calls that the outermost call has led to.
-    pub(crate) made: Arc<AtomicU32>,
+    pub(crate) calls: Arc<AtomicU32>,
     /// The upper bound of the called tool's rights. `None` if there is no bound.
     pub(crate) rights: Option<Arc<Rights>>,
     /// Redacts the secrets of the calling tool, and of the tools that led to its call. `None` if
     /// they were granted no secrets.
-    pub(crate) veiled: Option<Veiled>,
+    pub(crate) redactor: Option<SecretRedactor>,
     /// The budget of the call's requests.
     pub(crate) egress: Budget,
     /// The meter of the call, which can still be read if the call is dropped.
@@ -88,24 +88,24 @@ impl Invocation {
         invoker: &dyn Invoker,
         (name, arguments): (&str, String),
         rights: Option<Arc<Rights>>,
-        veiled: Option<Veiled>,
+        veiled: Option<SecretRedactor>,
         left: Limits,
     ) -> Result<SubCall, Excess> {
         let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
-        if depth > invoker.most_depth() && stands(Defence::CallDepth) {
+        if depth > invoker.most_depth() && stands(Control::CallDepth) {
             return Err(Excess::Depth(invoker.most_depth()));
         }
-        let made = self.caller.as_ref().map_or_else(|| &self.led_to, |caller| &caller.made);
-        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && stands(Defence::SubCallCount) {
+        let made = self.caller.as_ref().map_or_else(|| &self.sub_calls, |caller| &caller.calls);
+        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && stands(Control::SubCallCount) {
             return Err(Excess::Count);
         }
         let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let caller = Caller {
             id: self.call.id.clone(),
             depth,
-            made: Arc::clone(made),
+            calls: Arc::clone(made),
             rights,
-            veiled: veiled.clone().filter(|_| stands(Defence::InheritedSecrets)),
+            redactor: veiled.clone().filter(|_| stands(Control::InheritedSecrets)),
             egress: self.egress_budget(),
             meter: Arc::default(),
         };
@@ -118,7 +118,7 @@ impl Invocation {
             .with_stop_grace(self.stop_grace);
         options.overlay.clone_from(&self.overlays.call);
         let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
-        if let Some(veiled) = veiled.filter(|_| stands(Defence::PassedSecrets))
+        if let Some(veiled) = veiled.filter(|_| stands(Control::PassedSecrets))
             && veiled.call(&mut call)
         {
             let removed = format!(

@@ -11,7 +11,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::call::{CallResult, ToolCall};
-use crate::egress::{Inflated, MARK, Redactor};
+use crate::egress::{Inflated, REPLACEMENT, Redactor};
 use crate::event::Event;
 use crate::json::{Json, scalars};
 use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
@@ -20,9 +20,9 @@ use crate::tool_error::{ReturnRule, ToolError};
 
 /// Redacts the values of some secrets. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Veiled(pub(crate) Redactor);
+pub(crate) struct SecretRedactor(pub(crate) Redactor);
 
-impl Veiled {
+impl SecretRedactor {
     /// Redacts the result of a call.
     pub(crate) fn result(&self, mut result: CallResult) -> CallResult {
         match &mut result {
@@ -126,10 +126,10 @@ impl Veiled {
     }
 
     fn bytes(&self, data: &mut Vec<u8>) {
-        if self.0.finds(data) {
+        if self.0.contains_value(data) {
             *data = self.0.redact(data);
         } else if self.0.inflated(data) != Inflated::Clean {
-            *data = MARK.to_vec();
+            *data = REPLACEMENT.to_vec();
         }
     }
 
@@ -181,8 +181,8 @@ impl Veiled {
         let message = fault.kind.to_string();
         let is_in_value = serde_json::to_string(&fault.kind)
             .is_ok_and(|values| self.rewritten(&values).is_some());
-        if is_in_value || self.0.finds(message.as_bytes()) {
-            fault.kind = FaultKind::Rule { message: self.anew(&message) };
+        if is_in_value || self.0.contains_value(message.as_bytes()) {
+            fault.kind = FaultKind::Rule { message: self.redact_text(&message) };
         }
     }
 
@@ -197,17 +197,21 @@ impl Veiled {
     }
 
     fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.0.finds(text.as_bytes()) { self.anew(text).into() } else { text.into() }
+        if self.0.contains_value(text.as_bytes()) {
+            self.redact_text(text).into()
+        } else {
+            text.into()
+        }
     }
 
-    fn anew(&self, text: &str) -> String {
+    fn redact_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.0.redact(text.as_bytes())).into_owned()
     }
 
     /// Redacts each string as it is read. A value that spans several strings, or appears only in
     /// the raw text, replaces the whole JSON by one redacted string.
     fn json(&self, json: &mut Json) {
-        let is_hidden = |json: &Json| !self.0.finds(json.as_str().as_bytes());
+        let is_hidden = |json: &Json| !self.0.contains_value(json.as_str().as_bytes());
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
@@ -215,10 +219,10 @@ impl Veiled {
             // Redaction can make two names of members equal, if the tool used names that look
             // redacted. Such text is refused.
             *json = Json::parse(text)
-                .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
+                .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(REPLACEMENT)).into());
         }
         if !is_hidden(json) {
-            *json = Value::from(self.anew(json.as_str())).into();
+            *json = Value::from(self.redact_text(json.as_str())).into();
         }
     }
 
@@ -234,7 +238,7 @@ impl Veiled {
         // quote.
         let number =
             |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
-        let is_marked = text.contains(&*String::from_utf8_lossy(MARK));
+        let is_marked = text.contains(&*String::from_utf8_lossy(REPLACEMENT));
         let largest = || text.split('\'').skip(1).filter_map(number).max();
         let first = if is_marked { largest().unwrap_or(0).saturating_add(1) } else { 0 };
         for scalar in scalars(text) {
@@ -269,11 +273,11 @@ impl Veiled {
         } else {
             plain.into()
         };
-        self.0.finds(text.as_bytes()).then(|| self.anew(&text))
+        self.0.contains_value(text.as_bytes()).then(|| self.redact_text(&text))
     }
 }
 
-impl fmt::Debug for Veiled {
+impl fmt::Debug for SecretRedactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Veiled")
     }

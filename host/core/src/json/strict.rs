@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{JsonFault, MAX_DEPTH, MAX_NODES};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
 /// not be read as the same tree again.
@@ -94,7 +94,7 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b'[' | b'{' => {
                 (depth, just_opened) = (depth + 1, true);
                 objects += u64::from(byte == b'{');
-                if depth > levels && stands(Defence::JsonDepth) {
+                if depth > levels && stands(Control::JsonDepth) {
                     return Err(JsonFault::TooDeep(levels));
                 }
             }
@@ -103,7 +103,7 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b':' => members += 1,
             _ => {}
         }
-        if nodes > MAX_NODES && stands(Defence::JsonNodes) {
+        if nodes > MAX_NODES && stands(Control::JsonNodes) {
             return Err(JsonFault::TooManyNodes(MAX_NODES));
         }
     }
@@ -114,7 +114,7 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
     Ok(Size { tree })
 }
 
-fn read<M: Made>(text: &str) -> Result<M, JsonFault> {
+fn read<M: ParseOutput>(text: &str) -> Result<M, JsonFault> {
     let mut parser = serde_json::Deserializer::from_str(text);
     Strict(PhantomData::<M>)
         .deserialize(&mut parser)
@@ -123,7 +123,7 @@ fn read<M: Made>(text: &str) -> Result<M, JsonFault> {
 }
 
 /// The result that the parser builds from a text.
-trait Made: Sized {
+trait ParseOutput: Sized {
     type Items: Default;
     type Members: Default;
 
@@ -137,7 +137,7 @@ trait Made: Sized {
     fn object(members: Self::Members) -> Self;
 }
 
-impl Made for Value {
+impl ParseOutput for Value {
     type Items = Vec<Self>;
     type Members = Map<String, Self>;
 
@@ -171,7 +171,7 @@ impl Made for Value {
 }
 
 /// Builds no tree: keeps only the names of the members of each open object.
-impl Made for () {
+impl ParseOutput for () {
     type Items = ();
     type Members = BTreeSet<String>;
 
@@ -197,7 +197,7 @@ impl Made for () {
 /// Reads one value and refuses repeated members.
 struct Strict<M>(PhantomData<M>);
 
-impl<'de, M: Made> DeserializeSeed<'de> for Strict<M> {
+impl<'de, M: ParseOutput> DeserializeSeed<'de> for Strict<M> {
     type Value = M;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
@@ -205,7 +205,7 @@ impl<'de, M: Made> DeserializeSeed<'de> for Strict<M> {
     }
 }
 
-impl<'de, M: Made> Visitor<'de> for Strict<M> {
+impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
     type Value = M;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -252,7 +252,7 @@ impl<'de, M: Made> Visitor<'de> for Strict<M> {
                     "the member name `{name}` is not allowed"
                 )));
             }
-            if M::has(&object, &name) && stands(Defence::JsonMembers) {
+            if M::has(&object, &name) && stands(Control::JsonMembers) {
                 return Err(A::Error::custom(format_args!(
                     "member `{name}` appears twice in one object"
                 )));

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::error::Error;
 use crate::store::{Answer, Database};
 
@@ -105,7 +105,7 @@ impl SqliteStore {
             let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
             let sweep = "DELETE FROM entry WHERE namespace = ?1 AND expires <= ?2";
             if rows.execute(sweep, params![view.space, view.now])? > 0 {
-                view.settle()?;
+                view.remove_empty_namespace()?;
             }
             change(&view)
         })
@@ -131,7 +131,7 @@ impl KeyStore for SqliteStore {
         ttl: Option<Duration>,
     ) -> Result<u64, StoreError> {
         check(key)?;
-        self.write(namespace, |view| view.keep(key, data, ttl))
+        self.write(namespace, |view| view.put(key, data, ttl))
     }
 
     fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError> {
@@ -139,7 +139,7 @@ impl KeyStore for SqliteStore {
         self.write(namespace, |view| {
             let delete = "DELETE FROM entry WHERE namespace = ?1 AND key = ?2";
             let deleted = view.rows.execute(delete, params![view.space, key.as_bytes()])?;
-            view.settle()?;
+            view.remove_empty_namespace()?;
             Ok(Ok(deleted > 0))
         })
     }
@@ -155,7 +155,7 @@ impl KeyStore for SqliteStore {
         check(key)?;
         self.write(namespace, |view| {
             match view.find(key, |_, version| version.cast_unsigned())? {
-                Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
+                Ok(found) if found == expected => Ok(view.put(key, data, ttl)?.map(Some)),
                 found => Ok(found.map(|_| None)),
             }
         })
@@ -168,7 +168,7 @@ impl KeyStore for SqliteStore {
         cursor: Option<&str>,
         most: usize,
     ) -> Result<Page, StoreError> {
-        let after = cursor.map(place).transpose()?.unwrap_or_default();
+        let after = cursor.map(decode_cursor).transpose()?.unwrap_or_default();
         if prefix.len() > MAX_KEY || cursor.is_some() && !after.starts_with(prefix) {
             return Err(StoreError::InvalidKey);
         }
@@ -221,14 +221,14 @@ impl View<'_> {
         else {
             return Ok(Err(damaged()));
         };
-        if kept != sum(self.space, key, value, version, expires) {
+        if kept != checksum(self.space, key, value, version, expires) {
             return Ok(Err(damaged()));
         }
         Ok(Ok(expires.is_none_or(|end| end > self.now).then(|| read(value, version))))
     }
 
     /// Removes the row of a namespace without keys, and keeps its version under the empty name.
-    fn settle(&self) -> rusqlite::Result<()> {
+    fn remove_empty_namespace(&self) -> rusqlite::Result<()> {
         let forget = "DELETE FROM last WHERE namespace = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1)
                       RETURNING version";
         let gone =
@@ -242,7 +242,7 @@ impl View<'_> {
     }
 
     /// Stores a value and replaces an earlier one, if there is room.
-    fn keep(&self, key: &str, data: &[u8], ttl: Option<Duration>) -> Answer<u64> {
+    fn put(&self, key: &str, data: &[u8], ttl: Option<Duration>) -> Answer<u64> {
         if let Err(problem) = self.room(key, data.len() as u64)? {
             return Ok(Err(StoreError::OverQuota(problem)));
         }
@@ -254,7 +254,7 @@ impl View<'_> {
             |ttl: Duration| i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
         let expires =
             ttl.map(|ttl| self.now.saturating_add(milliseconds(ttl))).filter(|end| *end < i64::MAX);
-        let sum = sum(self.space, key, data, version, expires);
+        let sum = checksum(self.space, key, data, version, expires);
         let put = "REPLACE INTO entry (namespace, key, value, version, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.rows.execute(put, params![self.space, key.as_bytes(), data, version, expires, sum])?;
         Ok(Ok(version.cast_unsigned()))
@@ -264,7 +264,7 @@ impl View<'_> {
     /// replaces always fits, even if the quota was lowered below the current usage.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
-        if size > value && stands(Defence::ValueBytes) {
+        if size > value && stands(Control::ValueBytes) {
             return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
         }
         let held =
@@ -283,10 +283,10 @@ impl View<'_> {
         let keys = keys.cast_unsigned() + u64::from(held.is_none());
         let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
         let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
-        if keys > most_keys && held.is_none() && stands(Defence::StoredKeys) {
+        if keys > most_keys && held.is_none() && stands(Control::StoredKeys) {
             return over(format!("have {keys} keys, and the limit is {most_keys}"));
         }
-        if bytes > most_bytes && stands(Defence::StoredBytes) {
+        if bytes > most_bytes && stands(Control::StoredBytes) {
             return over(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
         }
         Ok(Ok(()))
@@ -295,7 +295,7 @@ impl View<'_> {
 
 /// Returns the checksum of an entry, which detects changes from outside: SQLite itself has
 /// checksums only for its log.
-fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
+fn checksum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in [
         space,
@@ -310,7 +310,7 @@ fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) {
+    if (1..=MAX_KEY).contains(&key.len()) || !stands(Control::KeyBytes) {
         Ok(())
     } else {
         Err(StoreError::InvalidKey)
@@ -319,7 +319,7 @@ fn check(key: &str) -> Result<(), StoreError> {
 
 /// Decodes the key at which a page ended. A forged cursor is at most a position in the list that
 /// the caller may read anyway.
-fn place(cursor: &str) -> Result<String, StoreError> {
+fn decode_cursor(cursor: &str) -> Result<String, StoreError> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
     key.filter(|key| check(key).is_ok()).ok_or(StoreError::InvalidKey)
 }

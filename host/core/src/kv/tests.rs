@@ -19,9 +19,9 @@ use crate::store::Database;
 
 /// A wall clock that a test sets, in milliseconds since 1970.
 #[derive(Debug, Clone, Default)]
-struct Hand(Arc<AtomicU64>);
+struct TestClock(Arc<AtomicU64>);
 
-impl Hand {
+impl TestClock {
     fn set(&self, at: u64) {
         self.0.store(at, Ordering::SeqCst);
     }
@@ -36,13 +36,13 @@ struct Subject {
     name: &'static str,
     store: Arc<dyn KeyStore>,
     audit: Box<dyn Fn(&Namespace) + Send + Sync>,
-    hand: Hand,
+    hand: TestClock,
     /// Removed after the store is closed.
     _dir: TempDir,
 }
 
 impl Subject {
-    fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: Hand) -> Self {
+    fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: TestClock) -> Self {
         let store = Arc::new(store);
         let audited = store.clone();
         Self {
@@ -66,9 +66,9 @@ fn empty(kind: &str) -> (SqliteStore, TempDir) {
 }
 
 /// Returns an empty store of each kind.
-fn subjects(quota: Quota) -> [Subject; 2] {
+fn empty_stores(quota: Quota) -> [Subject; 2] {
     ["memory", "disk"].map(|kind| {
-        let (hand, (store, dir)) = (Hand::default(), empty(kind));
+        let (hand, (store, dir)) = (TestClock::default(), empty(kind));
         Subject::new(kind, (store.with_quota(quota).with_clock(hand.clock()), dir), hand)
     })
 }
@@ -78,14 +78,14 @@ fn namespace() -> Namespace {
 }
 
 /// Expands `x*3` to `xxx`.
-fn long(word: &str) -> String {
+fn expand(word: &str) -> String {
     match word.split_once('*') {
         Some((word, times)) => word.repeat(times.parse().unwrap()),
         None => word.to_owned(),
     }
 }
 
-fn said<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> String {
+fn answer_text<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> String {
     match result {
         Ok(value) => say(value),
         Err(StoreError::InvalidKey) => "invalid".into(),
@@ -126,29 +126,33 @@ fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
         }
         ["at", time] => subject.hand.set(time.parse().unwrap()),
         ["set", key, data, ..] => {
-            let data = long(data);
-            return said(store.set(namespace, &long(key), data.as_bytes(), ttl(3)), |version| {
-                version.to_string()
-            });
+            let data = expand(data);
+            return answer_text(
+                store.set(namespace, &expand(key), data.as_bytes(), ttl(3)),
+                |version| version.to_string(),
+            );
         }
         ["get", key] => {
-            return said(store.get(namespace, &long(key)), |entry| {
+            return answer_text(store.get(namespace, &expand(key)), |entry| {
                 entry.map_or_else(|| "none".into(), |entry| String::from_utf8(entry.data).unwrap())
             });
         }
         ["delete", key] => {
-            return said(store.delete(namespace, &long(key)), |was_there| was_there.to_string());
+            return answer_text(store.delete(namespace, &expand(key)), |was_there| {
+                was_there.to_string()
+            });
         }
         ["swap", key, expected, data, ..] => {
             let expected = expected.parse().ok();
-            return said(
-                store.compare_and_swap(namespace, &long(key), expected, data.as_bytes(), ttl(4)),
+            return answer_text(
+                store.compare_and_swap(namespace, &expand(key), expected, data.as_bytes(), ttl(4)),
                 option,
             );
         }
         ["list", most, ref prefix @ ..] => {
-            let pages = pages(&**store, namespace, &long(&prefix.concat()), most.parse().unwrap());
-            return said(pages, |pages| {
+            let pages =
+                pages(&**store, namespace, &expand(&prefix.concat()), most.parse().unwrap());
+            return answer_text(pages, |pages| {
                 let pages = pages.iter().map(|page| page.join(" ")).collect::<Vec<_>>().join(" | ");
                 if pages.is_empty() { "nothing".into() } else { pages }
             });
@@ -159,7 +163,7 @@ fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
 }
 
 fn script(quota: Quota, script: &str) {
-    for subject in subjects(quota) {
+    for subject in empty_stores(quota) {
         let mut namespace = namespace();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (operation, expected) = line.split_once(" = ").unwrap_or((line, "ok"));
@@ -333,7 +337,7 @@ fn namespaces_are_isolated() {
          as a notes
          get k              = one",
     );
-    for subject in subjects(Quota::default()) {
+    for subject in empty_stores(Quota::default()) {
         let spaces = [
             Namespace::new(None, "t"),
             Namespace::new(Some(""), "t"),
@@ -348,7 +352,7 @@ fn namespaces_are_isolated() {
 
 #[test]
 fn only_cursors_from_a_page_of_the_list_are_valid() {
-    for subject in subjects(Quota::default()) {
+    for subject in empty_stores(Quota::default()) {
         let (store, space) = (&subject.store, namespace());
         for key in ["a", "b", "c"] {
             store.set(&space, key, b"", None).unwrap();
@@ -377,7 +381,7 @@ fn only_cursors_from_a_page_of_the_list_are_valid() {
 #[test]
 fn panicking_clock_leaves_the_store_unchanged() {
     const BROKEN: u64 = 7;
-    fn clock(hand: &Hand) -> impl Fn() -> SystemTime + Send + Sync + use<> {
+    fn clock(hand: &TestClock) -> impl Fn() -> SystemTime + Send + Sync + use<> {
         let at = hand.0.clone();
         move || match at.load(Ordering::SeqCst) {
             BROKEN => panic!("a clock of an embedder's own"),
@@ -385,7 +389,7 @@ fn panicking_clock_leaves_the_store_unchanged() {
         }
     }
     for kind in ["memory", "disk"] {
-        let (hand, (store, dir)) = (Hand::default(), empty(kind));
+        let (hand, (store, dir)) = (TestClock::default(), empty(kind));
         let store = store.with_clock(clock(&hand));
         let Subject { name, store, audit, hand, _dir } = Subject::new(kind, (store, dir), hand);
         let space = namespace();
@@ -399,7 +403,7 @@ fn panicking_clock_leaves_the_store_unchanged() {
         ];
         for (number, operation) in operations.into_iter().enumerate() {
             hand.set(BROKEN);
-            assert!(crate::fence::fenced(operation).is_none(), "{name}, {number}");
+            assert!(crate::fence::guarded(operation).is_none(), "{name}, {number}");
             hand.set(0);
             assert_eq!(store.get(&space, "a").unwrap().unwrap().data, b"1", "{name}, {number}");
             store.set(&space, "c", b"3", None).unwrap();

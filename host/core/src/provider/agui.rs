@@ -36,7 +36,7 @@ pub(super) fn calls(input: &Place<'_>) -> Result<Calls, ProviderError> {
     }
     match input.get("toolCalls") {
         Some(calls) => chat_list(&calls),
-        None if input.says("role", "assistant") => Ok(Calls::default()),
+        None if input.is_word("role", "assistant") => Ok(Calls::default()),
         None => Err(input.malformed(EXPECTED)),
     }
 }

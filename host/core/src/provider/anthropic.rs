@@ -58,7 +58,7 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         let content = response.need("content", EXPECTED)?;
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
-    let calls = Place::calls_among(blocks, |block| block.says("type", "tool_use"))?;
+    let calls = Place::calls_among(blocks, |block| block.is_word("type", "tool_use"))?;
     let calls = calls
         .iter()
         .map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"));

@@ -107,18 +107,18 @@ impl<'p> List<'p> {
     fn start(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>, state: State) {
         let (call, is_new) = self.call(id, event, state);
         if !is_new {
-            return call.wrong(event.malformed("a call that was not started before"));
+            return call.record_error(event.malformed("a call that was not started before"));
         }
         match event.text("toolCallName", "the name of the tool") {
             Ok(name) => call.name = Some(name),
-            Err(error) => call.wrong(error),
+            Err(error) => call.record_error(error),
         }
     }
 
     fn add(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
         let (call, is_new) = self.call(id, event, State::Open);
         if is_new || call.state == State::Ended {
-            return call.wrong(event.malformed("a call that was started and not ended"));
+            return call.record_error(event.malformed("a call that was started and not ended"));
         }
         call.take(event.need("delta", "a piece of the arguments"));
     }
@@ -126,7 +126,7 @@ impl<'p> List<'p> {
     fn end(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
         let (call, is_new) = self.call(id, event, State::Open);
         if is_new || call.state == State::Ended {
-            return call.wrong(event.malformed("a call that was started and not ended"));
+            return call.record_error(event.malformed("a call that was started and not ended"));
         }
         call.state = State::Ended;
     }
@@ -135,8 +135,10 @@ impl<'p> List<'p> {
     /// missing.
     fn cut(&mut self, id: Option<&str>) {
         if let Some(place) = id.and_then(|id| self.places.get(id)) {
-            self.calls[*place]
-                .wrong(ProviderError::Cut { provider: Provider::AgUi, reason: "RUN_ERROR".into() });
+            self.calls[*place].record_error(ProviderError::Cut {
+                provider: Provider::AgUi,
+                reason: "RUN_ERROR".into(),
+            });
         }
     }
 
@@ -151,7 +153,7 @@ impl<'p> List<'p> {
 }
 
 impl<'p> Reading<'p> {
-    fn wrong(&mut self, error: ProviderError) {
+    fn record_error(&mut self, error: ProviderError) {
         self.problem.get_or_insert(error);
     }
 
@@ -161,7 +163,7 @@ impl<'p> Reading<'p> {
         });
         match text {
             Ok(text) => self.arguments.push_str(text),
-            Err(error) => self.wrong(error),
+            Err(error) => self.record_error(error),
         }
     }
 

@@ -29,7 +29,7 @@ impl Provider {
     pub fn detect(document: &Value) -> Result<Self, ProviderError> {
         let fits = |provider: &Self| match document.as_array() {
             Some(items) => items.iter().any(|item| provider.wrote_item(item)),
-            None => provider.wrote(document) || provider.wrote_item(document),
+            None => provider.matches_form(document) || provider.wrote_item(document),
         };
         let candidates: Vec<_> = Self::ALL.into_iter().filter(fits).collect();
         match candidates.as_slice() {
@@ -40,7 +40,7 @@ impl Provider {
     }
 
     /// Returns true if a response or a message has this API's form.
-    fn wrote(self, document: &Value) -> bool {
+    fn matches_form(self, document: &Value) -> bool {
         let has_list = |name: &str| document.get(name).is_some_and(Value::is_array);
         let holds_list = |pointer: &str| document.pointer(pointer).is_some_and(Value::is_array);
         match self {
@@ -64,7 +64,7 @@ impl Provider {
     /// Returns true if an item that is not a call in this API's form is a call in another form, a
     /// piece of a stream, a whole answer, or not an object. To leave out such an item would lose a
     /// call.
-    pub(super) fn is_foreign(self, item: &Value) -> bool {
+    pub(super) fn is_foreign_item(self, item: &Value) -> bool {
         let has = |name: &&str| item.get(name).is_some();
         // Items that an API sends beside its calls have a `type` or members of their own.
         let is_bare =

@@ -100,7 +100,7 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     };
     let mut cut = None;
     let parts = match candidate {
-        Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
+        Some(candidate) if candidate.is_word("finishReason", "MALFORMED_FUNCTION_CALL") => {
             return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
         }
         Some(candidate) => {
@@ -180,7 +180,7 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
     if !is_placed(&message.tool_call_id) {
         function.insert("id".into(), message.tool_call_id.as_str().into());
     }
-    let media = message.parts.iter().filter_map(shown);
+    let media = message.parts.iter().filter_map(supported_media);
     let media = media.map(
         |media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(&media.data)}}),
     );
@@ -188,10 +188,10 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
 }
 
 fn is_shown(part: &Part) -> bool {
-    shown(part).is_some()
+    supported_media(part).is_some()
 }
 
-fn shown(part: &Part) -> Option<&Media> {
+fn supported_media(part: &Part) -> Option<&Media> {
     match part {
         Part::Image(media) | Part::Audio(media) => {
             Some(media).filter(|media| !is_empty(part) && MEDIA.contains(&media.mime_type.as_str()))

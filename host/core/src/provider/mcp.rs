@@ -76,7 +76,7 @@ pub(super) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
         }
         return request.call(&placed_id(0), "arguments");
     }
-    if !request.says("method", METHOD) {
+    if !request.is_word("method", METHOD) {
         return Err(request.need("method", EXPECTED)?.malformed(EXPECTED));
     }
     let id = request.need("id", "the id of the request: a notification cannot be answered")?;

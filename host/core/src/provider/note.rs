@@ -34,7 +34,7 @@ pub struct Note {
 
 impl Note {
     /// Returns the note that a tool is left out of a list.
-    pub(super) fn left_out(error: &ProviderError) -> Option<Self> {
+    pub(super) fn omitted(error: &ProviderError) -> Option<Self> {
         let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else {
             return None;
         };

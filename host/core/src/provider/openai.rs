@@ -60,7 +60,7 @@ fn function(
     let mut parameters = rewrite.object(&mut Open::new())?;
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
-            rewrite.say(
+            rewrite.describe_keyword(
                 &mut parameters,
                 keyword,
                 &value,
@@ -127,7 +127,7 @@ pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
     let is_function = |call: &Place<'_>| {
         let is_bare = !has(call, "type")
             && (has(call, "function") || !(has(call, "name") || has(call, "choices")));
-        call.says("type", "function") || (is_bare && call.value.is_object())
+        call.is_word("type", "function") || (is_bare && call.value.is_object())
     };
     let functions = Place::calls_among(calls, is_function)?;
     if has_pieces(&functions) {
@@ -168,12 +168,12 @@ pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderErr
     } else {
         response.need("output", EXPECTED)?.items(EXPECTED)?
     };
-    let calls = Place::calls_among(items, |item| item.says("type", "function_call"))?;
+    let calls = Place::calls_among(items, |item| item.is_word("type", "function_call"))?;
     let details = response.value.pointer("/incomplete_details/reason").and_then(Value::as_str);
     let cut = response.word("status", &RESPONSES_CUTS).map(|status| details.unwrap_or(status));
     Ok(Calls::of(calls.iter().map(|call| {
         let is_unfinished =
-            ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
+            ["incomplete", "in_progress"].into_iter().any(|status| call.is_word("status", status));
         let finished = if is_unfinished {
             Err(call.malformed("a call that the model has finished"))
         } else {

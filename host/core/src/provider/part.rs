@@ -31,7 +31,7 @@ pub(super) fn described(
     part: &Part,
     notes: &mut Vec<Note>,
 ) -> String {
-    if let Some(mime_type) = left_out(part) {
+    if let Some(mime_type) = omitted_type(part) {
         let reason = if is_empty(part) {
             "it has no bytes"
         } else {
@@ -44,7 +44,7 @@ pub(super) fn described(
             reason: reason.into(),
         });
     }
-    words(part)
+    placeholder_text(part)
 }
 
 /// Returns true if a part is an image or audio of 0 bytes, for which an API refuses the whole
@@ -59,7 +59,7 @@ pub(super) fn media_type(written: &str) -> &str {
 }
 
 /// Returns the media type of a part that cannot be sent as text.
-fn left_out(part: &Part) -> Option<&str> {
+fn omitted_type(part: &Part) -> Option<&str> {
     match part {
         Part::Image(media) | Part::Audio(media) => Some(media_type(&media.mime_type)),
         Part::Resource(Resource { mime_type, content: ResourceContent::Bytes { .. }, .. }) => {
@@ -69,7 +69,7 @@ fn left_out(part: &Part) -> Option<&str> {
     }
 }
 
-fn words(part: &Part) -> String {
+fn placeholder_text(part: &Part) -> String {
     let unshown = |kind: &str, bytes: usize, mime_type: &str| {
         format!("[{kind} of {bytes} bytes ({mime_type}) that cannot be shown here]")
     };
@@ -83,7 +83,7 @@ fn words(part: &Part) -> String {
             format!("[resource {uri}]\n{text}")
         }
         Part::Resource(Resource { uri, content: ResourceContent::Bytes { data }, .. }) => {
-            unshown(&format!("resource {uri}"), data.len(), left_out(part).unwrap_or_default())
+            unshown(&format!("resource {uri}"), data.len(), omitted_type(part).unwrap_or_default())
         }
         Part::ResourceLink { uri, name, description, mime_type, .. } => {
             let mime_type = mime_type.as_deref().map(media_type);

@@ -74,7 +74,11 @@ impl<'a> Place<'a> {
     pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
         const EXPECTED: &str =
             "an item of this form; it looks like a call in another form, or a piece of a stream";
-        if self.provider.is_foreign(self.value) { Err(self.malformed(EXPECTED)) } else { Ok(()) }
+        if self.provider.is_foreign_item(self.value) {
+            Err(self.malformed(EXPECTED))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the one item of a list of alternatives, or `None` if the list is empty.
@@ -85,7 +89,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns true if a member is this string.
-    pub(super) fn says(&self, name: &str, word: &str) -> bool {
+    pub(super) fn is_word(&self, name: &str, word: &str) -> bool {
         self.word(name, &[word]).is_some()
     }
 
@@ -132,14 +136,14 @@ impl<'a> Place<'a> {
 }
 
 /// Prefix of the ids that are generated here.
-const PLACED: &str = "toolcell-call-";
+const GENERATED_ID_PREFIX: &str = "toolcell-call-";
 
 /// Returns the id of a call that arrived without one: its index among the calls of the response.
 pub(super) fn placed_id(index: usize) -> String {
-    format!("{PLACED}{index}")
+    format!("{GENERATED_ID_PREFIX}{index}")
 }
 
 /// Returns true if an id was generated here, so that the provider does not know it.
 pub(super) fn is_placed(id: &str) -> bool {
-    id.strip_prefix(PLACED).is_some_and(|index| index.parse::<usize>().is_ok())
+    id.strip_prefix(GENERATED_ID_PREFIX).is_some_and(|index| index.parse::<usize>().is_ok())
 }

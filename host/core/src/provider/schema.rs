@@ -86,7 +86,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         while let Some((keyword, branches)) =
             ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word))
         {
-            self.spread(&mut object, &keyword, branches, open)?;
+            self.merge_alternatives(&mut object, &keyword, branches, open)?;
         }
         object.insert("type".into(), "object".into());
         object.entry("properties").or_insert_with(|| json!({}));
@@ -245,7 +245,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 
     /// Moves a keyword from the schema's rules into its description.
-    pub(super) fn say(
+    pub(super) fn describe_keyword(
         &mut self,
         schema: &mut Map<String, Value>,
         keyword: &str,
@@ -272,7 +272,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     /// references, since one may have pointed into a part that was rewritten.
     pub(super) fn plain(&self, schema: Map<String, Value>) -> Result<Value, ProviderError> {
         let mut plain = Value::Object(schema);
-        each_subschema(&mut plain, &mut spell_out);
+        each_subschema(&mut plain, &mut expand_booleans);
         match first_dead_reference(&plain, &plain) {
             None => Ok(plain),
             Some(_)
@@ -351,7 +351,7 @@ pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<
 }
 
 /// Replaces `true` and `false` by the equivalent schemas.
-fn spell_out(keywords: &mut Map<String, Value>) {
+fn expand_booleans(keywords: &mut Map<String, Value>) {
     let spell = |value: &mut Value| match value {
         Value::Bool(true) => *value = json!({}),
         Value::Bool(false) => *value = json!({"not": {}}),

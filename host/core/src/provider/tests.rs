@@ -13,14 +13,14 @@ mod lists;
 
 /// The input of every provider.
 #[derive(Deserialize)]
-struct Given {
+struct Inputs {
     definitions: BTreeMap<String, Vec<Definition>>,
-    messages: BTreeMap<String, Vec<Said>>,
+    messages: BTreeMap<String, Vec<InputMessage>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct InputMessage {
     tool_call_id: String,
     name: String,
     content: String,
@@ -34,8 +34,8 @@ struct Said {
     attributes: BTreeMap<String, Value>,
 }
 
-impl From<&Said> for Message {
-    fn from(said: &Said) -> Self {
+impl From<&InputMessage> for Message {
+    fn from(said: &InputMessage) -> Self {
         let mut message = Self::new(&said.tool_call_id, &said.name, &said.content);
         message.parts = said.parts.clone();
         message.is_error = said.is_error;
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-fn given() -> Given {
+fn inputs() -> Inputs {
     serde_json::from_str(include_str!("payloads/given.json")).unwrap()
 }
 
@@ -113,7 +113,7 @@ fn payloads(provider: Provider) -> Payloads {
 
 #[test]
 fn definitions_convert_for_every_provider() {
-    let given = given();
+    let given = inputs();
     for provider in Provider::ALL {
         for case in payloads(provider).definitions {
             case.check(provider, provider.definitions(&given.definitions[case.key()]));
@@ -199,7 +199,7 @@ fn unreadable_calls_are_answered_in_order() {
 
 #[test]
 fn results_convert_for_every_provider() {
-    let given = given();
+    let given = inputs();
     for provider in Provider::ALL {
         for case in payloads(provider).results {
             let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();

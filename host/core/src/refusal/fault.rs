@@ -22,7 +22,7 @@ use crate::json::JsonFault;
 pub(super) const MAX_PROBLEM: usize = 1000;
 
 /// The number of members that are named where one is missing, and the characters of each name.
-const NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 const NAME: usize = 60;
 
 /// One fault of a value.
@@ -247,8 +247,8 @@ impl Fault {
 
     /// Sets `got` to the names of the members that an object has, for a missing member.
     pub(crate) fn with_members(self, members: &Map<String, Value>) -> Self {
-        let named = members.keys().take(NAMED).map(|name| format!("`{}`", shorten(name, NAME)));
-        let more = members.len().saturating_sub(NAMED);
+        let named = members.keys().take(MAX_NAMED).map(|name| format!("`{}`", shorten(name, NAME)));
+        let more = members.len().saturating_sub(MAX_NAMED);
         let more = (more > 0).then(|| format!("{more} more"));
         let names: Vec<_> = named.chain(more).collect();
         self.with_got(match names.as_slice() {
@@ -312,7 +312,7 @@ impl From<JsonFault> for FaultKind {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct FaultView<'a> {
     path: &'a str,
     #[serde(flatten)]
     kind: &'a FaultKind,
@@ -335,12 +335,12 @@ impl Serialize for Fault {
         let expected = (!matches!(kind, FaultKind::Rule { .. })).then(|| self.expected());
         let in_alternative = *in_alternative;
         let [got, nearest, hint] = [got, nearest, hint].map(Option::as_deref);
-        Shown { path, kind, in_alternative, expected, got, nearest, hint }.serialize(serializer)
+        FaultView { path, kind, in_alternative, expected, got, nearest, hint }.serialize(serializer)
     }
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct FaultForm {
     path: String,
     #[serde(default)]
     in_alternative: bool,
@@ -353,8 +353,8 @@ struct Written {
 
 impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { path, in_alternative, got, nearest, hint, kind } =
-            Written::deserialize(deserializer)?;
+        let FaultForm { path, in_alternative, got, nearest, hint, kind } =
+            FaultForm::deserialize(deserializer)?;
         // A code of a later version is read as a rule with its sentence.
         let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
         let kind = FaultKind::deserialize(&kind).ok().or_else(rule);

@@ -5,10 +5,10 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::call::AbortSignal;
 use crate::clock::ManualClock;
-use crate::scripted::Say::{
+use crate::scripted::ScriptedAnswer::{
     Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Trap,
 };
-use crate::scripted::{Say, Scripted, assert_delegates, invocation};
+use crate::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 use crate::tool_error::Timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ fn jitter_is_in_the_upper_half_and_reproducible() {
 
 /// Returns the result of a call, and the number and time of each of its attempts.
 async fn run(
-    script: &[Say],
+    script: &[ScriptedAnswer],
     retry: Retry,
     timeout: Duration,
 ) -> (CallResult, Vec<(Option<u32>, u128)>) {
@@ -71,7 +71,7 @@ async fn run(
 
 #[tokio::test]
 async fn only_transient_failures_are_retried() {
-    let table: [(&[Say], &[u128]); 13] = [
+    let table: [(&[ScriptedAnswer], &[u128]); 13] = [
         (&[Ok], &[0]),
         (&[Busy, Ok], &[0, 1000]),
         (&[Busy, Busy, Busy, Ok], &[0, 1000, 2000]),
@@ -175,7 +175,7 @@ async fn each_attempt_has_its_own_timeout() {
     let short = Duration::from_millis(20);
     let retry =
         || Retry::fixed(SECOND).with_clock(Arc::new(clock.clone())).with_attempt_timeout(short);
-    let made = async |retry: Retry, script: &[Say], timeout| {
+    let made = async |retry: Retry, script: &[ScriptedAnswer], timeout| {
         let scripted = Scripted::new(&clock, script);
         let tool = scripted.tool().with_retry(retry);
         let call = Invocation { started: Instant::now(), ..invocation(&clock, timeout) };

@@ -77,7 +77,7 @@ fn host_path<'a>(grants: &'a Grants, path: &'a str) -> Option<(&'a std::path::Pa
 mod tests {
     use super::*;
     use crate::definition::Definition;
-    use crate::grants::{Access, Placed, SecretUse};
+    use crate::grants::{Access, Injection, SecretGrant};
     use crate::rights::Layer;
 
     const SECRET: &str = "token";
@@ -89,7 +89,7 @@ mod tests {
         grants.environment.insert("LANG".into(), language.into());
         grants
             .secrets
-            .insert(SECRET.into(), SecretUse::new(bound_to.parse().unwrap(), Placed::Bearer));
+            .insert(SECRET.into(), SecretGrant::new(bound_to.parse().unwrap(), Injection::Bearer));
         grants.keys.push("write notes/*".parse().unwrap());
         grants.invoke.push("own other".parse().unwrap());
         grants.store = Some(name.into());
@@ -108,7 +108,7 @@ mod tests {
     ];
 
     /// Returns the requests that are left to a tool when another one calls it.
-    fn left(called: &Rights, caller: Rights) -> Vec<&'static str> {
+    fn remaining(called: &Rights, caller: Rights) -> Vec<&'static str> {
         let called = called.within_caller(Some(Arc::new(caller)));
         let is_left = |request: &&str| match called.allows(&Request::parse(request).unwrap()) {
             Decision::Allowed => true,
@@ -123,22 +123,22 @@ mod tests {
     #[test]
     fn called_tool_has_at_most_its_callers_rights() {
         let all = || rights("called", "/srv/a", "C", "https://a.example");
-        assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
+        assert!(remaining(&all(), Rights::default()).is_empty(), "a caller without rights");
         // Each component has its own keys.
         let same = rights("caller", "/srv/a", "C", "https://a.example");
         let but_keys: Vec<_> =
             ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
-        assert_eq!(left(&all(), same), but_keys);
-        assert_eq!(left(&all(), all()), ALL, "tools of one component");
+        assert_eq!(remaining(&all(), same), but_keys);
+        assert_eq!(remaining(&all(), all()), ALL, "tools of one component");
         let others = rights("caller", "/srv/b", "D", "https://b.example");
         assert_eq!(
-            left(&all(), others),
+            remaining(&all(), others),
             ["invoke other", "invoke own other"],
             "the same words for other things"
         );
         // The narrowing applies through the whole chain of callers.
         let between = all().within_caller(Some(Arc::default()));
-        assert!(left(&all(), between).is_empty());
+        assert!(remaining(&all(), between).is_empty());
     }
 
     #[test]

@@ -14,12 +14,12 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::call::ToolCall;
 use crate::clock::before;
-use crate::fence::{Fenced, Panic, words};
+use crate::fence::{GuardedFuture, Panic, into_text};
 use crate::policy::{Decide, Failure, Policy, PolicyKind, Verdict};
 
 /// The maximum number of blocking functions of one runner or stepper that run at the same time,
 /// those that never return included.
-pub(crate) const MOST: usize = 64;
+pub(crate) const MAX_BLOCKING: usize = 64;
 
 /// Asks the function, with a time limit from now. The error says what happened to the function, as
 /// the end of a sentence about it.
@@ -35,21 +35,21 @@ pub(crate) async fn ask(
             on_a_thread(places, budget, Arc::clone(function), call, failure).await
         }
         PolicyKind::Async(function) => {
-            let answer = Fenced::new(|| function(call, failure));
+            let answer = GuardedFuture::new(|| function(call, failure));
             match before(Instant::now().checked_add(budget), answer).await {
                 Some(answer) => answer.map_err(panicked),
-                None => Err(silent(budget)),
+                None => Err(timeout_text(budget)),
             }
         }
     }
 }
 
-fn silent(budget: Duration) -> String {
+fn timeout_text(budget: Duration) -> String {
     format!("gave no answer within {budget:?}")
 }
 
 fn panicked(panic: Panic) -> String {
-    format!("panicked: {}", words(panic))
+    format!("panicked: {}", into_text(panic))
 }
 
 async fn on_a_thread(
@@ -60,7 +60,7 @@ async fn on_a_thread(
     failure: Failure,
 ) -> Result<Verdict, String> {
     let deadline = Instant::now().checked_add(budget);
-    let silent = || silent(budget);
+    let silent = || timeout_text(budget);
     let place = before(deadline, Arc::clone(places).acquire_owned())
         .await
         .and_then(Result::ok)

@@ -9,10 +9,10 @@ use foldhash::fast::RandomState;
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
-use super::settle::{Ended, settle};
+use super::settle::{SettledCall, settle};
 use super::{RunOptions, Runner, UnknownTools};
 use crate::call::ToolCall;
-use crate::encode::Fenced;
+use crate::encode::GuardedEncoder;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::policy::OnToolError;
@@ -23,7 +23,7 @@ use crate::tool::Tool;
 /// The state that the calls of a run share.
 pub(super) struct Shared {
     pub(super) executor: Executor,
-    pub(super) encoder: Fenced,
+    pub(super) encoder: GuardedEncoder,
     pub(super) options: RunOptions,
     pub(super) deciding: Arc<Semaphore>,
     /// The tools at the start of the run. Later registrations do not change it.
@@ -82,16 +82,18 @@ impl Batch {
     /// Makes the calls in their order while the stream is read, and yields their ends in the order
     /// in which they come. While `hold` returns true, no further call starts; the caller polls the
     /// stream again when that changes.
-    pub(super) fn ends(
+    pub(super) fn call_ends(
         self,
         hold: impl Fn() -> bool + Send + 'static,
-    ) -> impl Stream<Item = Ended> + Send + 'static {
+    ) -> impl Stream<Item = SettledCall> + Send + 'static {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();
         let next = move |_: &mut Context<'_>| {
             if hold() { Poll::Pending } else { Poll::Ready(calls.next()) }
         };
-        stream::poll_fn(next).map(move |call| one(Arc::clone(&shared), call)).buffer_unordered(most)
+        stream::poll_fn(next)
+            .map(move |call| run_call(Arc::clone(&shared), call))
+            .buffer_unordered(most)
     }
 }
 
@@ -100,18 +102,18 @@ impl Batch {
 /// Every running call has one of these futures on the heap. A value that is not needed across an
 /// await stays out of it, because the future reserves space for each of its arguments twice, and
 /// also for each value that was ever borrowed in it.
-fn one(
+fn run_call(
     shared: Arc<Shared>,
     (index, (call, tool)): (usize, Resolved),
-) -> impl Future<Output = Ended> + Send {
-    let kept = shared.kept(&call);
+) -> impl Future<Output = SettledCall> + Send {
+    let kept = shared.copy_for_policy(&call);
     async move {
         // Boxed, because it is rare and would make every call's future larger.
         let Some(tool) = tool else { return Box::pin(missing(shared, index, call, kept)).await };
         let counting = Counting::new(tool.counters());
         let options = shared.options.of_a_call(&call.id);
         let completion = if options.abort.is_raised() {
-            shared.executor.not_made(&tool, call, options)
+            shared.executor.cancelled(&tool, call, options)
         } else {
             shared.executor.uncounted(&tool, call, options).await
         };
@@ -129,7 +131,7 @@ async fn missing(
     index: usize,
     call: ToolCall,
     kept: Option<Box<ToolCall>>,
-) -> Ended {
+) -> SettledCall {
     let tool = Tool::unknown(&call.name);
     let counting = Counting::new(tool.counters());
     let options = shared.options.of_a_call(&call.id);
@@ -138,7 +140,7 @@ async fn missing(
         .no_such_tool(&call.name, (&shared.executor, &options.context), |_| true)
         .await;
     let completion = if options.abort.is_raised() {
-        shared.executor.not_made(&tool, call, options)
+        shared.executor.cancelled(&tool, call, options)
     } else {
         shared.executor.not_found(&tool, call, options, None)
     };
@@ -156,7 +158,7 @@ impl Shared {
 
     /// Copies a call for a policy function. `None` if the policy is not a function, because the
     /// copy would not be read.
-    fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
+    fn copy_for_policy(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
         matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
     }
 }

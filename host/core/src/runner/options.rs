@@ -245,11 +245,11 @@ mod tests {
 
     /// A runner of a tool that returns the context and the time that it was given.
     fn runner(definition: Definition) -> Runner {
-        tighter(definition, Limits::unlimited())
+        with_own_limits(definition, Limits::unlimited())
     }
 
     /// A runner of the same tool with limits of its own.
-    fn tighter(definition: Definition, limits: Limits) -> Runner {
+    fn with_own_limits(definition: Definition, limits: Limits) -> Runner {
         let tells = async |_: Value, invocation: Arc<Invocation>| {
             let Invocation { context, limits, .. } = &*invocation;
             json!([limits.timeout.as_secs(), context.session_id, context.request_id])
@@ -259,7 +259,7 @@ mod tests {
         Runner::new(registry)
     }
 
-    fn told(runner: &Runner, options: RunOptions) -> Vec<String> {
+    fn message_contents(runner: &Runner, options: RunOptions) -> Vec<String> {
         let calls = ["a", "b"].map(|id| ToolCall::new(id, "t", "{}"));
         let outcome = wait(runner.run(calls, options)).unwrap();
         outcome.messages.into_iter().map(|message| message.content).collect()
@@ -289,11 +289,11 @@ mod tests {
         let context = CallContext { session_id, request_id, ..CallContext::default() };
         let runner = runner(Definition::new("t", "").unwrap());
         assert_eq!(
-            told(&runner, RunOptions::default().with_context(context)),
+            message_contents(&runner, RunOptions::default().with_context(context)),
             [r#"[30,"s1","r1"]"#; 2]
         );
         assert_eq!(
-            told(&runner, RunOptions::default()),
+            message_contents(&runner, RunOptions::default()),
             ["[30,null,null]"; 2],
             "nothing is invented"
         );
@@ -316,10 +316,10 @@ mod tests {
             (hour(), run(300), 300),
             (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
-            (tighter(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
+            (with_own_limits(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
         ] {
             assert_eq!(
-                told(&runner, options),
+                message_contents(&runner, options),
                 [format!("[{expected},null,null]"), format!("[{expected},null,null]")]
             );
         }

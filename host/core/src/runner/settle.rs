@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::ask::ask;
 use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
-use crate::encode::{EncodeError, Said, fallback, into_plain};
+use crate::encode::{EncodeError, EncodeInput, fallback, into_plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, HandlerError, Outcome, Output, Question};
@@ -20,35 +20,35 @@ use crate::tool_error::{Exit, ReturnRule, ToolError};
 use crate::usage::Usage;
 
 /// A call that is over.
-pub(super) struct Ended {
+pub(super) struct SettledCall {
     /// Its place in the run's input.
     pub(super) index: usize,
     pub(super) message: Message,
     pub(super) usage: Usage,
-    then: Then,
+    next: NextAction,
 }
 
 /// The next step after a call.
-enum Then {
-    GoOn,
+enum NextAction {
+    Continue,
     Ask(Question),
     Halt { reason: String, result: Json },
     Fail { exception: Option<String> },
 }
 
-impl Ended {
+impl SettledCall {
     /// Returns the reason why the loop does not continue, if there is one.
     pub(super) fn halted(&self) -> Option<Halted> {
         let id = || self.message.tool_call_id.clone();
-        Some(match &self.then {
-            Then::GoOn => return None,
-            Then::Ask(question) => Halted::by(question.clone(), id()),
-            Then::Halt { reason, result } => Halted::Handler {
+        Some(match &self.next {
+            NextAction::Continue => return None,
+            NextAction::Ask(question) => Halted::by(question.clone(), id()),
+            NextAction::Halt { reason, result } => Halted::Handler {
                 reason: reason.clone(),
                 tool_call_id: id(),
                 result: result.clone(),
             },
-            Then::Fail { exception } => {
+            NextAction::Fail { exception } => {
                 Halted::ToolError { tool_call_id: id(), exception: exception.clone() }
             }
         })
@@ -57,17 +57,21 @@ impl Ended {
     /// Returns the last event of the call.
     pub(super) fn settled(self) -> RunEvent {
         let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
-        let settled = match self.then {
-            Then::GoOn | Then::Fail { .. } => Settled::Encoded { id: tool_call_id, content },
-            Then::Ask(Question { question, options, answer_schema, state }) => Settled::AskUser {
-                tool_call_id,
-                tool_name,
-                question,
-                options,
-                answer_schema,
-                state,
-            },
-            Then::Halt { reason, result } => {
+        let settled = match self.next {
+            NextAction::Continue | NextAction::Fail { .. } => {
+                Settled::Encoded { id: tool_call_id, content }
+            }
+            NextAction::Ask(Question { question, options, answer_schema, state }) => {
+                Settled::AskUser {
+                    tool_call_id,
+                    tool_name,
+                    question,
+                    options,
+                    answer_schema,
+                    state,
+                }
+            }
+            NextAction::Halt { reason, result } => {
                 Settled::Halt { tool_call_id, reason, result, content }
             }
         };
@@ -85,7 +89,7 @@ pub(super) fn settle<'a>(
     call: Option<Box<ToolCall>>,
     tool: &Tool,
     counting: Counting<'_>,
-) -> Result<Ended, Box<Undecided<'a>>> {
+) -> Result<SettledCall, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes = completion.attributes;
     let end = End { shared, index, message, usage: completion.usage, unknown };
@@ -116,7 +120,7 @@ pub(super) struct Undecided<'a> {
 impl Undecided<'_> {
     /// Asks the function. If the caller has ended the call or ends it meanwhile, the failure is
     /// reported unchanged.
-    pub(super) async fn decided(self) -> Ended {
+    pub(super) async fn decided(self) -> SettledCall {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;
         let abort = options.signal(&end.message.tool_call_id);
@@ -164,23 +168,23 @@ struct Failed<'a> {
 
 impl<'a> End<'a> {
     /// Returns the end of a result that is not a failure and can be encoded.
-    fn of(self, result: CallResult) -> Result<Ended, Box<Failed<'a>>> {
+    fn of(self, result: CallResult) -> Result<SettledCall, Box<Failed<'a>>> {
         match result {
             CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
             CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
             CallResult::Outcome(Outcome::Halt(halt)) => self.halt(halt),
-            CallResult::Outcome(Outcome::Error(error)) => Err(self.not(Failure::Error(error))),
-            CallResult::ToolError(error) => Err(self.not(Failure::ToolError(error))),
-            CallResult::Refusal(refusal) => Err(self.not(Failure::Refusal(refusal))),
+            CallResult::Outcome(Outcome::Error(error)) => Err(self.failed(Failure::Error(error))),
+            CallResult::ToolError(error) => Err(self.failed(Failure::ToolError(error))),
+            CallResult::Refusal(refusal) => Err(self.failed(Failure::Refusal(refusal))),
         }
     }
 
-    fn not(self, failure: Failure) -> Box<Failed<'a>> {
+    fn failed(self, failure: Failure) -> Box<Failed<'a>> {
         Box::new(Failed { end: self, failure })
     }
 
-    fn ok(mut self, output: Output) -> Result<Ended, Box<Failed<'a>>> {
-        let encoded = self.shared.encoder.own(Said::Ok(&output)).transpose();
+    fn ok(mut self, output: Output) -> Result<SettledCall, Box<Failed<'a>>> {
+        let encoded = self.shared.encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
         let stand_in = output.stand_in().map(str::to_owned);
         let Output { value, message, parts, end_turn, extensions: _ } = output;
         match encoded {
@@ -189,33 +193,33 @@ impl<'a> End<'a> {
                 self.message.parts = parts;
                 self.message.end_turn = end_turn;
                 let content = encoded.or(stand_in).unwrap_or_else(|| into_plain(value));
-                Ok(self.ended(content, Then::GoOn))
+                Ok(self.settled(content, NextAction::Continue))
             }
-            Err(error) => Err(self.not(not_encoded(error))),
+            Err(error) => Err(self.failed(not_encoded(error))),
         }
     }
 
-    fn ask(self, question: Question) -> Ended {
-        self.ended(AWAITING_USER.to_owned(), Then::Ask(question))
+    fn ask(self, question: Question) -> SettledCall {
+        self.settled(AWAITING_USER.to_owned(), NextAction::Ask(question))
     }
 
-    fn halt(self, Halt { reason, result }: Halt) -> Result<Ended, Box<Failed<'a>>> {
-        match self.shared.encoder.encode(Said::Value(&result)) {
-            Ok(content) => Ok(self.ended(content, Then::Halt { reason, result })),
-            Err(error) => Err(self.not(not_encoded(error))),
+    fn halt(self, Halt { reason, result }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {
+        match self.shared.encoder.encode(EncodeInput::Value(&result)) {
+            Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
+            Err(error) => Err(self.failed(not_encoded(error))),
         }
     }
 
     /// Ends the call with the value that a policy function gave in place of the failure.
-    fn replaced(self, replacement: &Json) -> Ended {
-        match self.shared.encoder.encode(Said::Value(replacement)) {
-            Ok(content) => self.ended(content, Then::GoOn),
+    fn replaced(self, replacement: &Json) -> SettledCall {
+        match self.shared.encoder.encode(EncodeInput::Value(replacement)) {
+            Ok(content) => self.settled(content, NextAction::Continue),
             Err(error) => self.halted(&not_encoded(error), None),
         }
     }
 
     /// Reports the failure to the model.
-    fn reported(mut self, failure: &Failure) -> Ended {
+    fn reported(mut self, failure: &Failure) -> SettledCall {
         self.message.is_error = true;
         let is_not_found = matches!(failure, Failure::ToolError(ToolError::NotFound));
         let words = self.unknown.take().filter(|_| is_not_found);
@@ -224,19 +228,19 @@ impl<'a> End<'a> {
         let content = self
             .shared
             .encoder
-            .encode(Said::Failure(failure))
+            .encode(EncodeInput::Failure(failure))
             .unwrap_or_else(|_| fallback(failure));
-        self.ended(content, Then::GoOn)
+        self.settled(content, NextAction::Continue)
     }
 
     /// Reports the failure to the model and ends the loop.
-    fn halted(self, failure: &Failure, exception: Option<String>) -> Ended {
-        Ended { then: Then::Fail { exception }, ..self.reported(failure) }
+    fn halted(self, failure: &Failure, exception: Option<String>) -> SettledCall {
+        SettledCall { next: NextAction::Fail { exception }, ..self.reported(failure) }
     }
 
-    fn ended(mut self, content: String, then: Then) -> Ended {
+    fn settled(mut self, content: String, then: NextAction) -> SettledCall {
         self.message.content = content;
-        Ended { index: self.index, message: self.message, usage: self.usage, then }
+        SettledCall { index: self.index, message: self.message, usage: self.usage, next: then }
     }
 }
 

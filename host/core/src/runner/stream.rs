@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 
 use super::batch::Batch;
-use super::settle::Ended;
+use super::settle::SettledCall;
 use super::{RunOptions, Runner};
 use crate::call::ToolCall;
 use crate::error::Error;
@@ -27,7 +27,7 @@ const MAX_PROGRESS: usize = 1024;
 
 /// The events of a run. The run advances while they are read. The stream ends after the last event.
 pub struct RunStream {
-    run: Result<BoxStream<'static, Ended>, Option<Error>>,
+    run: Result<BoxStream<'static, SettledCall>, Option<Error>>,
     queue: Arc<Queue>,
     halted: Option<(usize, Halted)>,
     is_over: bool,
@@ -43,7 +43,7 @@ impl RunStream {
         let executor = runner.executor.clone().with_additional_events(Arc::clone(&queue));
         let observed = Runner { executor, ..runner.clone() };
         let waiting = Arc::clone(&queue);
-        let start = |batch: Batch| batch.ends(move || !waiting.is_empty()).boxed();
+        let start = |batch: Batch| batch.call_ends(move || !waiting.is_empty()).boxed();
         let run = Batch::new(&observed, calls, options).map(start).map_err(Some);
         Self { run, queue, halted: None, is_over: false }
     }

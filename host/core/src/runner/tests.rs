@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use super::*;
 use crate::call::{AbortSignal, CallContext, Resume};
 use crate::definition::Definition;
-use crate::encode::{EncodeError, Said};
+use crate::encode::{EncodeError, EncodeInput};
 use crate::limits::Limits;
 use crate::message::{RunEvent, Settled};
 use crate::outcome::{Halt, HandlerError, Outcome, Question};
@@ -62,7 +62,7 @@ fn calls(ends: &[(&str, &str)]) -> Vec<ToolCall> {
     ends.iter().enumerate().map(call).collect()
 }
 
-fn quick() -> RunOptions {
+fn short_timeout() -> RunOptions {
     RunOptions::default().with_tool_timeout(Duration::from_millis(20))
 }
 
@@ -93,7 +93,7 @@ fn each_outcome_is_a_message_and_matching_events() {
         ("ask", "which?"),
         ("halt", "cancelled"),
     ];
-    let outcome = wait(runner.run(calls(&ends), quick())).unwrap();
+    let outcome = wait(runner.run(calls(&ends), short_timeout())).unwrap();
     let contents: Vec<_> = outcome
         .messages
         .iter()
@@ -118,7 +118,7 @@ fn each_outcome_is_a_message_and_matching_events() {
     assert_eq!(serde_json::to_value(&outcome.halted).unwrap(), halt);
     assert_eq!(ran.load(Ordering::Relaxed), ends.len());
 
-    let (events, halted) = all_events(&runner, calls(&ends), quick());
+    let (events, halted) = all_events(&runner, calls(&ends), short_timeout());
     assert_eq!(halted, outcome.halted);
     let settled: BTreeSet<_> = events
         .iter()
@@ -162,23 +162,28 @@ fn run_starts_all_calls_or_none() {
     let (all, mut answers) = (Limits::unlimited(), CallContext::default());
     answers.resume = Some(Resume { answer: json!("yes").into(), state: None });
     let cases = [
-        (unknown, quick(), "unknown_tool", "did you mean `t`?"),
-        (twice, quick(), "duplicate_call_id", "give each call"),
-        (good(), quick().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
-        (good(), quick().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
+        (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
+        (twice, short_timeout(), "duplicate_call_id", "give each call"),
+        (good(), short_timeout().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
+        (good(), short_timeout().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
         (
             good(),
-            quick().with_limits(all.with_timeout(Duration::ZERO)),
+            short_timeout().with_limits(all.with_timeout(Duration::ZERO)),
             "bad_option",
             "`limits.timeout`",
         ),
-        (good(), quick().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
-        (good(), quick().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
-        (good(), quick().with_limits(all.with_arguments(0)), "bad_option", "`limits.arguments`"),
-        (good(), quick().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
+        (good(), short_timeout().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
+        (good(), short_timeout().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
+        (
+            good(),
+            short_timeout().with_limits(all.with_arguments(0)),
+            "bad_option",
+            "`limits.arguments`",
+        ),
+        (good(), short_timeout().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
         (
             calls(&[("ok", ""), ("ok", "")]),
-            quick().with_context(answers.clone()),
+            short_timeout().with_context(answers.clone()),
             "bad_option",
             "`context.resume`",
         ),
@@ -192,10 +197,10 @@ fn run_starts_all_calls_or_none() {
         assert_eq!(serde_json::to_value(failure).unwrap()["reason"], reason);
     }
     assert_eq!(ran.load(Ordering::Relaxed), 0);
-    let empty = wait(runner.run([], quick())).unwrap();
+    let empty = wait(runner.run([], short_timeout())).unwrap();
     assert!(empty.messages.is_empty() && empty.halted.is_none());
-    assert!(all_events(&runner, Vec::new(), quick()).0.is_empty());
-    let answered = wait(runner.run(good(), quick().with_context(answers))).unwrap();
+    assert!(all_events(&runner, Vec::new(), short_timeout()).0.is_empty());
+    let answered = wait(runner.run(good(), short_timeout().with_context(answers))).unwrap();
     assert!(!answered.messages[0].is_error, "an answer goes with one call");
 }
 
@@ -270,10 +275,12 @@ fn failing_policy_halts_and_is_not_asked_again() {
         let _ = end.lock().recv();
         Verdict::Halt
     });
-    let outcome = wait(
-        runner.run(calls(&[("error", "x"), ("ok", "fine")]), quick().with_on_tool_error(never)),
-    )
-    .unwrap();
+    let outcome =
+        wait(runner.run(
+            calls(&[("error", "x"), ("ok", "fine")]),
+            short_timeout().with_on_tool_error(never),
+        ))
+        .unwrap();
     drop(gate);
     assert!(
         outcome.messages[0].content.contains("gave no answer within 20ms"),
@@ -289,8 +296,8 @@ fn failing_policy_halts_and_is_not_asked_again() {
 fn failing_encoder_loses_no_message() {
     let (base, _) = runner();
     let nothing =
-        |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
-    let panics = |_: Said<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
+        |_: EncodeInput<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let panics = |_: EncodeInput<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
     let ends = calls(&[("ok", "fine"), ("error", "x"), ("halt", "done"), ("ask", "?")]);
     for (runner, words) in [
         (base.clone().with_encoder(nothing), "no text"),

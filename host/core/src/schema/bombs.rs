@@ -34,7 +34,7 @@ fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
 }
 
 /// Builds a schema that applies the same definition `times` times.
-fn again(times: usize, schema: Value) -> Value {
+fn repeated_reference(times: usize, schema: Value) -> Value {
     json!({"allOf": each(times, |_| json!({"$ref": "#/$defs/it"})), "$defs": {"it": schema}})
 }
 
@@ -49,7 +49,7 @@ fn tree(number: usize) -> Value {
 }
 
 /// Builds integers of 64 bits, several of which are equal as doubles.
-fn alike() -> Value {
+fn equal_doubles() -> Value {
     each(MIB / 20, |n| json!((1_u64 << 63) + n as u64))
 }
 
@@ -111,20 +111,24 @@ fn values_that_are_large() -> Vec<Bomb> {
     let names = json!(long_names(6).as_object().unwrap().keys().collect::<Vec<_>>());
     vec![
         ("unique trees", json!({"uniqueItems": true}), each(MIB / 50, tree)),
-        ("unique trees, again", again(1_900, json!({"uniqueItems": true})), each(MIB / 50, tree)),
-        ("unique alike", json!({"uniqueItems": true}), alike()),
+        (
+            "unique trees, again",
+            repeated_reference(1_900, json!({"uniqueItems": true})),
+            each(MIB / 50, tree),
+        ),
+        ("unique alike", json!({"uniqueItems": true}), equal_doubles()),
         (
             "unique at each level",
             json!({"uniqueItems": true, "items": {"$ref": "#"}}),
             each(3_000, |n| nested(120, json!(n), |inner| json!([inner]))),
         ),
-        ("counted text", again(1_900, json!({"minLength": 1})), text()),
+        ("counted text", repeated_reference(1_900, json!({"minLength": 1})), text()),
         (
             "a fixed text",
-            again(1_900, json!({"const": "ab".repeat(6_000)})),
+            repeated_reference(1_900, json!({"const": "ab".repeat(6_000)})),
             json!("ab".repeat(6_000)),
         ),
-        ("a pattern, again", again(1_900, json!({"pattern": "^[ab]*$"})), text()),
+        ("a pattern, again", repeated_reference(1_900, json!({"pattern": "^[ab]*$"})), text()),
         ("a slow pattern", json!({"pattern": "a[ab]{300}x*$"}), text()),
         ("a nested pattern", json!({"pattern": "^((a+)+b?)*c$"}), text()),
         (
@@ -160,10 +164,14 @@ fn values_that_are_large() -> Vec<Bomb> {
         ),
         (
             "names with patterns",
-            again(1_900, json!({"propertyNames": {"pattern": "k+x"}})),
+            repeated_reference(1_900, json!({"propertyNames": {"pattern": "k+x"}})),
             long_names(500),
         ),
-        ("names that are asked for", again(1_900, json!({"required": names})), long_names(500)),
+        (
+            "names that are asked for",
+            repeated_reference(1_900, json!({"required": names})),
+            long_names(500),
+        ),
         (
             "names that are missing",
             json!({"items": {"required": each(6_000, |n| format!("n{n}"))}}),
@@ -211,7 +219,7 @@ fn values_that_are_large() -> Vec<Bomb> {
         ),
         (
             "dependent",
-            again(
+            repeated_reference(
                 60,
                 json!({"dependentSchemas": members(30, |_| ("z".into(), json!({"minProperties": 1})))}),
             ),

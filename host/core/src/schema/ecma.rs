@@ -9,7 +9,7 @@ use std::str::Chars;
 
 /// A pattern in the syntax of the engine.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Spelled {
+pub(super) struct Translation {
     pub(super) text: String,
     /// True if it has look-around or back-references, which only a backtracking engine can match.
     pub(super) backtracks: bool,
@@ -27,14 +27,14 @@ const NEWLINE: &str = r"\n\r\x{2028}\x{2029}";
 const NONE: &str = r"[^\x00-\x{10FFFF}]";
 
 /// Translates a pattern into the engine's syntax. `None` if it is not ECMA-262.
-pub(super) fn spell(pattern: &str) -> Option<Spelled> {
-    let spelled = Speller::new(pattern, false).spell()?;
-    if spelled.backtracks { Speller::new(pattern, true).spell() } else { Some(spelled) }
+pub(super) fn translate(pattern: &str) -> Option<Translation> {
+    let spelled = Translator::new(pattern, false).translate()?;
+    if spelled.backtracks { Translator::new(pattern, true).translate() } else { Some(spelled) }
 }
 
 /// Translates a pattern, always for the backtracking engine.
-pub(super) fn spell_to_go_back(pattern: &str) -> Option<Spelled> {
-    Speller::new(pattern, true).spell()
+pub(super) fn translate_backtracking(pattern: &str) -> Option<Translation> {
+    Translator::new(pattern, true).translate()
 }
 
 /// An open group, and the exponent of the cost of what precedes it.
@@ -43,9 +43,9 @@ struct Group {
     before: u32,
 }
 
-struct Speller<'a> {
+struct Translator<'a> {
     rest: Peekable<Chars<'a>>,
-    fancy: bool,
+    is_backtracking: bool,
     out: String,
     open: Vec<Group>,
     /// The exponents of the cost of the open group so far, and of its last part: 0 without a
@@ -66,13 +66,13 @@ enum Member {
     Many(String),
 }
 
-impl<'a> Speller<'a> {
+impl<'a> Translator<'a> {
     fn new(pattern: &'a str, fancy: bool) -> Self {
         let rest = pattern.chars().peekable();
         let (out, open) = (String::with_capacity(pattern.len()), Vec::new());
         Self {
             rest,
-            fancy,
+            is_backtracking: fancy,
             out,
             open,
             power: 0,
@@ -84,7 +84,7 @@ impl<'a> Speller<'a> {
         }
     }
 
-    fn spell(mut self) -> Option<Spelled> {
+    fn translate(mut self) -> Option<Translation> {
         while let Some(c) = self.rest.next() {
             match c {
                 '(' => self.group()?,
@@ -113,14 +113,14 @@ impl<'a> Speller<'a> {
                 other => self.one(u32::from(other)),
             }
         }
-        (self.open.is_empty() && self.referred <= self.groups).then(|| Spelled {
+        (self.open.is_empty() && self.referred <= self.groups).then(|| Translation {
             text: self.out,
             backtracks: self.backtracks,
             power: self.power.max(1),
         })
     }
 
-    fn eat(&mut self, wanted: char) -> bool {
+    fn consume(&mut self, wanted: char) -> bool {
         self.rest.next_if_eq(&wanted).is_some()
     }
 
@@ -141,7 +141,7 @@ impl<'a> Speller<'a> {
 
     fn group(&mut self) -> Option<()> {
         let (mut start, mut is_look) = ("(".to_owned(), false);
-        if self.eat('?') {
+        if self.consume('?') {
             start.push('?');
             let mut kind = self.rest.next()?;
             start.push(kind);
@@ -184,7 +184,7 @@ impl<'a> Speller<'a> {
 
     /// Handles the end of a quantifier, which may be lazy. No other quantifier may follow.
     fn repeated(&mut self, many: bool) -> Option<()> {
-        if self.eat('?') {
+        if self.consume('?') {
             self.out.push('?');
         }
         if many && self.last > 0 {
@@ -219,7 +219,7 @@ impl<'a> Speller<'a> {
         match c {
             'b' | 'B' => {
                 self.rest.next();
-                let boundary = if self.fancy {
+                let boundary = if self.is_backtracking {
                     let (in_word, after) = (format!("(?<=[{WORD}])"), format!("(?=[{WORD}])"));
                     let (not_in, not_after) = (format!("(?<![{WORD}])"), format!("(?![{WORD}])"));
                     let [one, other] =
@@ -228,13 +228,13 @@ impl<'a> Speller<'a> {
                 } else {
                     format!(r"(?-u:\{c})")
                 };
-                self.backtracks |= self.fancy;
+                self.backtracks |= self.is_backtracking;
                 self.assertion(&boundary);
             }
             'k' => {
                 self.rest.next();
                 let name: String = self
-                    .eat('<')
+                    .consume('<')
                     .then(|| self.rest.by_ref().take_while(|c| *c != '>').collect())?;
                 self.backtracks = true;
                 self.atom(&format!(r"\k<{name}>"));
@@ -270,7 +270,7 @@ impl<'a> Speller<'a> {
             'S' => return many(format!("[^{SPACE}]")),
             'p' | 'P' => {
                 let name: String = self
-                    .eat('{')
+                    .consume('{')
                     .then(|| self.rest.by_ref().take_while(|c| *c != '}').collect())?;
                 return many(format!("\\{c}{{{name}}}"));
             }
@@ -298,7 +298,7 @@ impl<'a> Speller<'a> {
     /// Reads the rest of an escape after `\u`: four digits, two such escapes that form a surrogate
     /// pair, or digits in braces.
     fn unicode(&mut self) -> Option<u32> {
-        if self.eat('{') {
+        if self.consume('{') {
             let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
             return u32::from_str_radix(&digits, 16).ok().filter(|one| *one <= 0x0010_FFFF);
         }
@@ -306,18 +306,18 @@ impl<'a> Speller<'a> {
         if !(0xD800..0xDC00).contains(&first) {
             return Some(first);
         }
-        let second = (self.eat('\\') && self.eat('u')).then(|| self.hexadecimal(4))??;
+        let second = (self.consume('\\') && self.consume('u')).then(|| self.hexadecimal(4))??;
         let low = second.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
         Some(0x1_0000 + ((first - 0xD800) << 10) + low)
     }
 
     fn class(&mut self) -> Option<()> {
-        let is_negated = self.eat('^');
+        let is_negated = self.consume('^');
         let mut members = Vec::new();
         loop {
             members.push(match self.rest.next()? {
                 ']' => break,
-                '\\' if self.eat('b') => Member::One(0x08),
+                '\\' if self.consume('b') => Member::One(0x08),
                 '\\' => self.escaped()?,
                 // A hyphen is a member by itself, so that a range differs from an escaped hyphen.
                 '-' => Member::Many("-".to_owned()),

@@ -18,7 +18,7 @@ const LISTED: usize = 12;
 /// Bytes. A longer text is not parsed as JSON to find out if its author meant JSON.
 const LONGEST_TEXT: usize = 64 << 10;
 /// The maximum number of faults of the probably intended alternative that are spelled out.
-const MEANT: usize = 4;
+const MAX_INTENDED: usize = 4;
 
 /// A value, its schema, and the member names that the schema declares anywhere.
 struct Known<'a> {
@@ -40,7 +40,7 @@ pub(super) fn all<'a>(
     for error in errors {
         if faults.len() < MAX_FAULTS { faults.extend(explain(&known, &error)) } else { more += 1 }
     }
-    one_for_a_mistyped_name(&mut faults);
+    merge_misspelled(&mut faults);
     more += faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
     if more > 0 {
@@ -77,7 +77,7 @@ fn place_of(value: &Value, text: &str) -> Option<String> {
 fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     let mut faults = faults_of(known, error);
     let hint =
-        if error.instance().is_null() { dispensable(known, error) } else { written_as_text(error) };
+        if error.instance().is_null() { omit_hint(known, error) } else { written_as_text(error) };
     let path = error.instance_path().as_str();
     if let Some(fault) = faults.first_mut().filter(|fault| fault.path == path) {
         fault.hint = hint;
@@ -120,7 +120,7 @@ fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
 }
 
 /// Returns the hint to leave a member out, if its value is `null` and the member is optional.
-fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
+fn omit_hint(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
     let (above, member) = error.instance_path().as_str().rsplit_once('/')?;
     let (beside, inside) = error.evaluation_path().as_str().rsplit_once("/properties/")?;
     let is_member =
@@ -165,14 +165,14 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             let fault = Fault::of_kind(below(path, name), kind);
             let mut fault =
                 value.as_object().map_or(fault.clone(), |members| fault.with_members(members));
-            if let Some(near) = nearest_stranger(known, value, name) {
+            if let Some(near) = nearest_unknown(known, value, name) {
                 fault.got = Some(shorten(near, QUOTE));
                 fault.nearest = Some(shorten(name, QUOTE));
             }
             vec![fault]
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            strangers(known, error, unexpected.iter().map(String::as_str))
+            unknown_members(known, error, unexpected.iter().map(String::as_str))
         }
         Kind::Enum { options } => {
             vec![allowed(error, one_of(options.as_array().map(Vec::as_slice).unwrap_or_default()))]
@@ -203,7 +203,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         }
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             let mut faults = vec![allowed(error, alternatives(known, context))];
-            faults.extend(meant(known, error, context));
+            faults.extend(intended_faults(known, error, context));
             faults
         }
         Kind::OneOfMultipleValid { .. } => one(FaultKind::Ambiguous),
@@ -212,7 +212,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
             let members =
                 known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
-            strangers(known, error, members.map(|(name, _)| name.as_str()))
+            unknown_members(known, error, members.map(|(name, _)| name.as_str()))
         }
         Kind::FalseSchema => one(FaultKind::Forbidden),
         Kind::Contains => one(FaultKind::Schema {
@@ -234,7 +234,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
 }
 
 /// Returns a fault for each member of an object that its schema does not allow.
-fn strangers<'a>(
+fn unknown_members<'a>(
     known: &Known<'_>,
     error: &ValidationError<'_>,
     names: impl Iterator<Item = &'a str>,
@@ -262,7 +262,7 @@ fn below(path: &str, member: &str) -> String {
 
 /// Merges the two faults of a mistyped required member: the fault of the unknown member stays,
 /// which names the required one.
-fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
+fn merge_misspelled(faults: &mut Vec<Fault>) {
     let meant = |fault: &Fault| {
         let FaultKind::UnknownMember { .. } = fault.kind else { return None };
         let (parent, _) = fault.path.rsplit_once('/')?;
@@ -277,13 +277,13 @@ fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
 /// Returns the expectation of each alternative, in short.
 fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> FaultKind {
     let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
-    let wants = first_errors.filter_map(|error| inside(known, error).into_iter().next());
+    let wants = first_errors.filter_map(|error| nested_faults(known, error).into_iter().next());
     FaultKind::Alternatives { alternatives: wants.map(|fault| fault.kind).collect() }
 }
 
 /// Returns the faults of an error inside of an alternative. Nested alternatives are not spelled
 /// out, because they multiply.
-fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
+fn nested_faults(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     let nests = matches!(
         error.kind(),
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. }
@@ -295,7 +295,7 @@ fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
 /// Returns the faults inside of a value against the alternative that was probably meant: one that
 /// accepts the value's type, if possible with these constants (which distinguish alternatives), and
 /// has the fewest faults.
-fn meant(
+fn intended_faults(
     known: &Known<'_>,
     error: &ValidationError<'_>,
     context: &[Vec<ValidationError<'_>>],
@@ -315,12 +315,13 @@ fn meant(
     let distance =
         |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(fixed).count(), errors.len());
     let closest = context.iter().filter(type_fits).min_by_key(distance).into_iter().flatten();
-    let mut faults: Vec<_> = closest.take(MEANT).flat_map(|error| inside(known, error)).collect();
-    one_for_a_mistyped_name(&mut faults);
+    let mut faults: Vec<_> =
+        closest.take(MAX_INTENDED).flat_map(|error| nested_faults(known, error)).collect();
+    merge_misspelled(&mut faults);
     faults
         .into_iter()
         .filter(|fault| fault.path != path)
-        .take(MEANT)
+        .take(MAX_INTENDED)
         .map(|fault| Fault { in_alternative: true, ..fault })
         .collect()
 }
@@ -331,14 +332,14 @@ fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_got(quote(value));
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
-        gather(error, error, &mut texts);
+        collect_texts(error, error, &mut texts);
         fault.nearest = names::nearest(given, texts).map(str::to_owned);
     }
     fault
 }
 
 /// Collects the texts that are allowed at the place of `whole`, from an error and its alternatives.
-fn gather<'a>(
+fn collect_texts<'a>(
     whole: &ValidationError<'_>,
     error: &'a ValidationError<'_>,
     texts: &mut Vec<&'a str>,
@@ -352,13 +353,13 @@ fn gather<'a>(
     } else if let Kind::Enum { options } = error.kind() {
         texts.extend(options.as_array().into_iter().flatten().filter_map(Value::as_str));
     } else if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
-        context.iter().flatten().for_each(|error| gather(whole, error, texts));
+        context.iter().flatten().for_each(|error| collect_texts(whole, error, texts));
     }
 }
 
 /// Returns the present member that is most similar to a missing one. Members that the schema
 /// declares anywhere are not candidates, because they are probably not misspelled.
-fn nearest_stranger<'a>(known: &Known<'_>, value: &'a Value, name: &str) -> Option<&'a str> {
+fn nearest_unknown<'a>(known: &Known<'_>, value: &'a Value, name: &str) -> Option<&'a str> {
     let members = value.as_object()?.keys().map(String::as_str);
     names::nearest(name, members.filter(|member| !known.declared.contains(member)))
 }

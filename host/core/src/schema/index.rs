@@ -15,17 +15,17 @@ use super::keywords::{Subschemas, subschemas};
 
 /// A subschema, compared by its address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At<'a>(pub(super) &'a Value);
+pub(super) struct SchemaRef<'a>(pub(super) &'a Value);
 
-impl PartialEq for At<'_> {
+impl PartialEq for SchemaRef<'_> {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.0, other.0)
     }
 }
 
-impl Eq for At<'_> {}
+impl Eq for SchemaRef<'_> {}
 
-impl Hash for At<'_> {
+impl Hash for SchemaRef<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::ptr::hash(self.0, state);
     }
@@ -37,10 +37,10 @@ pub(super) struct Resource<'a> {
     at: String,
     uri: Uri<String>,
     pub(super) draft: Draft,
-    anchors: HashMap<&'a str, At<'a>>,
+    anchors: HashMap<&'a str, SchemaRef<'a>>,
     /// The targets of `$dynamicAnchor` by name. Under the empty name: the whole resource, if it has
     /// `$recursiveAnchor`.
-    pub(super) dynamic: HashMap<&'a str, At<'a>>,
+    pub(super) dynamic: HashMap<&'a str, SchemaRef<'a>>,
 }
 
 /// The place of a subschema: its resource, and its JSON pointer in the whole schema.
@@ -54,23 +54,23 @@ pub(super) struct Place {
 pub(super) struct Index<'a> {
     pub(super) resources: Vec<Resource<'a>>,
     uris: HashMap<String, usize>,
-    pub(super) places: HashMap<At<'a>, Place>,
+    pub(super) places: HashMap<SchemaRef<'a>, Place>,
     /// Names that dynamic references look up. The empty name is that of `$recursiveRef`.
     pub(super) asked: BTreeSet<&'a str>,
     pub(super) has_unevaluated_items: bool,
 }
 
 /// The target of a reference.
-pub(super) enum Named<'a> {
-    Schema(At<'a>),
+pub(super) enum Target<'a> {
+    Schema(SchemaRef<'a>),
     /// A schema that a dynamic reference may replace by another one of this name.
-    Dynamic(At<'a>, &'a str),
-    Nothing,
+    Dynamic(SchemaRef<'a>, &'a str),
+    Unresolved,
     OtherDocument,
 }
 
 /// Returns true if the keywords beside `$ref` are ignored.
-pub(super) fn stands_alone(draft: Draft, schema: &Value) -> bool {
+pub(super) fn ignores_siblings(draft: Draft, schema: &Value) -> bool {
     draft <= Draft::Draft7 && schema.get("$ref").is_some_and(Value::is_string)
 }
 
@@ -101,34 +101,34 @@ impl<'a> Index<'a> {
     fn add(&mut self, schema: &'a Value, at: String, mut resource: usize) {
         let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
         let draft = self.resources[resource].draft;
-        let id = text(draft.id_keyword()).filter(|_| !stands_alone(draft, schema));
+        let id = text(draft.id_keyword()).filter(|_| !ignores_siblings(draft, schema));
         if let Some(id) = id {
             let (uri, anchor) = id.split_once('#').unwrap_or((id, ""));
             if !uri.is_empty() {
                 resource = self.begin(schema, &at, uri, resource);
             }
             if !anchor.is_empty() {
-                self.resources[resource].anchors.insert(anchor, At(schema));
+                self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
             }
         }
         if let Some(anchor) = text("$anchor") {
-            self.resources[resource].anchors.insert(anchor, At(schema));
+            self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
         }
         if let Some(anchor) = text("$dynamicAnchor") {
-            self.resources[resource].anchors.insert(anchor, At(schema));
-            self.resources[resource].dynamic.insert(anchor, At(schema));
+            self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
+            self.resources[resource].dynamic.insert(anchor, SchemaRef(schema));
         }
         if schema.get("$recursiveAnchor") == Some(&Value::Bool(true))
             && at == self.resources[resource].at
         {
-            self.resources[resource].dynamic.insert("", At(schema));
+            self.resources[resource].dynamic.insert("", SchemaRef(schema));
         }
         if let Some(reference) = text("$dynamicRef") {
             self.asked.extend(reference.split_once('#').map(|(_, name)| name));
         }
         self.asked.extend(text("$recursiveRef").map(|_| ""));
         self.has_unevaluated_items |= schema.get("unevaluatedItems").is_some();
-        if self.places.insert(At(schema), Place { resource, at: at.clone() }).is_some() {
+        if self.places.insert(SchemaRef(schema), Place { resource, at: at.clone() }).is_some() {
             return;
         }
         for (keyword, value) in schema.as_object().into_iter().flatten() {
@@ -178,23 +178,25 @@ impl<'a> Index<'a> {
     }
 
     /// Resolves a reference from within a resource.
-    pub(super) fn named(&mut self, reference: &'a str, from: usize) -> Named<'a> {
+    pub(super) fn resolve(&mut self, reference: &'a str, from: usize) -> Target<'a> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let mut resource = from;
         if !uri.is_empty() {
             let absolute = uri::resolve_against(&self.resources[from].uri.borrow(), uri).ok();
             let Some(known) = absolute.and_then(|absolute| self.uris.get(absolute.as_str())) else {
-                return Named::OtherDocument;
+                return Target::OtherDocument;
             };
             resource = *known;
         }
-        let Ok(decoded) = percent_decode_str(fragment).decode_utf8() else { return Named::Nothing };
+        let Ok(decoded) = percent_decode_str(fragment).decode_utf8() else {
+            return Target::Unresolved;
+        };
         if !decoded.is_empty() && !decoded.starts_with('/') {
             let here = &self.resources[resource];
             return match (here.dynamic.get(&*decoded), here.anchors.get(&*decoded)) {
-                (Some(found), _) => Named::Dynamic(*found, fragment),
-                (None, Some(found)) => Named::Schema(*found),
-                (None, None) => Named::Nothing,
+                (Some(found), _) => Target::Dynamic(*found, fragment),
+                (None, Some(found)) => Target::Schema(*found),
+                (None, None) => Target::Unresolved,
             };
         }
         let (mut at, mut schema) =
@@ -209,17 +211,17 @@ impl<'a> Index<'a> {
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
             };
-            let Some(next) = next else { return Named::Nothing };
+            let Some(next) = next else { return Target::Unresolved };
             schema = next;
-            resource = self.places.get(&At(schema)).map_or(resource, |place| place.resource);
+            resource = self.places.get(&SchemaRef(schema)).map_or(resource, |place| place.resource);
         }
         if !schema.is_object() && !schema.is_boolean() {
-            return Named::Nothing;
+            return Target::Unresolved;
         }
-        if !self.places.contains_key(&At(schema)) {
+        if !self.places.contains_key(&SchemaRef(schema)) {
             self.add(schema, at, resource);
         }
-        Named::Schema(At(schema))
+        Target::Schema(SchemaRef(schema))
     }
 }
 

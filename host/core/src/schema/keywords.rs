@@ -46,7 +46,7 @@ pub(super) fn subschemas<'a>(keyword: &str, value: &'a Value) -> Subschemas<'a> 
 }
 
 /// Returns the required form of a keyword's value, if the value has another form.
-pub(super) fn misfit(keyword: &str, value: &Value) -> Option<&'static str> {
+pub(super) fn expected_form(keyword: &str, value: &Value) -> Option<&'static str> {
     let is_text = |value: &Value| value.is_string();
     let texts = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(is_text));
     let is_type = |value: &Value| {

@@ -12,9 +12,9 @@ use jsonschema::paths::Location;
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 
-use super::ecma::{self, spell};
+use super::ecma::{self, translate};
 use super::keywords::each_subschema;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::refusal::shorten;
 
 /// Bytes of memory of one compiled pattern. Ordinary patterns take a few KiB; `(x{1,1000}){1000}`
@@ -70,7 +70,7 @@ impl Pattern {
                 if is_large { Unusable::TooLarge } else { Unusable::Unreadable }
             })
         };
-        let engine = match spell(text) {
+        let engine = match translate(text) {
             None => linear(text)?,
             Some(spelled) if !spelled.backtracks => linear(&spelled.text)?,
             Some(spelled) => {
@@ -109,7 +109,7 @@ impl Pattern {
         let matched = match &self.engine {
             // The engine panics on some patterns: https://github.com/rust-lang/regex/issues/1344
             Engine::Linear(regex) => catch_unwind(AssertUnwindSafe(|| regex.is_match(text))).ok(),
-            Engine::Backtracking(regex, power) if afforded(text, *power) => {
+            Engine::Backtracking(regex, power) if is_affordable(text, *power) => {
                 catch_unwind(AssertUnwindSafe(|| regex.is_match(text))).ok().and_then(Result::ok)
             }
             Engine::Backtracking(..) => None,
@@ -128,7 +128,7 @@ const QUOTE: usize = 60;
 
 /// Returns the maximum number of bytes of one compiled pattern.
 pub(super) fn most_bytes() -> usize {
-    if stands(Defence::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
+    if stands(Control::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
 }
 
 /// Returns the maximum number of backtracking steps of a match.
@@ -137,7 +137,7 @@ pub(super) fn backtracks() -> usize {
 }
 
 fn bounded(most: usize) -> usize {
-    if stands(Defence::PatternBacktracks) { most } else { usize::MAX }
+    if stands(Control::PatternBacktracks) { most } else { usize::MAX }
 }
 
 /// The state of the check that runs on this thread: the cost of its backtracking matches, and the
@@ -153,7 +153,7 @@ thread_local! {
 }
 
 /// Returns true if the budget of this check allows the match and all earlier matches have finished.
-fn afforded(text: &str, power: u32) -> bool {
+fn is_affordable(text: &str, power: u32) -> bool {
     CHECK.with_borrow_mut(|check| {
         check.cost = check.cost.saturating_add((text.len() as u64).saturating_pow(power));
         check.unfinished.is_none() && check.cost <= bounded(BACKTRACK_BUDGET) as u64
@@ -170,7 +170,7 @@ pub(super) fn watched<T>(check: impl FnOnce() -> T) -> (T, Option<(String, Strin
 
 /// Returns the schema with the names of `patternProperties` in the engine's syntax, and true if one
 /// of them backtracks.
-pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
+pub(super) fn translate_names(schema: &Value) -> (Value, bool) {
     let mut schema = schema.clone();
     let mut backtracks = false;
     each_subschema(&mut schema, &mut |keywords| {
@@ -185,9 +185,9 @@ pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
         let spelled = std::mem::take(names).into_iter().map(|(name, value)| {
             // The validator does not change a pattern that begins with a look-around.
             let spelled = if backtracks {
-                ecma::spell_to_go_back(&name).map(|one| format!("(?=){}", one.text))
+                ecma::translate_backtracking(&name).map(|one| format!("(?=){}", one.text))
             } else {
-                ecma::spell(&name).map(|one| one.text)
+                ecma::translate(&name).map(|one| one.text)
             };
             (spelled.unwrap_or(name), value)
         });
@@ -203,7 +203,7 @@ fn names(keywords: &Map<String, Value>) -> Option<&Map<String, Value>> {
 /// Returns the cost of a pattern for names, as a number of patterns that do not backtrack. The
 /// validator repeats a check in which a match did not finish up to [`RUNS`] times.
 pub(super) fn name_weight(name: &str) -> u64 {
-    if ecma::spell(name).is_some_and(|spelled| spelled.backtracks) { RUNS } else { 1 }
+    if ecma::translate(name).is_some_and(|spelled| spelled.backtracks) { RUNS } else { 1 }
 }
 
 /// Creates the keyword `pattern`.

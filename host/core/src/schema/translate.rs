@@ -13,11 +13,11 @@ use std::fmt::Write as _;
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
-use super::index::{At, Index, Named, inside, stands_alone};
-use super::keywords::{Subschemas, misfit, subschemas};
+use super::index::{Index, SchemaRef, Target, ignores_siblings, inside};
+use super::keywords::{Subschemas, expected_form, subschemas};
 use super::pattern::{Pattern, Unusable};
 use super::work::MAX_BYTES;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::refusal::shorten;
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
@@ -56,7 +56,7 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
     let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
     let mut writer =
         Writer { index, written: HashMap::new(), links: Vec::new(), warnings, spent: 0 };
-    let mut whole = writer.schema(At(schema), &Vec::new(), "")?;
+    let mut whole = writer.schema(SchemaRef(schema), &Vec::new(), "")?;
     let mut copies = BTreeMap::new();
     let mut next = 0;
     while let Some(Link { target, scope, .. }) = writer.links.get(next) {
@@ -90,12 +90,12 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
 }
 
 /// The targets of dynamic references during a check: the outermost schema of each name.
-type Scope<'a> = Vec<(&'a str, At<'a>)>;
+type Scope<'a> = Vec<(&'a str, SchemaRef<'a>)>;
 
 /// A `$ref` in the result: its place, and its target with the scope there.
 struct Link<'a> {
     from: String,
-    target: At<'a>,
+    target: SchemaRef<'a>,
     scope: Scope<'a>,
 }
 
@@ -103,7 +103,7 @@ struct Writer<'a> {
     index: Index<'a>,
     /// The pointers of the schemas in the result. A schema appears once for each scope in which it
     /// is reached.
-    written: HashMap<(At<'a>, Scope<'a>), String>,
+    written: HashMap<(SchemaRef<'a>, Scope<'a>), String>,
     links: Vec<Link<'a>>,
     warnings: Vec<(String, String)>,
     /// Bytes of copies so far.
@@ -112,9 +112,9 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Counts the bytes of a copy, and refuses it if they exceed the limit.
-    fn spend(&mut self, copied: At<'a>) -> Result<(), String> {
+    fn spend(&mut self, copied: SchemaRef<'a>) -> Result<(), String> {
         self.spent += copied.0.to_string().len();
-        if self.spent > MAX_BYTES && stands(Defence::SchemaCopies) {
+        if self.spent > MAX_BYTES && stands(Control::SchemaCopies) {
             return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
         }
         Ok(())
@@ -140,7 +140,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Translates a schema whose place in the result is `out`.
-    fn schema(&mut self, schema: At<'a>, around: &Scope<'a>, out: &str) -> Result<Value, String> {
+    fn schema(
+        &mut self,
+        schema: SchemaRef<'a>,
+        around: &Scope<'a>,
+        out: &str,
+    ) -> Result<Value, String> {
         let Some(place) = self.index.places.get(&schema).cloned() else {
             return Ok(Value::Bool(true));
         };
@@ -163,14 +168,14 @@ impl<'a> Writer<'a> {
         scope: &Scope<'a>,
         out: &str,
     ) -> Result<Value, String> {
-        let place = self.index.places[&At(schema)].clone();
+        let place = self.index.places[&SchemaRef(schema)].clone();
         let draft = self.index.resources[place.resource].draft;
-        let alone = stands_alone(draft, schema);
+        let alone = ignores_siblings(draft, schema);
         let has_list = keywords.get("items").is_some_and(Value::is_array);
         let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
         let mut written = Map::new();
         // Subschemas to append to the `allOf`, after the existing ones.
-        let mut further: Vec<(Value, Option<(At<'a>, Scope<'a>)>)> = Vec::new();
+        let mut further: Vec<(Value, Option<(SchemaRef<'a>, Scope<'a>)>)> = Vec::new();
         for (keyword, value) in keywords {
             let at = inside(&place.at, keyword);
             if alone && keyword != "$ref" && !BESIDE_A_REFERENCE.contains(&&**keyword) {
@@ -223,7 +228,7 @@ impl<'a> Writer<'a> {
                             )
                         } else {
                             let below = inside(&format!("{out}/dependentSchemas"), name);
-                            let one = self.schema(At(needed), scope, &below)?;
+                            let one = self.schema(SchemaRef(needed), scope, &below)?;
                             ("dependentSchemas", Some(json!({name: one})))
                         };
                         let Some(Value::Object(one)) = needed else { continue };
@@ -238,7 +243,7 @@ impl<'a> Writer<'a> {
                         let mut inner = Map::new();
                         inner.insert(
                             "contains".to_owned(),
-                            self.schema(At(value), scope, &format!("{hidden}/contains"))?,
+                            self.schema(SchemaRef(value), scope, &format!("{hidden}/contains"))?,
                         );
                         for bound in ["minContains", "maxContains"] {
                             inner.extend(
@@ -279,7 +284,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        self.unjudged_names(keywords, &mut written, &place.at);
+        self.drop_additional_keywords(keywords, &mut written, &place.at);
         for (one, link) in further {
             let all = written.entry("allOf").or_insert_with(|| json!([]));
             let Value::Array(all) = all else { continue };
@@ -306,11 +311,12 @@ impl<'a> Writer<'a> {
         at: &str,
     ) -> Result<Option<Value>, String> {
         match subschemas(keyword, value) {
-            Subschemas::One(one) => self.schema(At(one), scope, out).map(Some),
+            Subschemas::One(one) => self.schema(SchemaRef(one), scope, out).map(Some),
             Subschemas::List(list) if !list.is_empty() => {
                 let each = list.iter().enumerate();
-                let written =
-                    each.map(|(index, one)| self.schema(At(one), scope, &format!("{out}/{index}")));
+                let written = each.map(|(index, one)| {
+                    self.schema(SchemaRef(one), scope, &format!("{out}/{index}"))
+                });
                 written.collect::<Result<Vec<_>, _>>().map(|list| Some(Value::Array(list)))
             }
             Subschemas::Map(map) => {
@@ -321,7 +327,10 @@ impl<'a> Writer<'a> {
                     {
                         continue;
                     }
-                    written.insert(name.clone(), self.schema(At(one), scope, &inside(out, name))?);
+                    written.insert(
+                        name.clone(),
+                        self.schema(SchemaRef(one), scope, &inside(out, name))?,
+                    );
                 }
                 Ok(Some(Value::Object(written)))
             }
@@ -331,7 +340,7 @@ impl<'a> Writer<'a> {
 
     /// Translates a keyword without subschemas.
     fn plain(&mut self, keyword: &str, value: &Value, at: &str) -> Option<Value> {
-        let Some(form) = misfit(keyword, value) else { return Some(value.clone()) };
+        let Some(form) = expected_form(keyword, value) else { return Some(value.clone()) };
         let value = shorten(&value.to_string(), QUOTE);
         self.warn(at, format!("must be {form}, and is {value}: left out"));
         None
@@ -367,7 +376,7 @@ impl<'a> Writer<'a> {
 
     /// Drops the keywords for additional names if a pattern beside them was left out, because the
     /// schema can no longer tell which names are additional.
-    fn unjudged_names(
+    fn drop_additional_keywords(
         &mut self,
         keywords: &Map<String, Value>,
         written: &mut Map<String, Value>,
@@ -397,22 +406,22 @@ impl<'a> Writer<'a> {
         resource: usize,
         scope: &Scope<'a>,
         at: &str,
-    ) -> Result<(At<'a>, Scope<'a>), String> {
+    ) -> Result<(SchemaRef<'a>, Scope<'a>), String> {
         let shown = shorten(reference, QUOTE);
-        let target = match self.index.named(reference, resource) {
-            Named::Dynamic(found, name) if keyword == "$dynamicRef" => {
+        let target = match self.index.resolve(reference, resource) {
+            Target::Dynamic(found, name) if keyword == "$dynamicRef" => {
                 outermost(scope, name).unwrap_or(found)
             }
-            Named::Schema(found) if keyword == "$recursiveRef" => {
+            Target::Schema(found) if keyword == "$recursiveRef" => {
                 let place = &self.index.places[&found];
                 let is_open = self.index.resources[place.resource].dynamic.contains_key("");
                 outermost(scope, "").filter(|_| is_open).unwrap_or(found)
             }
-            Named::Schema(found) | Named::Dynamic(found, _) => found,
-            Named::Nothing => {
+            Target::Schema(found) | Target::Dynamic(found, _) => found,
+            Target::Unresolved => {
                 return Err(format!("at `{at}`: `{shown}` names no part of this schema"));
             }
-            Named::OtherDocument => {
+            Target::OtherDocument => {
                 return Err(format!(
                     "at `{at}`: `{shown}` is in another document, and none is fetched: copy it into `$defs` of this schema \
                      and refer to it with `#/$defs/…`"
@@ -424,7 +433,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<At<'a>> {
+fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<SchemaRef<'a>> {
     scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 

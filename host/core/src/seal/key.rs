@@ -12,7 +12,7 @@ use std::path::Path;
 use super::KEY_BYTES;
 use crate::error::Error;
 use crate::grants::Access;
-use crate::private::{self, Unfit};
+use crate::private::{self, NotPrivate};
 
 /// The file's name.
 const FILE: &str = "resume.key";
@@ -24,7 +24,7 @@ const REMOVE: &str =
     "remove the file, and a new key is made; questions that are still open must be asked again";
 
 /// Returns a new random key.
-pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
+pub(super) fn random_key() -> Result<[u8; KEY_BYTES], Error> {
     let mut key = [0; KEY_BYTES];
     match getrandom::fill(&mut key) {
         Ok(()) => Ok(key),
@@ -37,13 +37,13 @@ pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
 }
 
 /// Returns the key in the directory and creates it if it is missing.
-pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
+pub(super) fn load_or_create(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
     let path = dir.join(FILE);
-    private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
+    private::directory(dir).map_err(|unfit| key_error(dir, unfit, OTHER_DIRECTORY))?;
     if let Some(key) = read(&path)? {
         return Ok(key);
     }
-    keep(dir, &path, fresh()?).map_err(|error| {
+    write_key(dir, &path, random_key()?).map_err(|error| {
         Error::seal_key(format!("{}: no key can be written there", dir.display()), OTHER_DIRECTORY)
             .with_source(error)
     })?;
@@ -53,8 +53,8 @@ pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
 }
 
 /// Writes the key, then gives the file its name atomically.
-fn keep(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
-    let mut file = private::nameless(dir)?;
+fn write_key(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
+    let mut file = private::temporary_file(dir)?;
     file.write_all(&key)?;
     file.as_file().sync_all()?;
     private::publish(file, path)
@@ -62,9 +62,11 @@ fn keep(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
 
 /// Reads the key from the file, if the file exists.
 fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
-    let doubtful = |unfit| of(path, unfit, REMOVE);
+    let doubtful = |unfit| key_error(path, unfit, REMOVE);
     let file = match private::open(path, Access::Read) {
-        Err(Unfit::Unopened(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(NotPrivate::NotOpened(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
         opened => opened.map_err(doubtful)?,
     };
     if private::alone(&file).map_err(doubtful)?.len() != KEY_BYTES as u64 {
@@ -73,16 +75,16 @@ fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
             REMOVE,
         ));
     }
-    exactly(file).map(Some).map_err(|error| doubtful(Unfit::Unread(error)))
+    read_key(file).map(Some).map_err(|error| doubtful(NotPrivate::Unread(error)))
 }
 
-fn exactly(mut file: File) -> io::Result<[u8; KEY_BYTES]> {
+fn read_key(mut file: File) -> io::Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
     file.read_exact(&mut key)?;
     Ok(key)
 }
 
-fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {
+fn key_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {
     Error::seal_key(format!("{} {unfit}", path.display()), hint).with_source(unfit)
 }
 
@@ -97,9 +99,9 @@ mod tests {
     fn sealing_key_is_created_once_and_private() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = scratch.path().join("a/b");
-        let key = kept_in(&dir).unwrap();
-        assert_eq!(kept_in(&dir).unwrap(), key);
-        assert_ne!(kept_in(&scratch.path().join("c")).unwrap(), key);
+        let key = load_or_create(&dir).unwrap();
+        assert_eq!(load_or_create(&dir).unwrap(), key);
+        assert_ne!(load_or_create(&scratch.path().join("c")).unwrap(), key);
         assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(dir.join(FILE)).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
@@ -110,7 +112,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let keys: Vec<_> = std::thread::scope(|scope| {
             let makers: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| kept_in(scratch.path()).unwrap())).collect();
+                (0..8).map(|_| scope.spawn(|| load_or_create(scratch.path()).unwrap())).collect();
             makers.into_iter().map(|maker| maker.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
@@ -119,8 +121,8 @@ mod tests {
     /// Refused with the problem and a hint, and left unchanged.
     #[test]
     fn insecure_sealing_key_is_refused() {
-        type Spoil = fn(&Path);
-        let spoilt: [(&str, Spoil); 5] = [
+        type Damage = fn(&Path);
+        let spoilt: [(&str, Damage); 5] = [
             ("read or written by others", |key| {
                 fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()
             }),
@@ -140,10 +142,10 @@ mod tests {
         ];
         for (needle, spoil) in spoilt {
             let dir = tempfile::tempdir().unwrap();
-            kept_in(dir.path()).unwrap();
+            load_or_create(dir.path()).unwrap();
             spoil(&dir.path().join(FILE));
             for _ in 0..2 {
-                let error = kept_in(dir.path()).unwrap_err();
+                let error = load_or_create(dir.path()).unwrap_err();
                 assert!(
                     error.is_environment() && error.to_string().contains(needle),
                     "{needle}: {error}"
@@ -152,6 +154,6 @@ mod tests {
             }
         }
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(kept_in(file.path()).unwrap_err().to_string().contains("cannot be made"));
+        assert!(load_or_create(file.path()).unwrap_err().to_string().contains("cannot be made"));
     }
 }

@@ -21,12 +21,12 @@ fn text(sealed: &Json) -> String {
     serde_json::from_str(sealed.as_str()).unwrap()
 }
 
-fn asked(state: Option<&Json>) -> Question {
+fn question_with(state: Option<&Json>) -> Question {
     Question { state: state.cloned(), ..Question::new("Really?") }
 }
 
 fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
-    sealer.seal(origin, &asked(state))
+    sealer.seal(origin, &question_with(state))
 }
 
 /// Opens a text and returns the state alone.
@@ -35,7 +35,7 @@ fn open(
     origin: &Origin<'_>,
     state: Option<&Json>,
 ) -> Result<Option<Json>, ResumeFault> {
-    sealer.opened(origin, state).map(|(_, state)| state)
+    sealer.open_sealed(origin, state).map(|(_, state)| state)
 }
 
 fn json(text: &str) -> Json {
@@ -207,7 +207,8 @@ fn answer_is_checked_against_the_sealed_schema() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     let left = json("left");
-    let question = asked(Some(&left)).with_answer_schema(json!({"type": "integer", "minimum": 1}));
+    let question =
+        question_with(Some(&left)).with_answer_schema(json!({"type": "integer", "minimum": 1}));
     let sealed = sealer.seal(&origin, &question).unwrap();
     let answered = |answer: Value| {
         sealer.open(&origin, &Resume { answer: answer.into(), state: Some(sealed.clone()) })
@@ -223,7 +224,7 @@ fn answer_is_checked_against_the_sealed_schema() {
             Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) })
         );
     }
-    let together = asked(Some(&json(&"x".repeat(MAX_STATE as usize - 10))))
+    let together = question_with(Some(&json(&"x".repeat(MAX_STATE as usize - 10))))
         .with_answer_schema(json!({"minimum": 1}));
     assert!(matches!(
         sealer.seal(&origin, &together),

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::raw_call::Judged;
+use super::raw_call::ParsedCall;
 use crate::call::CallResult;
-use crate::encode::{Fenced, Said, plain};
+use crate::encode::{EncodeInput, GuardedEncoder, plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message};
 use crate::outcome::{Halt, Outcome, Part};
@@ -91,14 +91,21 @@ pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
 impl FunctionResponse {
     /// Returns the response for the model, and the failure if the result is one or cannot be
     /// encoded.
-    pub(super) fn of(result: &CallResult, encoder: Option<&Fenced>) -> (Self, Option<Failure>) {
+    pub(super) fn of(
+        result: &CallResult,
+        encoder: Option<&GuardedEncoder>,
+    ) -> (Self, Option<Failure>) {
         let value = match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
                 let stand_in = output.stand_in().map(text);
-                Self::value(Said::Ok(output), stand_in.as_ref().unwrap_or(&output.value), encoder)
+                Self::value(
+                    EncodeInput::Ok(output),
+                    stand_in.as_ref().unwrap_or(&output.value),
+                    encoder,
+                )
             }
             CallResult::Outcome(Outcome::Halt(halt)) => {
-                Self::value(Said::Value(&halt.result), &halt.result, encoder)
+                Self::value(EncodeInput::Value(&halt.result), &halt.result, encoder)
             }
             CallResult::Outcome(Outcome::AskUser(_)) => {
                 Ok(Self::Result { result: text(AWAITING_USER) })
@@ -130,8 +137,10 @@ impl FunctionResponse {
 
     /// Creates the response for a failure, with the encoder's text. Without an encoder, or if it
     /// fails, the failure's own text is used.
-    pub(super) fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
-        if let Some(Ok(encoded)) = encoder.map(|encoder| encoder.encode(Said::Failure(failure))) {
+    pub(super) fn failed(failure: &Failure, encoder: Option<&GuardedEncoder>) -> Self {
+        if let Some(Ok(encoded)) =
+            encoder.map(|encoder| encoder.encode(EncodeInput::Failure(failure)))
+        {
             // The usual object is kept as an object, so that the model reads the same text as in a
             // run.
             return match serde_json::from_str(&encoded) {
@@ -145,9 +154,9 @@ impl FunctionResponse {
     /// Creates the response for a value, with the encoder's text, or with the value itself if there
     /// is no encoder.
     pub(super) fn value(
-        said: Said<'_>,
+        said: EncodeInput<'_>,
         value: &Json,
-        encoder: Option<&Fenced>,
+        encoder: Option<&GuardedEncoder>,
     ) -> Result<Self, Failure> {
         match encoder.map(|encoder| encoder.encode(said)) {
             None => Ok(Self::Result { result: value.clone() }),
@@ -198,9 +207,9 @@ impl HistoryEntry {
     }
 
     /// Creates the entry of a call that no tool answered.
-    pub(super) fn unanswered(judged: Judged, response: FunctionResponse) -> Self {
+    pub(super) fn unanswered(judged: ParsedCall, response: FunctionResponse) -> Self {
         let args = judged.arguments();
-        let Judged { call, id, .. } = judged;
+        let ParsedCall { call, id, .. } = judged;
         Self {
             id,
             name: call.name,
@@ -218,7 +227,7 @@ impl HistoryEntry {
     /// can end without another answer of the model. `said` is the handler's result, if it is not a
     /// failure.
     pub(super) fn answered(
-        judged: Judged,
+        judged: ParsedCall,
         tool: &Tool,
         response: FunctionResponse,
         said: Option<CallResult>,

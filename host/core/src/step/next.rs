@@ -73,7 +73,7 @@ pub enum StepEvent {
 /// The members of every kind of step. Read without serde's tagged form, because raw text (`Json`)
 /// cannot be read from its buffer.
 #[derive(Deserialize)]
-struct Written {
+struct StepForm {
     kind: Kind,
     status: Option<AbortStatus>,
     name: Option<String>,
@@ -92,7 +92,7 @@ enum Kind {
 
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
+        let written = StepForm::deserialize(deserializer)?;
         Ok(match written.kind {
             Kind::Restart => Self::Restart,
             Kind::Abort => Self::Abort { status: needed(written.status, "status")? },

@@ -44,7 +44,7 @@ impl RawCall {
     ///
     /// Fails for a call without a name, or with wrong arguments and without an id, because the
     /// model could not relate an answer to its call.
-    pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
+    pub(super) fn parse(self, limit: u64) -> Result<ParsedCall, Malformed> {
         let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else {
             return Err(Malformed::NoName);
         };
@@ -62,7 +62,7 @@ impl RawCall {
             Some(problem) if self.id.as_ref().is_none_or(String::is_empty) => Err(problem),
             problem => {
                 let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
-                Ok(Judged {
+                Ok(ParsedCall {
                     call,
                     id: self.id,
                     is_read: is_short && problem.is_none(),
@@ -108,7 +108,7 @@ impl From<ToolCall> for RawCall {
 
 /// A call with a name.
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct ParsedCall {
     pub(super) call: ToolCall,
     pub(super) id: Option<String>,
     /// True if the arguments were parsed and are an object.
@@ -118,7 +118,7 @@ pub(super) struct Judged {
     pub(super) resume: Option<Resume>,
 }
 
-impl Judged {
+impl ParsedCall {
     /// Returns the arguments as the model wrote them: as text, because a tree takes many times its
     /// memory.
     pub(super) fn arguments(&self) -> Json {
@@ -172,7 +172,7 @@ mod tests {
             (json!({"name": "t", "id": "c", "args": [1]}), Ok(&json!({}))),
             (json!({"name": " ", "id": "c"}), Err("names no tool")),
         ] {
-            match (RawCall::from(&payload).judged(100), expected) {
+            match (RawCall::from(&payload).parse(100), expected) {
                 (Ok(judged), Ok(expected)) => {
                     assert_eq!(judged.arguments().to_value(), *expected, "{payload}")
                 }
@@ -192,7 +192,7 @@ mod tests {
             (ToolCall::new("a", "t", "").into(), Some("a")),
             (ToolCall::new("", "t", "").into(), None),
         ] {
-            let judged = call.judged(100).unwrap();
+            let judged = call.parse(100).unwrap();
             assert_eq!(
                 (judged.id.as_deref(), judged.call.id.as_str()),
                 (expected, expected.unwrap_or(""))

@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::entry::{FunctionResponse, HistoryEntry};
 use super::next::{AbortStatus, Step, StepEvent};
-use super::raw_call::{Judged, Malformed, RawCall};
+use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
-use super::{Stepper, go_on};
+use super::{Stepper, check_not_stopped};
 use crate::call::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall,
 };
 use crate::clock::before;
-use crate::encode::Said;
-use crate::fence::{Fenced, dispose, fenced};
+use crate::encode::EncodeInput;
+use crate::fence::{GuardedFuture, dispose, guarded};
 use crate::json::Json;
 use crate::message::Halted;
 use crate::policy::{Failure, OnToolError, Verdict};
@@ -39,14 +39,14 @@ pub(super) enum Gated<T> {
 
 /// A call that may be dispatched.
 pub(super) struct Ready {
-    judged: Judged,
+    parsed: ParsedCall,
     tool: Tool,
     options: CallOptions,
 }
 
 /// The end of a dispatched call, and the response for the model.
-pub(super) struct Ended {
-    judged: Judged,
+pub(super) struct DispatchedCall {
+    parsed: ParsedCall,
     tool: Tool,
     completion: Completion,
     response: FunctionResponse,
@@ -75,13 +75,13 @@ impl Stepper {
         // model.
         let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
         let mut judged =
-            call.judged(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
+            call.parse(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
         if let Some(problem) = &judged.problem {
             // The executor refuses the call, in words by which the model can correct it.
             warn(problem);
         }
         // 2: checks that the turn was not stopped.
-        go_on(&turn.abort)?;
+        check_not_stopped(&turn.abort)?;
         // 3: builds the context.
         let context = self.context(turn, judged.resume.take());
         // 4: checks that the tool may be called in this turn. If not, the name is not looked up.
@@ -107,17 +107,20 @@ impl Stepper {
             .with_context(context)
             .with_limits(limits)
             .with_abort(turn.abort.clone());
-        Ok(Gated::Open(Box::new(Ready { judged, tool, options })))
+        Ok(Gated::Open(Box::new(Ready { parsed: judged, tool, options })))
     }
 
     /// Stage 5, and the response for the model.
-    pub(super) async fn end(&self, gate: Gated<Ready>) -> Result<Gated<Ended>, AbortStatus> {
-        let Ready { judged, tool, options } = match gate {
+    pub(super) async fn end(
+        &self,
+        gate: Gated<Ready>,
+    ) -> Result<Gated<DispatchedCall>, AbortStatus> {
+        let Ready { parsed: judged, tool, options } = match gate {
             Gated::Closed(entry) => return Ok(Gated::Closed(entry)),
             Gated::Open(ready) => *ready,
         };
         // A stop may have come while the calls beside it ran.
-        go_on(&options.abort)?;
+        check_not_stopped(&options.abort)?;
         // A policy function has the same time again after the call.
         let (abort, time) = (options.abort.clone(), tool.tightened(options.limits).timeout);
         let counting = Counting::new(tool.counters());
@@ -133,7 +136,14 @@ impl Stepper {
                 () = abort.raised() => return Err(AbortStatus::StoppedByUser),
             };
         }
-        Ok(Gated::Open(Box::new(Ended { judged, tool, completion, response, success, halted })))
+        Ok(Gated::Open(Box::new(DispatchedCall {
+            parsed: judged,
+            tool,
+            completion,
+            response,
+            success,
+            halted,
+        })))
     }
 
     /// Applies the policy to a failure: returns the response for the model, and the halt if the
@@ -156,7 +166,7 @@ impl Stepper {
         match ask(&self.deciding, time, policy, call.clone(), failure).await {
             Ok(Verdict::Halt) => (response, halted(None)),
             Ok(Verdict::Continue(instead)) => {
-                match FunctionResponse::value(Said::Value(&instead), &instead, encoder) {
+                match FunctionResponse::value(EncodeInput::Value(&instead), &instead, encoder) {
                     Ok(response) => (response, None),
                     Err(failure) => (FunctionResponse::failed(&failure, encoder), halted(None)),
                 }
@@ -175,18 +185,19 @@ impl Stepper {
     /// Stages 6 to 9.
     pub(super) async fn settle(
         &self,
-        end: Gated<Ended>,
+        end: Gated<DispatchedCall>,
         turn: &mut Turn,
     ) -> Result<Step, AbortStatus> {
-        let Ended { judged, tool, completion, response, success, halted } = match end {
-            Gated::Closed(entry) => return self.record(entry, false, false, turn),
-            Gated::Open(ended) => *ended,
-        };
-        go_on(&turn.abort)?;
+        let DispatchedCall { parsed: judged, tool, completion, response, success, halted } =
+            match end {
+                Gated::Closed(entry) => return self.record(entry, false, false, turn),
+                Gated::Open(ended) => *ended,
+            };
+        check_not_stopped(&turn.abort)?;
         let name = &judged.call.name;
         // 6: keeps the tool allowed.
         if success {
-            turn.keep_open(name);
+            turn.keep_allowed(name);
         }
         let completion = Arc::new(completion);
         if was_dispatched(&completion.result) {
@@ -196,7 +207,7 @@ impl Stepper {
                 self.emit(StepEvent::TriggerNotice { id: judged.id.clone(), tool, trigger });
             }
             // 8: asks the hook if it has put the result into the model's context.
-            if self.is_consumed(&completion, &turn.abort).await? {
+            if self.is_result_consumed(&completion, &turn.abort).await? {
                 turn.count_success();
                 return Ok(Step::Restart);
             }
@@ -228,24 +239,24 @@ impl Stepper {
     fn emit(&self, event: StepEvent) {
         if let Some(observer) = &self.observer {
             // A panic of the observer must not end the turn.
-            let _ = fenced(|| observer(event));
+            let _ = guarded(|| observer(event));
         }
     }
 
     /// Stage 8.
-    async fn is_consumed(
+    async fn is_result_consumed(
         &self,
         completion: &Arc<Completion>,
         abort: &AbortSignal,
     ) -> Result<bool, AbortStatus> {
         let Some(hook) = &self.hook else { return Ok(false) };
-        let asked = Fenced::new(|| hook(Arc::clone(completion)));
+        let asked = GuardedFuture::new(|| hook(Arc::clone(completion)));
         let answer = tokio::select! {
             biased;
             answer = before(Instant::now().checked_add(self.config.timeout), asked) => answer,
             () = abort.raised() => None,
         };
-        go_on(abort)?;
+        check_not_stopped(abort)?;
         match answer {
             Some(Ok(consumed)) => Ok(consumed),
             failed @ (Some(Err(_)) | None) => {
@@ -269,7 +280,7 @@ impl Stepper {
         end_turn: bool,
         turn: &mut Turn,
     ) -> Result<Step, AbortStatus> {
-        go_on(&turn.abort)?;
+        check_not_stopped(&turn.abort)?;
         let name = entry.name.clone();
         if success {
             turn.count_success();

@@ -188,7 +188,7 @@ impl Turn {
     }
 
     /// Keeps a tool allowed after a success; in deliberate mode only.
-    pub(super) fn keep_open(&mut self, name: &str) {
+    pub(super) fn keep_allowed(&mut self, name: &str) {
         if let Some(deliberate) = &self.deliberate {
             let left = self.windows.entry(name.to_owned()).or_default();
             *left = deliberate.context_turns.max(*left);
@@ -215,7 +215,7 @@ mod tests {
         for turns in [0, 1, 2, 5] {
             let deliberate = Some(Deliberate::new(["draw"]).with_context_turns(turns));
             let mut turn = Turn { deliberate, ..Turn::default() };
-            turn.keep_open("draw");
+            turn.keep_allowed("draw");
             turn.deliberate = Some(Deliberate::new(["other"]));
             for further in 1..=turns {
                 turn.next_turn();
@@ -237,7 +237,7 @@ mod tests {
             Turn { deliberate: Some(deliberate.with_context_turns(1)), ..Turn::default() };
         assert!(turn.allows("anything") && turn.allowed_names().is_none());
         assert_eq!(turn.trigger("draw"), Some("a picture of"));
-        turn.keep_open("sing");
+        turn.keep_allowed("sing");
         turn.next_turn();
         turn.deliberate = Some(Deliberate::new(["draw"]));
         assert_eq!(turn.allowed_names(), Some(["draw", "sing"].into()));
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn windows_open_only_in_deliberate_mode_and_only_grow() {
         let mut turn = Turn::default();
-        turn.keep_open("draw");
+        turn.keep_allowed("draw");
         assert!(turn.allows("anything") && turn.allowed_names().is_none());
         turn.deliberate = Some(Deliberate::new(["draw"]).with_context_turns(3));
-        turn.keep_open("draw");
+        turn.keep_allowed("draw");
         turn.deliberate = Some(Deliberate::new([""; 0]).with_context_turns(1));
-        turn.keep_open("draw");
+        turn.keep_allowed("draw");
         assert_eq!(turn.windows, [("draw".to_owned(), 3)].into());
     }
 

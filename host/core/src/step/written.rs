@@ -129,7 +129,7 @@ impl<'a> MediaNote<'a> {
 
 /// The JSON form of an entry. `media` is not read, because `parts` contains the same.
 #[derive(Deserialize)]
-struct Written {
+struct EntryForm {
     #[serde(rename = "functionCall")]
     call: WrittenCall,
     #[serde(rename = "functionResponse")]
@@ -177,8 +177,8 @@ struct WrittenFailure {
 
 impl<'de> Deserialize<'de> for HistoryEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { call, answer, is_error, message, parts, halted, attributes, extensions } =
-            Written::deserialize(deserializer)?;
+        let EntryForm { call, answer, is_error, message, parts, halted, attributes, extensions } =
+            EntryForm::deserialize(deserializer)?;
         let WrittenCall { id, name, args } = call;
         if !args.as_str().trim_start().starts_with('{') {
             return Err(D::Error::custom("`args` is not an object"));

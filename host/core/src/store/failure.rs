@@ -16,7 +16,7 @@ const UNUSABLE: &str = "make room on the disk, correct its permissions, or end t
 const NO_ROOM_TO_SHARE: i32 = 4874;
 
 /// Returns the error of an operation that waited too long for other processes.
-pub(super) fn busy(file: &Path) -> StoreError {
+pub(super) fn busy_error(file: &Path) -> StoreError {
     StoreError::Busy(format!("{} is in use by other processes", file.display()))
 }
 
@@ -31,7 +31,7 @@ pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
                 | ErrorCode::FileLockingProtocolFailed,
             ),
             _,
-        ) => busy(file),
+        ) => busy_error(file),
         (Some(ErrorCode::DiskFull), _) | (_, Some(NO_ROOM_TO_SHARE)) => {
             StoreError::Full(format!("the disk of {place} is full"))
         }
@@ -48,7 +48,7 @@ pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
 }
 
 /// Returns the error of a database that cannot be opened.
-pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
+pub(super) fn open_error(file: &Path, error: &rusqlite::Error) -> Error {
     let is_damaged = matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)

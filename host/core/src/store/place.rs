@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::DAMAGED;
 use crate::error::Error;
-use crate::private::{self, Unfit};
+use crate::private::{self, NotPrivate};
 
 /// The file's name.
 pub(crate) const FILE: &str = "store.db";
@@ -30,12 +30,12 @@ pub(super) fn secure(
         let problem = format!("{}: no file can be made: {error}", dir.display());
         Error::store(problem, OTHER_DIRECTORY).with_source(error)
     };
-    private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
+    private::directory(dir).map_err(|unfit| place_error(dir, unfit, OTHER_DIRECTORY))?;
     let dir = &dir.canonicalize().map_err(failed)?;
     let path = dir.join(FILE);
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         // Closed before the database opens it, and never opened here again.
-        let new = private::nameless(dir).map_err(failed)?.into_temp_path();
+        let new = private::temporary_file(dir).map_err(failed)?.into_temp_path();
         fill(&new)?;
         match new.persist_noclobber(&path) {
             // Another process was faster; its file is used.
@@ -48,12 +48,13 @@ pub(super) fn secure(
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     }
     // A new file has content before it has its name, so an empty file has lost its content.
-    if private::looked_at(&path).map_err(|unfit| of(&path, unfit, DOUBTFUL))?.len() == 0 {
+    if private::check_closed(&path).map_err(|unfit| place_error(&path, unfit, DOUBTFUL))?.len() == 0
+    {
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
 }
 
-fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {
+fn place_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {
     Error::store(format!("{} {unfit}", path.display()), hint).with_source(unfit)
 }

@@ -11,7 +11,7 @@ use super::{Awaited, Reason, Timeout, ToolError};
 use crate::json::{Json, needed};
 
 #[derive(Deserialize)]
-struct Written {
+struct ToolErrorForm {
     reason: Reason,
     /// Its type depends on the reason, which may come after it.
     cause: Option<Json>,
@@ -19,7 +19,7 @@ struct Written {
 
 impl<'de> Deserialize<'de> for ToolError {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { reason, cause } = Written::deserialize(deserializer)?;
+        let ToolErrorForm { reason, cause } = ToolErrorForm::deserialize(deserializer)?;
         Ok(match reason {
             Reason::HandlerRaised => Self::HandlerRaised(read(cause)?),
             Reason::HandlerExit => Self::HandlerExit(read(cause)?),

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::book::{Again, Ended, Reply, Told};
-use super::keeper::Tie;
-use super::wire::{self, Answer, Offered, Said, What};
+use super::book::{CallerMessage, FinishedRequest, Reply, Resend};
+use super::keeper::KillOnDrop;
+use super::wire::{self, Answer, Notification, OfferedTool, RequestKind};
 use crate::call::CallResult;
 use crate::clock;
 use crate::event::Event;
@@ -18,76 +18,81 @@ use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
 
 /// One tool of a worker.
-pub(super) struct InWorker {
-    tie: Arc<Tie>,
+pub(super) struct WorkerHandler {
+    guard: Arc<KillOnDrop>,
     code: Option<String>,
-    again: Again,
+    resend: Resend,
     always_visible: bool,
 }
 
 /// A pending request, until it is answered or dropped.
-struct Asking<'a> {
-    tie: &'a Tie,
+struct PendingRequest<'a> {
+    guard: &'a KillOnDrop,
     number: u64,
-    told: UnboundedReceiver<Told>,
+    replies: UnboundedReceiver<CallerMessage>,
 }
 
-impl InWorker {
-    pub(super) fn new(tie: Arc<Tie>, offered: &Offered) -> Self {
+impl WorkerHandler {
+    pub(super) fn new(tie: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
         let hints = offered.definition.hints;
-        let again = if hints.idempotent || hints.read_only { Again::Once } else { Again::Never };
-        Self { tie, code: offered.code.clone(), again, always_visible: offered.always_visible }
+        let again = if hints.idempotent || hints.read_only { Resend::Once } else { Resend::Never };
+        Self {
+            guard: tie,
+            code: offered.code.clone(),
+            resend: again,
+            always_visible: offered.always_visible,
+        }
     }
 
-    async fn ask(&self, what: What, invocation: &Arc<Invocation>) -> Reply {
-        let keeper = &self.tie.0;
+    async fn ask(&self, what: RequestKind, invocation: &Arc<Invocation>) -> Reply {
+        let keeper = &self.guard.0;
         let faults = wire::unreadable(&invocation.context);
         if !faults.is_empty() {
             return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
         }
         // Reads without side effects may be repeated.
-        let again = if what == What::Call { self.again } else { Again::Once };
-        let asked = keeper.book().ask(what, Arc::clone(invocation), again, Instant::now());
+        let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
+        let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
         let (number, told) = match asked {
             Ok(asked) => asked,
             Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
         };
         keeper.wake();
-        let mut asking = Asking { tie: &self.tie, number, told };
+        let mut asking = PendingRequest { guard: &self.guard, number, replies: told };
         let (mut is_aborted, mut is_late) = (false, false);
         loop {
             tokio::select! {
                 biased;
-                told = asking.told.recv() => match told {
+                told = asking.replies.recv() => match told {
                     // An observer of the embedder may block here: it delays this call only.
-                    Some(Told::Started) => invocation.open(),
-                    Some(Told::Said(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
-                    Some(Told::End(reply)) => return reply,
+                    Some(CallerMessage::Started) => invocation.open(),
+                    Some(CallerMessage::Notification(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
+                    Some(CallerMessage::End(reply)) => return reply,
                     None => return Reply::died(),
                 },
                 () = invocation.abort.raised(), if !is_aborted => {
                     is_aborted = true;
-                    keeper.book().abort(number);
+                    keeper.requests().abort(number);
                     keeper.wake();
                 }
                 // A request that was not sent by then never ran: it is refused, and does not count
                 // as a timeout, as with a call that waits for a cell.
-                () = clock::reached(invocation.deadline()), if !is_late => {
+                () = clock::until_deadline(invocation.deadline()), if !is_late => {
                     is_late = true;
-                    let ended = keeper.book().refuse_waiting(number);
-                    ended.into_iter().for_each(Ended::tell);
+                    let ended = keeper.requests().refuse_waiting(number);
+                    ended.into_iter().for_each(FinishedRequest::send);
                 }
             }
         }
     }
 }
 
-fn answered(invocation: &Invocation, reply: Reply) -> CallResult {
+fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
     match reply {
         Reply::Lost(result) => result,
         Reply::Answer(Answer::Called { result, usage }) => {
             let spent = note(invocation, usage);
-            in_full(result, invocation, spent)
+            with_whole_budget(result, invocation, spent)
         }
         // An answer of the wrong kind: the child is not a worker of this version.
         Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
@@ -117,7 +122,7 @@ fn note(invocation: &Invocation, usage: Usage) -> u64 {
 }
 
 /// Replaces the rest of the budget, which the worker had, by the whole budget in the result.
-fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
+fn with_whole_budget(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     CallResult::ToolError(ToolError::Timeout(match timeout {
@@ -126,11 +131,11 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
             used: spent.saturating_add(used),
             stdout,
         },
-        Timeout::Deadline { .. } | Timeout::Blocked { .. } => timeout.lasting(budget, used),
+        Timeout::Deadline { .. } | Timeout::Blocked { .. } => timeout.with_durations(budget, used),
     }))
 }
 
-impl Said {
+impl Notification {
     fn event(self, id: String) -> Event {
         match self {
             Self::Progress { done, total, message } => Event::Progress { id, done, total, message },
@@ -140,17 +145,17 @@ impl Said {
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        self.tie.0.leave(self.number);
+        self.guard.0.abandon(self.number);
     }
 }
 
-impl Handler for InWorker {
+impl Handler for WorkerHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let reply = self.ask(What::Call, &invocation).await;
-            answered(&invocation, reply)
+            let reply = self.ask(RequestKind::Call, &invocation).await;
+            call_result(&invocation, reply)
         })
     }
 
@@ -167,7 +172,7 @@ impl Handler for InWorker {
             return Box::pin(std::future::ready(true));
         }
         Box::pin(async move {
-            match self.ask(What::Visible, &invocation).await {
+            match self.ask(RequestKind::Visible, &invocation).await {
                 Reply::Answer(Answer::Visible(visible)) => visible,
                 Reply::Answer(
                     Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_),
@@ -179,7 +184,7 @@ impl Handler for InWorker {
 
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         Box::pin(async move {
-            match self.ask(What::Validate, &invocation).await {
+            match self.ask(RequestKind::Validate, &invocation).await {
                 Reply::Answer(Answer::Faults(faults))
                 | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
                 Reply::Answer(Answer::NotValidated(error))
@@ -196,7 +201,7 @@ impl Handler for InWorker {
         self.code.as_deref()
     }
 
-    fn keeps_time(&self) -> bool {
+    fn enforces_deadline(&self) -> bool {
         true
     }
 }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::wire::{Answer, Said, What};
+use super::wire::{Answer, Notification, RequestKind};
 use crate::call::CallResult;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::event::LogSource;
-use crate::fence::fenced;
+use crate::fence::guarded;
 use crate::handler::Invocation;
 use crate::refusal::{RETRY_AFTER, Refusal};
 use crate::tool_error::{Exit, ToolError};
@@ -34,18 +34,18 @@ const DEATHS: u32 = 3;
 const REFUSING: Duration = Duration::from_secs(1);
 /// Bytes of progress, or of the host's messages, about one call. The rest is dropped. No legitimate
 /// tool sends so much.
-const NEWS: u64 = 8 << 20;
+const MAX_MESSAGE_BYTES: u64 = 8 << 20;
 /// Charge of such a message beside its text, in bytes: about the memory that it takes until it is
 /// delivered.
-const NEWS_COST: u64 = 64;
+const MESSAGE_COST: u64 = 64;
 /// Charge of a log line of the tool beside its text, in bytes: the line's charge against the log
 /// limit, so that all lines that the child accepted are passed on.
 const LINE_COST: u64 = 1;
 
-/// A message to the caller of a request: any number of `Started` and `Said`, and one `End`.
-pub(super) enum Told {
+/// A message to the caller of a request: any number of `Started` and `Notification`, and one `End`.
+pub(super) enum CallerMessage {
     Started,
-    Said(Said),
+    Notification(Notification),
     End(Reply),
 }
 
@@ -65,7 +65,7 @@ impl Reply {
 
 /// Selects if a request may be sent a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Resend {
     Never,
     Once,
 }
@@ -84,37 +84,39 @@ pub(super) enum Phase {
 }
 
 /// A pending request.
-struct Open {
+struct OpenRequest {
     tool: String,
-    what: What,
-    again: Again,
+    kind: RequestKind,
+    resend: Resend,
     /// True if it was sent to the child.
     sent: bool,
     /// True if the child reported that it has begun.
     begun: bool,
     /// Bytes of messages about it, by [`Kind`].
-    news: [u64; 3],
+    message_bytes: [u64; 3],
     /// `None` if the caller no longer waits.
-    asker: Option<Asker>,
+    caller: Option<RequestCaller>,
 }
 
 /// The caller's side of a request. Holds the embedder's values, such as its event sink, so it must
 /// not be dropped while the request table is locked.
-pub(super) struct Asker {
+pub(super) struct RequestCaller {
     invocation: Arc<Invocation>,
-    ear: UnboundedSender<Told>,
+    replies: UnboundedSender<CallerMessage>,
 }
 
 /// A finished request, removed from the table.
 #[must_use = "the caller waits for this reply"]
-pub(super) struct Ended(Option<(Asker, Reply)>);
+pub(super) struct FinishedRequest(Option<(RequestCaller, Reply)>);
 
-impl Ended {
+impl FinishedRequest {
     /// Sends the result to the caller. Do not call it under the lock of the request table: it wakes
     /// and drops the embedder's values.
-    pub(super) fn tell(self) {
+    pub(super) fn send(self) {
         // A caller that has left in the meantime does not need the result.
-        let _ = fenced(|| self.0.map(|(asker, reply)| asker.ear.send(Told::End(reply)).is_ok()));
+        let _ = guarded(|| {
+            self.0.map(|(asker, reply)| asker.replies.send(CallerMessage::End(reply)).is_ok())
+        });
     }
 }
 
@@ -138,43 +140,43 @@ enum Line {
 
 /// A message to the child, taken from the queue.
 pub(super) enum Outgoing {
-    Ask(u64, What, Arc<Invocation>),
+    Ask(u64, RequestKind, Arc<Invocation>),
     Abort(u64),
     Cancel(u64),
 }
 
-pub(super) struct Book {
+pub(super) struct RequestTable {
     pub(super) phase: Phase,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenRequest>,
     queue: VecDeque<Line>,
     last: u64,
     /// Children that died since a child last answered.
     deaths: u32,
     /// For each tool, children that died during a call of it since it was last answered.
-    blame: HashMap<String, u32>,
+    deaths_by_tool: HashMap<String, u32>,
 }
 
 /// The result of a child's death, to be handled after the request table is unlocked.
-pub(super) struct Burial {
-    pub(super) ended: Vec<Ended>,
+pub(super) struct ChildExit {
+    pub(super) ended: Vec<FinishedRequest>,
     /// Tools that are quarantined from now on.
     pub(super) quarantined: Vec<String>,
 }
 
-impl Book {
+impl RequestTable {
     pub(super) fn new() -> Self {
         let (open, queue, blame) = (HashMap::new(), VecDeque::new(), HashMap::new());
-        Self { phase: Phase::Starting, open, queue, last: 0, deaths: 0, blame }
+        Self { phase: Phase::Starting, open, queue, last: 0, deaths: 0, deaths_by_tool: blame }
     }
 
     /// Adds a request.
     pub(super) fn ask(
         &mut self,
-        what: What,
+        what: RequestKind,
         invocation: Arc<Invocation>,
-        again: Again,
+        again: Resend,
         now: Instant,
-    ) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
+    ) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
         let tool = invocation.call.name.clone();
         if self.is_quarantined(&tool) {
             return Err(Refusal::Quarantined);
@@ -189,10 +191,18 @@ impl Book {
         }
         self.last += 1;
         let (ear, told) = unbounded_channel();
-        let asker = Some(Asker { invocation, ear });
+        let asker = Some(RequestCaller { invocation, replies: ear });
         self.open.insert(
             self.last,
-            Open { tool, what, again, sent: false, begun: false, news: [0; 3], asker },
+            OpenRequest {
+                tool,
+                kind: what,
+                resend: again,
+                sent: false,
+                begun: false,
+                message_bytes: [0; 3],
+                caller: asker,
+            },
         );
         self.queue.push_back(Line::Ask(self.last));
         Ok((self.last, told))
@@ -207,18 +217,18 @@ impl Book {
 
     /// Removes the caller of a request. Returns true if the child has the request and must cancel
     /// it, and returns the caller's side.
-    pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Asker>) {
+    pub(super) fn remove_caller(&mut self, number: u64) -> (bool, Option<RequestCaller>) {
         let Some(open) = self.open.get_mut(&number) else { return (false, None) };
         if open.sent {
             self.queue.push_back(Line::Cancel(number));
-            (true, open.asker.take())
+            (true, open.caller.take())
         } else {
-            (false, self.open.remove(&number).and_then(|open| open.asker))
+            (false, self.open.remove(&number).and_then(|open| open.caller))
         }
     }
 
     /// Refuses a request that was not sent yet.
-    pub(super) fn refuse_waiting(&mut self, number: u64) -> Option<Ended> {
+    pub(super) fn refuse_waiting(&mut self, number: u64) -> Option<FinishedRequest> {
         self.open.get(&number).filter(|open| !open.sent)?;
         let refusal = match self.phase {
             Phase::Serving(_) => Refusal::overloaded(),
@@ -236,12 +246,12 @@ impl Book {
 
     /// Returns true if the child has the request. Messages about other requests are ignored.
     pub(super) fn is_sent(&self, number: u64) -> bool {
-        self.open.get(&number).is_some_and(|open| open.sent || !stands(Defence::WorkerAnswers))
+        self.open.get(&number).is_some_and(|open| open.sent || !stands(Control::WorkerAnswers))
     }
 
     fn is_quarantined(&self, tool: &str) -> bool {
-        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS)
-            && stands(Defence::WorkerDeaths)
+        self.deaths_by_tool.get(tool).is_some_and(|deaths| *deaths >= DEATHS)
+            && stands(Control::WorkerDeaths)
     }
 
     /// Returns the next message to the child. Marks a request as sent.
@@ -250,12 +260,12 @@ impl Book {
             match line {
                 Line::Ask(number) => {
                     if let Some(open) = self.open.get_mut(&number)
-                        && let Some(asker) = &open.asker
+                        && let Some(asker) = &open.caller
                     {
                         open.sent = true;
                         return Some(Outgoing::Ask(
                             number,
-                            open.what,
+                            open.kind,
                             Arc::clone(&asker.invocation),
                         ));
                     }
@@ -274,30 +284,34 @@ impl Book {
 
     /// Marks a request as begun. Returns its reply channel, or `None` if the child does not have
     /// the request or reported this before.
-    pub(super) fn begun(&mut self, number: u64) -> Option<UnboundedSender<Told>> {
+    pub(super) fn begun(&mut self, number: u64) -> Option<UnboundedSender<CallerMessage>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;
-        let asker = open.asker.as_ref().filter(|_| !open.begun)?;
+        let asker = open.caller.as_ref().filter(|_| !open.begun)?;
         open.begun = true;
-        Some(asker.ear.clone())
+        Some(asker.replies.clone())
     }
 
     /// Counts a message about a request. Returns its reply channel, or `None` if the child does not
     /// have the request or the message exceeds the limit. Dropped messages count as lost log,
     /// except for progress.
-    pub(super) fn about(&mut self, number: u64, said: &Said) -> Option<UnboundedSender<Told>> {
+    pub(super) fn about(
+        &mut self,
+        number: u64,
+        said: &Notification,
+    ) -> Option<UnboundedSender<CallerMessage>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;
-        let asker = open.asker.as_ref()?;
+        let asker = open.caller.as_ref()?;
         let (kind, bytes) = said.measure();
-        let (news, meter) = (&mut open.news[kind as usize], &asker.invocation.meter);
+        let (news, meter) = (&mut open.message_bytes[kind as usize], &asker.invocation.meter);
         *news = news.saturating_add(bytes);
         let allowed = match kind {
             // The limit counts bytes as the tool wrote them. In the message, a byte may take three,
             // and be on a line of its own.
             Kind::Log => asker.invocation.limits.log.saturating_mul(4),
-            Kind::Progress | Kind::Host => NEWS,
+            Kind::Progress | Kind::Host => MAX_MESSAGE_BYTES,
         };
         if *news <= allowed {
-            return Some(asker.ear.clone());
+            return Some(asker.replies.clone());
         }
         match kind {
             Kind::Progress => {}
@@ -309,16 +323,16 @@ impl Book {
     }
 
     /// Ends a request.
-    pub(super) fn end(&mut self, number: u64, reply: Reply) -> Ended {
+    pub(super) fn end(&mut self, number: u64, reply: Reply) -> FinishedRequest {
         let ended = self.open.remove(&number);
         if matches!(reply, Reply::Answer(_)) {
             self.deaths = 0;
             // Only a call clears the blame: an answer about visibility does not.
-            if let Some(open) = ended.as_ref().filter(|open| open.what == What::Call) {
-                self.blame.remove(&open.tool);
+            if let Some(open) = ended.as_ref().filter(|open| open.kind == RequestKind::Call) {
+                self.deaths_by_tool.remove(&open.tool);
             }
         }
-        Ended(ended.and_then(|open| open.asker).map(|asker| (asker, reply)))
+        FinishedRequest(ended.and_then(|open| open.caller).map(|asker| (asker, reply)))
     }
 
     /// Charges a death to the tools whose requests were sent. Returns the tools that reached the
@@ -327,7 +341,7 @@ impl Book {
         let at_work: BTreeSet<_> =
             self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
         let charged = at_work.into_iter().filter(|tool| {
-            let deaths = self.blame.entry(tool.clone()).or_default();
+            let deaths = self.deaths_by_tool.entry(tool.clone()).or_default();
             *deaths = deaths.saturating_add(1);
             *deaths == DEATHS
         });
@@ -336,20 +350,20 @@ impl Book {
 
     /// Handles the death of a child. Ends the requests that it had, except those that may be sent
     /// again, and sets the phase and time of the next start.
-    pub(super) fn bury(&mut self, now: Instant) -> Burial {
+    pub(super) fn child_exited(&mut self, now: Instant) -> ChildExit {
         if self.phase == Phase::Closed {
-            return Burial { ended: Vec::new(), quarantined: Vec::new() };
+            return ChildExit { ended: Vec::new(), quarantined: Vec::new() };
         }
         self.deaths = self.deaths.saturating_add(1);
         let quarantined = self.charge();
         let mut again = Vec::new();
         for (number, open) in &mut self.open {
-            let may_be = open.again == Again::Once
-                && open.asker.is_some()
+            let may_be = open.resend == Resend::Once
+                && open.caller.is_some()
                 && !quarantined.contains(&open.tool);
             if open.sent && may_be {
-                (open.sent, open.begun, open.again, open.news) =
-                    (false, false, Again::Never, [0; 3]);
+                (open.sent, open.begun, open.resend, open.message_bytes) =
+                    (false, false, Resend::Never, [0; 3]);
                 again.push(*number);
             }
         }
@@ -361,7 +375,7 @@ impl Book {
             0 | 1 => Duration::ZERO,
             deaths => FIRST_REST.saturating_mul(2_u32.saturating_pow(deaths - 2)).min(LONGEST_REST),
         };
-        let refusal = |open: &Open| match rest {
+        let refusal = |open: &OpenRequest| match rest {
             _ if self.is_quarantined(&open.tool) => Some(Refusal::Quarantined),
             rest if rest >= REFUSING => Some(Refusal::Restarting { retry_after: rest }),
             _ => None,
@@ -376,19 +390,19 @@ impl Book {
         self.queue
             .retain(|line| matches!(line, Line::Ask(number) if self.open.contains_key(number)));
         self.phase = if rest.is_zero() { Phase::Starting } else { Phase::Resting(now + rest) };
-        Burial { ended, quarantined }
+        ChildExit { ended, quarantined }
     }
 }
 
-impl Said {
+impl Notification {
     /// Returns the kind of a message and its bytes, counted as the child counts those of a log.
     fn measure(&self) -> (Kind, u64) {
         let (kind, bytes, cost) = match self {
             Self::Progress { message, .. } => {
-                (Kind::Progress, message.as_ref().map_or(0, String::len), NEWS_COST)
+                (Kind::Progress, message.as_ref().map_or(0, String::len), MESSAGE_COST)
             }
             Self::Log { source: LogSource::Host, message, .. } => {
-                (Kind::Host, message.len(), NEWS_COST)
+                (Kind::Host, message.len(), MESSAGE_COST)
             }
             Self::Log {
                 source: LogSource::Log | LogSource::Stdout | LogSource::Stderr,
@@ -398,7 +412,7 @@ impl Said {
             Self::Denied(denial) => (
                 Kind::Host,
                 denial.request.len() + denial.grant.as_ref().map_or(0, String::len),
-                NEWS_COST,
+                MESSAGE_COST,
             ),
         };
         (kind, bytes as u64 + cost)

@@ -18,13 +18,15 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Launch;
-use super::book::{Book, Burial, Ended, Outgoing, Phase, Reply, Told};
-use super::wire::{self, Asked, BadFrame, News, Offered, Order};
+use super::book::{
+    CallerMessage, ChildExit, FinishedRequest, Outgoing, Phase, Reply, RequestTable,
+};
+use super::wire::{self, BadFrame, HostMessage, OfferedTool, RequestMessage, WorkerMessage};
 use crate::call::CallResult;
 use crate::clock;
-use crate::defence::{self, Defence, stands};
+use crate::defence::{self, Control, stands};
 use crate::error::Error;
-use crate::fence::fenced;
+use crate::fence::guarded;
 use crate::refusal::{Fault, Refusal};
 use crate::spawn;
 
@@ -35,11 +37,11 @@ const START: Duration = Duration::from_secs(600);
 /// a moment after the tool's answer.
 const MAX_STRAYS: u64 = 10_000;
 
-pub(super) struct Keeper {
+pub(super) struct Supervisor {
     launch: Launch,
     grace: Duration,
     timers: &'static Handle,
-    book: Mutex<Book>,
+    requests: Mutex<RequestTable>,
     /// Notified when the request table changes.
     turn: Condvar,
     child: Mutex<Option<Running>>,
@@ -51,9 +53,9 @@ struct Running {
 }
 
 /// Closes the worker process when the last handle to it is dropped.
-pub(super) struct Tie(pub(super) Arc<Keeper>);
+pub(super) struct KillOnDrop(pub(super) Arc<Supervisor>);
 
-impl Drop for Tie {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -81,12 +83,12 @@ enum End {
 /// The reason that a child without tools gave.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Words(String);
+struct RefusalReason(String);
 
 impl From<End> for Error {
     fn from(end: End) -> Self {
         match end {
-            End::Refused(words) => Self::worker().with_source(Words(words)),
+            End::Refused(words) => Self::worker().with_source(RefusalReason(words)),
             End::NotStarted(error) => {
                 Self::engine("the worker process cannot be started").with_source(error)
             }
@@ -99,16 +101,17 @@ impl From<End> for Error {
     }
 }
 
-impl Keeper {
+impl Supervisor {
     pub(super) fn new(launch: Launch, grace: Duration, timers: &'static Handle) -> Self {
-        let (book, turn, child) = (Mutex::new(Book::new()), Condvar::new(), Mutex::new(None));
-        Self { launch, grace, timers, book, turn, child }
+        let (book, turn, child) =
+            (Mutex::new(RequestTable::new()), Condvar::new(), Mutex::new(None));
+        Self { launch, grace, timers, requests: book, turn, child }
     }
 
     /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no
     /// partial change.
-    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock()
+    pub(super) fn requests(&self) -> MutexGuard<'_, RequestTable> {
+        self.requests.lock()
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Running>> {
@@ -126,8 +129,11 @@ impl Keeper {
 
     /// Runs one child after the other, until the `WorkerProcess` is closed. Sends the first child's
     /// offer, or the reason why there is none, to the waiting caller.
-    pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
-        let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
+    pub(super) fn supervise(
+        self: &Arc<Self>,
+        first: oneshot::Sender<Result<Vec<OfferedTool>, Error>>,
+    ) {
+        let (mut first, mut known) = (Some(first), None::<Vec<OfferedTool>>);
         for number in 1.. {
             let end = self.host(number, |offered| {
                 if let Some(first) = first.take() {
@@ -140,21 +146,22 @@ impl Keeper {
                 let _ = first.send(Err(end.into()));
                 return;
             }
-            let Burial { ended, quarantined } = self.book().bury(Instant::now());
-            ended.into_iter().for_each(Ended::tell);
+            let ChildExit { ended, quarantined } = self.requests().child_exited(Instant::now());
+            ended.into_iter().for_each(FinishedRequest::send);
             for tool in quarantined {
                 tracing::error!(
                     tool,
                     "the worker process died too often while it ran this tool: the tool is not called again"
                 );
             }
-            let mut book = self.book();
+            let mut book = self.requests();
             match book.phase {
                 Phase::Closed => return,
                 Phase::Starting | Phase::Serving(_) => {}
                 Phase::Resting(until) => {
                     let rest = until.saturating_duration_since(Instant::now());
-                    let is_resting = |book: &mut Book| matches!(book.phase, Phase::Resting(_));
+                    let is_resting =
+                        |book: &mut RequestTable| matches!(book.phase, Phase::Resting(_));
                     self.turn.wait_while_for(&mut book, is_resting, rest);
                     if book.phase == Phase::Closed {
                         return;
@@ -168,7 +175,11 @@ impl Keeper {
     }
 
     /// Runs one child from its start to its end.
-    fn host(self: &Arc<Self>, number: u64, mut accept: impl FnMut(Vec<Offered>) -> bool) -> End {
+    fn host(
+        self: &Arc<Self>,
+        number: u64,
+        mut accept: impl FnMut(Vec<OfferedTool>) -> bool,
+    ) -> End {
         let (mut output, input) = match self.start(number) {
             Ok(pipes) => pipes,
             Err(error) => return End::NotStarted(error),
@@ -176,10 +187,10 @@ impl Keeper {
         let (mut input, mut strays) = (Some(input), 0_u64);
         let end = std::thread::scope(|scope| {
             let end = loop {
-                match wire::read::<News>(&mut output) {
+                match wire::read::<WorkerMessage>(&mut output) {
                     Ok(None) => break None,
                     Err(bad) => break Some(End::BadFrame(bad)),
-                    Ok(Some(News::Ready(offered))) => match input.take() {
+                    Ok(Some(WorkerMessage::Ready(offered))) => match input.take() {
                         None => break Some(End::OutOfTurn),
                         Some(_) if !accept(offered) => break Some(End::OtherTools),
                         Some(input) => {
@@ -187,11 +198,11 @@ impl Keeper {
                             scope.spawn(move || self.write(input, number));
                         }
                     },
-                    Ok(Some(News::Refused(words))) => break Some(End::Refused(words)),
+                    Ok(Some(WorkerMessage::Refused(words))) => break Some(End::Refused(words)),
                     Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
                     Ok(Some(news)) => {
-                        strays += u64::from(!self.heard(news));
-                        if strays > MAX_STRAYS && stands(Defence::WorkerStrays) {
+                        strays += u64::from(!self.handle_message(news));
+                        if strays > MAX_STRAYS && stands(Control::WorkerStrays) {
                             break Some(End::Strays);
                         }
                     }
@@ -202,12 +213,12 @@ impl Keeper {
             end
         });
         let status = self.child().take().map(|mut running| running.child.wait());
-        end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, told)))
+        end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, status_text)))
     }
 
     /// Enters a phase, unless the `WorkerProcess` is closed.
     fn enter(&self, phase: Phase) {
-        let mut book = self.book();
+        let mut book = self.requests();
         if book.phase != Phase::Closed {
             book.phase = phase;
         }
@@ -217,7 +228,7 @@ impl Keeper {
 
     fn start(self: &Arc<Self>, number: u64) -> io::Result<(BufReader<ChildStdout>, ChildStdin)> {
         let mut kept = self.child();
-        if self.book().phase == Phase::Closed {
+        if self.requests().phase == Phase::Closed {
             return Err(io::Error::other("the worker process is closed"));
         }
         let Launch { program, arguments, environment } = &self.launch;
@@ -233,8 +244,8 @@ impl Keeper {
         };
         *kept = Some(Running { number, child });
         drop(kept);
-        self.later(START, move |keeper| {
-            if keeper.book().phase == Phase::Starting {
+        self.run_later(START, move |keeper| {
+            if keeper.requests().phase == Phase::Starting {
                 keeper.kill(number);
             }
         });
@@ -250,10 +261,10 @@ impl Keeper {
     }
 
     /// Runs something after a delay, if the `WorkerProcess` still exists.
-    fn later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
+    fn run_later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
         let (keeper, at) = (Arc::downgrade(self), Instant::now().checked_add(after));
         self.timers.spawn(async move {
-            clock::reached(at).await;
+            clock::until_deadline(at).await;
             if let Some(keeper) = keeper.upgrade() {
                 work(&keeper);
             }
@@ -262,22 +273,22 @@ impl Keeper {
 
     /// Handles a caller that no longer waits for its request. A child that has the request is told
     /// to cancel it, and is killed if it does not do so within the grace period.
-    pub(super) fn leave(self: &Arc<Self>, question: u64) {
-        let (was_sent, asker) = self.book().leave(question);
+    pub(super) fn abandon(self: &Arc<Self>, question: u64) {
+        let (was_sent, asker) = self.requests().remove_caller(question);
         drop(asker);
         if !was_sent {
             return;
         }
         self.wake();
-        self.later(self.grace, move |keeper| {
-            let serving = match keeper.book() {
+        self.run_later(self.grace, move |keeper| {
+            let serving = match keeper.requests() {
                 book if book.is_open(question) => match book.phase {
                     Phase::Serving(number) => Some(number),
                     Phase::Starting | Phase::Resting(_) | Phase::Closed => None,
                 },
                 _ => None,
             };
-            if let Some(number) = serving.filter(|_| stands(Defence::WorkerGrace)) {
+            if let Some(number) = serving.filter(|_| stands(Control::WorkerGrace)) {
                 tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }
@@ -287,7 +298,7 @@ impl Keeper {
     /// Closes the worker process. The child's input ends, so that the child can end by itself.
     /// Kills it after the grace period.
     fn close(self: &Arc<Self>) {
-        let before = std::mem::replace(&mut self.book().phase, Phase::Closed);
+        let before = std::mem::replace(&mut self.requests().phase, Phase::Closed);
         self.wake();
         let number = self.child().as_ref().map(|running| running.number);
         match (before, number) {
@@ -297,7 +308,7 @@ impl Keeper {
                 let keeper = Arc::clone(self);
                 let at = Instant::now().checked_add(self.grace);
                 self.timers.spawn(async move {
-                    clock::reached(at).await;
+                    clock::until_deadline(at).await;
                     keeper.kill(number);
                 });
             }
@@ -313,13 +324,13 @@ impl Keeper {
         while let Some(outgoing) = self.next(number) {
             let order = match outgoing {
                 Outgoing::Ask(question, what, invocation) => {
-                    let asked = Asked::of(question, what, &invocation);
+                    let asked = RequestMessage::of(question, what, &invocation);
                     // The caller may have left, so this may be the last reference.
-                    let _ = fenced(|| drop(invocation));
-                    Order::Ask(Box::new(asked))
+                    let _ = guarded(|| drop(invocation));
+                    HostMessage::Ask(Box::new(asked))
                 }
-                Outgoing::Abort(question) => Order::Abort(question),
-                Outgoing::Cancel(question) => Order::Cancel(question),
+                Outgoing::Abort(question) => HostMessage::Abort(question),
+                Outgoing::Cancel(question) => HostMessage::Cancel(question),
             };
             match (wire::frame(&order), order) {
                 (Ok(frame), _) => {
@@ -327,18 +338,18 @@ impl Keeper {
                         return self.kill(number);
                     }
                 }
-                (Err(bad), Order::Ask(asked)) => {
+                (Err(bad), HostMessage::Ask(asked)) => {
                     let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
                     self.end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
                 }
-                (Err(_), Order::Abort(_) | Order::Cancel(_)) => {}
+                (Err(_), HostMessage::Abort(_) | HostMessage::Cancel(_)) => {}
             }
         }
     }
 
     /// Waits for the next message to the child. Returns `None` when the child no longer serves.
     fn next(&self, number: u64) -> Option<Outgoing> {
-        let mut book = self.book();
+        let mut book = self.requests();
         while book.phase == Phase::Serving(number) {
             if let Some(outgoing) = book.outgoing() {
                 return Some(outgoing);
@@ -349,40 +360,41 @@ impl Keeper {
     }
 
     fn end(&self, question: u64, reply: Reply) {
-        let ended = self.book().end(question, reply);
-        ended.tell();
+        let ended = self.requests().end(question, reply);
+        ended.send();
     }
 
     /// Handles a message of the child about a request. Returns false for a request that the child
     /// does not have.
-    fn heard(&self, news: News) -> bool {
+    fn handle_message(&self, news: WorkerMessage) -> bool {
         let question = match &news {
-            News::Started(question)
-            | News::Said(question, _)
-            | News::Done(question, _)
-            | News::Gone(question) => question,
-            News::Ready(_) | News::Refused(_) => return false,
+            WorkerMessage::Started(question)
+            | WorkerMessage::Said(question, _)
+            | WorkerMessage::Done(question, _)
+            | WorkerMessage::Gone(question) => question,
+            WorkerMessage::Ready(_) | WorkerMessage::Refused(_) => return false,
         };
-        if !self.book().is_sent(*question) {
+        if !self.requests().is_sent(*question) {
             return false;
         }
         match news {
-            News::Started(question) => {
-                let ear = self.book().begun(question);
-                let _ = fenced(|| ear.map(|ear| ear.send(Told::Started).is_ok()));
+            WorkerMessage::Started(question) => {
+                let ear = self.requests().begun(question);
+                let _ = guarded(|| ear.map(|ear| ear.send(CallerMessage::Started).is_ok()));
             }
-            News::Said(question, said) => {
-                let ear = self.book().about(question, &said);
-                let _ = fenced(|| ear.map(|ear| ear.send(Told::Said(said)).is_ok()));
+            WorkerMessage::Said(question, said) => {
+                let ear = self.requests().about(question, &said);
+                let _ =
+                    guarded(|| ear.map(|ear| ear.send(CallerMessage::Notification(said)).is_ok()));
             }
-            News::Done(question, answer) => self.end(question, Reply::Answer(answer)),
-            News::Gone(question) => self.end(question, Reply::died()),
-            News::Ready(_) | News::Refused(_) => {}
+            WorkerMessage::Done(question, answer) => self.end(question, Reply::Answer(answer)),
+            WorkerMessage::Gone(question) => self.end(question, Reply::died()),
+            WorkerMessage::Ready(_) | WorkerMessage::Refused(_) => {}
         }
         true
     }
 }
 
-fn told(status: io::Result<ExitStatus>) -> String {
+fn status_text(status: io::Result<ExitStatus>) -> String {
     status.map_or_else(|error| error.to_string(), |status| status.to_string())
 }

@@ -16,7 +16,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
-use super::wire::{self, Answer, Asked, BadFrame, MAX_FRAME, News, Offered, Order, Said, What};
+use super::wire::{
+    self, Answer, BadFrame, HostMessage, MAX_FRAME, Notification, OfferedTool, RequestKind,
+    RequestMessage, WorkerMessage,
+};
 use crate::call::{AbortSignal, CallFiles, CallOptions, CallResult};
 use crate::error::Error;
 use crate::event::Event;
@@ -60,7 +63,7 @@ impl Worker {
     /// An I/O error if the parent has ended.
     /// An I/O error if the parent has ended.
     pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
-        let frame = wire::frame(&News::Refused(words.into())).map_err(io::Error::other)?;
+        let frame = wire::frame(&WorkerMessage::Refused(words.into())).map_err(io::Error::other)?;
         wire::write(&mut io::stdout().lock(), &frame)
     }
 
@@ -92,10 +95,10 @@ fn serve(
         .name("toolcell-ward-out".into())
         .spawn(write)
         .map_err(no_threads)?;
-    let speaker = Speaker { frames, running: Arc::default() };
-    let offered = tools.iter().map(offered).collect();
+    let speaker = FrameSender { frames, running: Arc::default() };
+    let offered = tools.iter().map(offer_of).collect();
     speaker
-        .say(&News::Ready(offered))
+        .send(&WorkerMessage::Ready(offered))
         .map_err(|bad| Error::engine(format!("too many tools: {bad}")))?;
     let by_name: HashMap<&str, &Tool> =
         tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
@@ -105,16 +108,16 @@ fn serve(
         .build()
         .map_err(no_threads)?;
     let heard = loop {
-        match wire::read::<Order>(&mut input) {
-            Ok(Some(Order::Ask(asked))) => {
+        match wire::read::<HostMessage>(&mut input) {
+            Ok(Some(HostMessage::Ask(asked))) => {
                 let tool = by_name.get(asked.call.name.as_str()).map(|tool| Tool::clone(tool));
                 speaker.begin(&runtime, tool, *asked);
             }
-            Ok(Some(Order::Abort(question))) => {
-                speaker.with(question, |running| running.abort.raise())
+            Ok(Some(HostMessage::Abort(question))) => {
+                speaker.with_running(question, |running| running.abort.raise())
             }
-            Ok(Some(Order::Cancel(question))) => {
-                speaker.with(question, |running| running.task.abort())
+            Ok(Some(HostMessage::Cancel(question))) => {
+                speaker.with_running(question, |running| running.task.abort())
             }
             Ok(None) | Err(BadFrame::Io(_)) => break Ok(()),
             Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => {
@@ -126,8 +129,8 @@ fn serve(
     heard
 }
 
-fn offered(tool: &Tool) -> Offered {
-    Offered {
+fn offer_of(tool: &Tool) -> OfferedTool {
+    OfferedTool {
         definition: tool.definition().clone(),
         code: tool.code().map(str::to_owned),
         limits: tool.limits(),
@@ -137,7 +140,7 @@ fn offered(tool: &Tool) -> Offered {
 
 /// The channel to the parent, and the requests that are being answered.
 #[derive(Clone)]
-struct Speaker {
+struct FrameSender {
     frames: Sender<Vec<u8>>,
     running: Arc<Mutex<HashMap<u64, Running>>>,
 }
@@ -147,8 +150,8 @@ struct Running {
     abort: AbortSignal,
 }
 
-impl Speaker {
-    fn say(&self, news: &News) -> Result<(), BadFrame> {
+impl FrameSender {
+    fn send(&self, news: &WorkerMessage) -> Result<(), BadFrame> {
         // A send fails only after the parent has ended, and this process ends with the parent.
         wire::frame(news).map(|frame| drop(self.frames.send(frame)))
     }
@@ -156,9 +159,9 @@ impl Speaker {
     /// Sends an answer. An answer may contain values that no tool in a cell could return, so it is
     /// parsed first as the parent will parse it: the parent would kill this process for an
     /// unreadable one.
-    fn answer(&self, news: &News) -> Result<(), BadFrame> {
+    fn answer(&self, news: &WorkerMessage) -> Result<(), BadFrame> {
         let frame = wire::frame(news)?;
-        wire::read::<News>(&mut frame.as_slice())?;
+        wire::read::<WorkerMessage>(&mut frame.as_slice())?;
         drop(self.frames.send(frame));
         Ok(())
     }
@@ -167,15 +170,15 @@ impl Speaker {
         self.running.lock()
     }
 
-    fn with(&self, question: u64, act: impl FnOnce(&Running)) {
+    fn with_running(&self, question: u64, act: impl FnOnce(&Running)) {
         if let Some(running) = self.running().get(&question) {
             act(running);
         }
     }
 
-    fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: Asked) {
+    fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: RequestMessage) {
         let (question, abort) = (asked.number, AbortSignal::new());
-        let mut speaking = Speaking { speaker: self.clone(), question, is_done: false };
+        let mut speaking = RunningRequest { frames: self.clone(), question, is_done: false };
         let signal = abort.clone();
         if asked.is_aborted {
             abort.raise();
@@ -184,7 +187,7 @@ impl Speaker {
         let mut running = self.running();
         let task = runtime.spawn(async move {
             let answer = match tool {
-                Some(tool) => answer(&speaking.speaker, &tool, asked, signal).await,
+                Some(tool) => answer(&speaking.frames, &tool, asked, signal).await,
                 None => called(CallResult::ToolError(ToolError::NotFound)),
             };
             speaking.done(answer);
@@ -194,15 +197,15 @@ impl Speaker {
 }
 
 /// One request. On drop it is reported as gone, unless it was answered.
-struct Speaking {
-    speaker: Speaker,
+struct RunningRequest {
+    frames: FrameSender,
     question: u64,
     is_done: bool,
 }
 
-impl Speaking {
+impl RunningRequest {
     fn done(&mut self, answer: Answer) {
-        if let Err(bad) = self.speaker.answer(&News::Done(self.question, answer)) {
+        if let Err(bad) = self.frames.answer(&WorkerMessage::Done(self.question, answer)) {
             let rule = match bad {
                 BadFrame::TooLong(got) => {
                     ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 }
@@ -212,17 +215,17 @@ impl Speaking {
             };
             let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
             // This answer is small enough.
-            let _ = self.speaker.say(&News::Done(self.question, answer));
+            let _ = self.frames.send(&WorkerMessage::Done(self.question, answer));
         }
         self.is_done = true;
     }
 }
 
-impl Drop for Speaking {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
-        self.speaker.running().remove(&self.question);
+        self.frames.running().remove(&self.question);
         if !self.is_done {
-            let _ = self.speaker.say(&News::Gone(self.question));
+            let _ = self.frames.send(&WorkerMessage::Gone(self.question));
         }
     }
 }
@@ -232,8 +235,13 @@ fn called(result: CallResult) -> Answer {
 }
 
 /// Answers a request as any executor would, with the rights narrowed as in the parent's executor.
-async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSignal) -> Answer {
-    let (context, tenant, own) = asked.circumstances();
+async fn answer(
+    speaker: &FrameSender,
+    tool: &Tool,
+    mut asked: RequestMessage,
+    abort: AbortSignal,
+) -> Answer {
+    let (context, tenant, own) = asked.call_context();
     let narrowed =
         tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
     let (speaker, question) = (speaker.clone(), asked.number);
@@ -241,7 +249,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     let executor =
         Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
             if let Some(news) = news(question, event) {
-                let _ = speaker.say(&news);
+                let _ = speaker.send(&news);
             }
         });
     let executor = match &context.tenant {
@@ -249,7 +257,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
         None => executor.with_untenanted(narrowed),
     };
     let executor = executor.with_others(asked.is_shared);
-    if asked.what == What::Visible {
+    if asked.what == RequestKind::Visible {
         return Answer::Visible(
             executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true),
         );
@@ -263,12 +271,12 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
         Some(overlay) => options.with_overlay(overlay),
         None => options,
     };
-    let options = match asked.files.as_deref().map(CallFiles::existing) {
+    let options = match asked.files.as_deref().map(CallFiles::open_existing) {
         Some(Ok(files)) => options.with_files(files),
         // The files of a call that has ended in the meantime.
         Some(Err(_)) | None => options,
     };
-    if asked.what == What::Validate {
+    if asked.what == RequestKind::Validate {
         return match executor.validate(tool, asked.call, options).await {
             Ok(faults) => Answer::Faults(faults),
             Err(error) => Answer::NotValidated(error),
@@ -279,16 +287,16 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
 }
 
 /// Returns the message for the parent's observers. The parent reports the end of a call itself.
-fn news(question: u64, event: Event) -> Option<News> {
+fn news(question: u64, event: Event) -> Option<WorkerMessage> {
     Some(match event {
-        Event::Started { .. } => News::Started(question),
+        Event::Started { .. } => WorkerMessage::Started(question),
         Event::Progress { done, total, message, .. } => {
-            News::Said(question, Said::Progress { done, total, message })
+            WorkerMessage::Said(question, Notification::Progress { done, total, message })
         }
         Event::Log { source, level, message, .. } => {
-            News::Said(question, Said::Log { source, level, message })
+            WorkerMessage::Said(question, Notification::Log { source, level, message })
         }
-        Event::Denied { denial, .. } => News::Said(question, Said::Denied(denial)),
+        Event::Denied { denial, .. } => WorkerMessage::Said(question, Notification::Denied(denial)),
         Event::Completed { .. } => return None,
     })
 }

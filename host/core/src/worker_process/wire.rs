@@ -16,7 +16,7 @@ use super::forms::{
     CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm,
 };
 use crate::call::{CallContext, CallResult, Resume, ToolCall};
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::definition::Definition;
 use crate::event::{LogLevel, LogSource};
 use crate::grants::Overlay;
@@ -33,9 +33,9 @@ pub(super) const MAX_FRAME: usize = 64 << 20;
 
 /// A message to the worker.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Order {
+pub(super) enum HostMessage {
     /// Answer this request.
-    Ask(Box<Asked>),
+    Ask(Box<RequestMessage>),
     /// The caller wants this request to end early.
     Abort(u64),
     /// The caller no longer waits for this request.
@@ -44,7 +44,7 @@ pub(super) enum Order {
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum RequestKind {
     Call,
     Visible,
     Validate,
@@ -52,9 +52,9 @@ pub(super) enum What {
 
 /// One request.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct RequestMessage {
     pub(super) number: u64,
-    pub(super) what: What,
+    pub(super) what: RequestKind,
     #[serde(with = "CallForm")]
     pub(super) call: ToolCall,
     #[serde(with = "ContextForm")]
@@ -73,10 +73,10 @@ pub(super) struct Asked {
     pub(super) files: Option<PathBuf>,
 }
 
-impl Asked {
+impl RequestMessage {
     /// Creates a request with the limits that are left now: time has passed since the call arrived,
     /// and an earlier attempt may have used some of its budget.
-    pub(super) fn of(number: u64, what: What, invocation: &Invocation) -> Self {
+    pub(super) fn of(number: u64, what: RequestKind, invocation: &Invocation) -> Self {
         let mut context = CallContext::clone(&invocation.context);
         let resume = context.resume.take().map(ResumeForm::from);
         let narrowing = |overlay: &Option<Arc<Overlay>>| overlay.as_deref().map(Narrowing::from);
@@ -103,7 +103,7 @@ impl Asked {
 
     /// Returns the call's context, and the overlays of its tenant and its caller. An overlay that
     /// cannot be parsed leaves no rights.
-    pub(super) fn circumstances(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
+    pub(super) fn call_context(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
         let mut context = std::mem::take(&mut self.context);
         context.resume = self.resume.take().map(Into::into);
         let overlay = |narrowing: Option<Narrowing>| {
@@ -117,15 +117,15 @@ impl Asked {
 
 /// A message from the worker.
 #[derive(Serialize, Deserialize)]
-pub(super) enum News {
+pub(super) enum WorkerMessage {
     /// The first message: these tools can be called.
-    Ready(Vec<Offered>),
+    Ready(Vec<OfferedTool>),
     /// Sent instead of `Ready`: no tool can be called, with a reason for the parent.
     Refused(String),
     /// A call has begun.
     Started(u64),
     /// A running tool reports something.
-    Said(u64, Said),
+    Said(u64, Notification),
     /// The answer to a request.
     Done(u64, Answer),
     /// The request will not be answered.
@@ -134,7 +134,7 @@ pub(super) enum News {
 
 /// A tool that the worker offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     pub(super) definition: Definition,
     /// Identifies the version of the tool's code.
     pub(super) code: Option<String>,
@@ -147,7 +147,7 @@ pub(super) struct Offered {
 
 /// A notification or progress report of a running tool.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum Notification {
     Progress { done: u64, total: Option<u64>, message: Option<String> },
     Log { source: LogSource, level: LogLevel, message: String },
     Denied(Denial),
@@ -208,7 +208,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
         Err(_) if length.is_empty() => return Ok(None),
         Err(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     };
-    if length > MAX_FRAME && stands(Defence::WorkerFrames) {
+    if length > MAX_FRAME && stands(Control::WorkerFrames) {
         return Err(BadFrame::TooLong(length));
     }
     // Allocates as much memory as has arrived, whatever length was announced.

@@ -14,7 +14,7 @@ use toolcell_server::mcp::rmcp::model::{
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
     ServerCapabilities, Tool as ListedTool,
 };
-use toolcell_server::mcp::{Answering, Asked, McpExtension};
+use toolcell_server::mcp::{AnswerFuture, ExtensionRequest, McpExtension};
 use toolcell_server::{Principal, Served, Service};
 
 use crate::inputs;
@@ -56,7 +56,7 @@ impl Fixture {
 
 fn answered<T: DeserializeOwned + Send + 'static, R: From<T> + Send + 'static>(
     value: Value,
-) -> Answering<'static, R> {
+) -> AnswerFuture<'static, R> {
     let answer = serde_json::from_value::<T>(value).map(R::from);
     Box::pin(
         async move { answer.map_err(|error| ErrorData::internal_error(error.to_string(), None)) },
@@ -72,7 +72,7 @@ fn image() -> Value {
 }
 
 /// Logs three lines.
-async fn logs(asked: Asked) -> Result<CallToolResponse, ErrorData> {
+async fn logs(asked: ExtensionRequest) -> Result<CallToolResponse, ErrorData> {
     for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let params = LoggingMessageNotificationParam::new(LoggingLevel::Info, line.into());
         asked.client.notify(LoggingMessageNotification::new(params).into());
@@ -83,7 +83,7 @@ async fn logs(asked: Asked) -> Result<CallToolResponse, ErrorData> {
 /// Sends a sampling request to the client's model.
 async fn samples(
     request: CallToolRequestParams,
-    asked: Asked,
+    asked: ExtensionRequest,
 ) -> Result<CallToolResponse, ErrorData> {
     let prompt = request
         .arguments
@@ -117,8 +117,8 @@ impl McpExtension for Fixture {
     fn call_tool(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
-    ) -> Option<Answering<'_, CallToolResponse>> {
+        asked: ExtensionRequest,
+    ) -> Option<AnswerFuture<'_, CallToolResponse>> {
         let can = asked.client.capabilities();
         let next = inputs::next(
             &request.name,
@@ -159,8 +159,8 @@ impl McpExtension for Fixture {
     fn list_prompts(
         &self,
         _: PaginatedRequestParams,
-        _: Asked,
-    ) -> Answering<'_, ListPromptsResult> {
+        _: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListPromptsResult> {
         let named = |name: &str, arguments: &[&str]| {
             let arguments = arguments
                 .iter()
@@ -179,8 +179,8 @@ impl McpExtension for Fixture {
     fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        asked: Asked,
-    ) -> Answering<'_, GetPromptResponse> {
+        asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, GetPromptResponse> {
         let can = asked.client.capabilities();
         let state = request.request_state.as_deref();
         match inputs::next(&request.name, state, request.input_responses.as_ref(), &can) {
@@ -225,7 +225,11 @@ impl McpExtension for Fixture {
         answered::<GetPromptResult, _>(json!({"messages": messages}))
     }
 
-    fn complete(&self, _: CompleteRequestParams, _: Asked) -> Answering<'_, CompleteResult> {
+    fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: ExtensionRequest,
+    ) -> AnswerFuture<'_, CompleteResult> {
         let completion =
             json!({"values": ["paris", "park", "party"], "total": 3, "hasMore": false});
         answered::<CompleteResult, _>(json!({"completion": completion}))
@@ -234,8 +238,8 @@ impl McpExtension for Fixture {
     fn list_resources(
         &self,
         _: PaginatedRequestParams,
-        _: Asked,
-    ) -> Answering<'_, ListResourcesResult> {
+        _: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListResourcesResult> {
         answered::<ListResourcesResult, _>(json!({"resources": [
             {"uri": "test://static-text", "name": "text", "description": "A text.", "mimeType": "text/plain"},
             {"uri": "test://static-binary", "name": "image", "description": "An image.", "mimeType": "image/png"},
@@ -246,8 +250,8 @@ impl McpExtension for Fixture {
     fn list_resource_templates(
         &self,
         _: PaginatedRequestParams,
-        _: Asked,
-    ) -> Answering<'_, ListResourceTemplatesResult> {
+        _: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListResourceTemplatesResult> {
         answered::<ListResourceTemplatesResult, _>(json!({"resourceTemplates": [
             {"uriTemplate": "test://template/{id}/data", "name": "template", "mimeType": "application/json"},
         ]}))
@@ -256,8 +260,8 @@ impl McpExtension for Fixture {
     fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: Asked,
-    ) -> Answering<'_, ReadResourceResponse> {
+        _: ExtensionRequest,
+    ) -> AnswerFuture<'_, ReadResourceResponse> {
         let uri = request.uri;
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
         let content = match (uri.as_str(), id) {
@@ -283,11 +287,11 @@ impl McpExtension for Fixture {
         answered::<ReadResourceResult, _>(json!({"contents": [content]}))
     }
 
-    fn subscribe(&self, _: String, _: Asked) -> Answering<'_, ()> {
+    fn subscribe(&self, _: String, _: ExtensionRequest) -> AnswerFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn unsubscribe(&self, _: String, _: Asked) -> Answering<'_, ()> {
+    fn unsubscribe(&self, _: String, _: ExtensionRequest) -> AnswerFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{Clock, TemporaryDirectory, remove_tree};
 
 use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
@@ -33,7 +33,7 @@ const UNFINISHED: &str = ".new-";
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
 /// The longest that the lock of a killed process can remain.
-const LEFT: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An artifact that is open for reading.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ pub(super) struct Store {
 
 #[derive(Debug, Default)]
 struct Tenant {
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, StoredArtifact>,
     /// Bytes and number of the artifacts that are being written.
     writing: (u64, usize),
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredArtifact {
     head: Head,
     size: u64,
     expires: Instant,
@@ -102,11 +102,11 @@ impl Store {
             let problem = format!("`{}` is not a directory", root.display());
             return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(at(root))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(with_path(root))?;
         let lock = root.join(LOCK);
-        let lock = locked(&lock).map_err(at(&lock))?;
+        let lock = locked(&lock).map_err(with_path(&lock))?;
         let mut tenants = HashMap::new();
-        for entry in fs::read_dir(root).map_err(at(root))? {
+        for entry in fs::read_dir(root).map_err(with_path(root))? {
             let entry = entry?;
             if let Some(name) = entry.file_name().to_str().filter(|name| is_digest(name))
                 && entry.file_type()?.is_dir()
@@ -114,7 +114,7 @@ impl Store {
                 tenants.insert(
                     name.to_owned(),
                     Tenant::read(&entry.path(), options.lifetime, clock.now())
-                        .map_err(at(&entry.path()))?,
+                        .map_err(with_path(&entry.path()))?,
                 );
             }
         }
@@ -155,7 +155,7 @@ impl Store {
         tenant.writing =
             (tenant.writing.0.saturating_sub(size), tenant.writing.1.saturating_sub(1));
         written?;
-        let kept = Kept { head, size, expires };
+        let kept = StoredArtifact { head, size, expires };
         let info = kept.info(&id, self.clock.now());
         tenant.kept.insert(id, kept);
         Ok(info)
@@ -192,7 +192,7 @@ impl Store {
             others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
         let most = self.options.count as u64 / part;
         let fits = bytes.saturating_add(size) <= quota / part && (count as u64) < most;
-        if !fits && stands(Defence::ArtifactQuota) {
+        if !fits && stands(Control::ArtifactQuota) {
             return Err(ArtifactError::Quota);
         }
         tenant.writing = (tenant.writing.0 + size, tenant.writing.1 + 1);
@@ -201,7 +201,11 @@ impl Store {
 
     fn write(&self, directory: &str, id: &str, head: &Head, content: &[u8]) -> io::Result<()> {
         let directory = self.root.join(directory);
-        DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(at(&directory))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .map_err(with_path(&directory))?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let unfinished = directory.join(format!("{UNFINISHED}{number}"));
         let head = serde_json::to_vec(head)?;
@@ -215,7 +219,7 @@ impl Store {
             file.sync_data()?;
             fs::rename(&unfinished, directory.join(id))
         };
-        write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(at(&unfinished))
+        write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(with_path(&unfinished))
     }
 
     pub(super) fn info(
@@ -227,7 +231,7 @@ impl Store {
     }
 
     pub(super) fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
-        let all = |kept: &mut BTreeMap<String, Kept>, _: &Path, now| {
+        let all = |kept: &mut BTreeMap<String, StoredArtifact>, _: &Path, now| {
             Some(kept.iter().map(|(id, kept)| kept.info(id, now)).collect())
         };
         self.with(tenant, all).unwrap_or_default()
@@ -244,7 +248,7 @@ impl Store {
             Some(
                 read_head(&path)
                     .map(|(file, _, begin)| Artifact { info, file, begin })
-                    .map_err(at(&path)),
+                    .map_err(with_path(&path)),
             )
         })?
         .map_err(|error| {
@@ -259,7 +263,7 @@ impl Store {
     pub(super) fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
         let removed = self.with(tenant, |kept, directory, _| {
             let path = directory.join(id);
-            kept.remove(id).map(|_| fs::remove_file(&path).map_err(at(&path)))
+            kept.remove(id).map(|_| fs::remove_file(&path).map_err(with_path(&path)))
         })?;
         Ok(removed?)
     }
@@ -268,7 +272,7 @@ impl Store {
     fn with<T>(
         &self,
         tenant: Option<&str>,
-        ask: impl FnOnce(&mut BTreeMap<String, Kept>, &Path, Instant) -> Option<T>,
+        ask: impl FnOnce(&mut BTreeMap<String, StoredArtifact>, &Path, Instant) -> Option<T>,
     ) -> Result<T, ArtifactError> {
         let (name, now) = (directory_of(tenant), self.clock.now());
         let path = self.root.join(&name);
@@ -316,7 +320,7 @@ impl Tenant {
             let expires = now + lifetime.saturating_sub(age);
             tenant.kept.insert(
                 name.to_owned(),
-                Kept { head, size: metadata.len().saturating_sub(begin), expires },
+                StoredArtifact { head, size: metadata.len().saturating_sub(begin), expires },
             );
         }
         Ok(tenant)
@@ -339,7 +343,7 @@ impl Tenant {
     }
 }
 
-impl Kept {
+impl StoredArtifact {
     fn info(&self, id: &str, now: Instant) -> ArtifactInfo {
         ArtifactInfo {
             id: id.to_owned(),
@@ -369,8 +373,8 @@ fn locked(path: &Path) -> io::Result<File> {
             Ok(()) => return Ok(file),
             // A process was killed while it spawned another one. The child holds the inherited file
             // until it executes its program.
-            Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => {
-                std::thread::sleep(LEFT / 100)
+            Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_TIMEOUT / 100)
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(io::Error::new(
@@ -384,7 +388,7 @@ fn locked(path: &Path) -> io::Result<File> {
 }
 
 /// Adds the path to an error, for the operator.
-fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
+fn with_path(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
 }
 
@@ -404,7 +408,7 @@ fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
 
 /// Returns the name of a tenant's directory.
 fn directory_of(tenant: Option<&str>) -> String {
-    let digest = match tenant.filter(|_| stands(Defence::ArtifactTenants)) {
+    let digest = match tenant.filter(|_| stands(Control::ArtifactTenants)) {
         Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),
         None => Sha256::new().chain_update("no tenant"),
     };

@@ -31,7 +31,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// Wraps the tool in this middleware.
-    pub(crate) fn around(tool: Tool, artifacts: &Artifacts) -> Tool {
+    pub(crate) fn wrap(tool: Tool, artifacts: &Artifacts) -> Tool {
         let properties = tool
             .definition()
             .parameters
@@ -58,8 +58,9 @@ impl Layer {
             return Ok(invocation);
         }
         let (artifacts, tenant) = (self.artifacts.clone(), invocation.context.tenant.clone());
-        let mounted =
-            tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), &wanted));
+        let mounted = tokio::task::spawn_blocking(move || {
+            mount_files(&artifacts, tenant.as_deref(), &wanted)
+        });
         match mounted.await {
             Ok(Ok(Err(faults))) => Err(CallResult::Refusal(Refusal::InvalidArguments(faults))),
             Ok(Ok(Ok((paths, files)))) => {
@@ -133,7 +134,7 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
 }
 
 /// Creates files for the references. Returns their paths, or the faults of the references.
-fn mounted(
+fn mount_files(
     artifacts: &Artifacts,
     tenant: Option<&str>,
     wanted: &[(String, String)],

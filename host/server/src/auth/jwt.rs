@@ -18,7 +18,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toolcell::Json;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use url::Url;
 
 use super::ring_provider;
@@ -312,7 +312,7 @@ impl JwtIssuer {
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
-        if stands(Defence::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
+        if stands(Control::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
             return Err(AuthError::Unauthenticated);
         }
         if let Some(scope) = &self.scope

@@ -87,7 +87,7 @@ pub struct NewKey {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct KeyFile {
     version: u32,
     keys: Vec<KeyInfo>,
 }
@@ -277,7 +277,7 @@ impl ApiKeyStore {
         let _lock = lock(path).map_err(failed)?;
         let mut keys = Loaded::read(path)?.infos;
         let result = change(&mut keys);
-        let text = serde_json::to_vec_pretty(&Written { version: VERSION, keys })
+        let text = serde_json::to_vec_pretty(&KeyFile { version: VERSION, keys })
             .map_err(|error| failed(error.into()))?;
         private_file::replace(path, &text).map_err(failed)?;
         self.reload()?;
@@ -292,7 +292,7 @@ impl Loaded {
         let stamp = stamp(path);
         let infos = match private_file::read(path) {
             Ok(text) => {
-                let Written { version, keys } =
+                let KeyFile { version, keys } =
                     serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
                 if version != VERSION {
                     let problem =

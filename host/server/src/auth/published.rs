@@ -115,7 +115,7 @@ impl PublishedKeys {
     /// [`PublishedKeysError::Url`] if the URL has no TLS and does not name this machine.
     pub fn of_issuer(issuer: impl Into<String>) -> Result<Self, PublishedKeysError> {
         let issuer = issuer.into();
-        usable(&issuer)?;
+        check_url(&issuer)?;
         let outbound = Outbound::new(Cleartext::Loopback, TIME, MAX_BYTES);
         Ok(Self { outbound, issuer, url: None, refresh: REFRESH, pause: PAUSE })
     }
@@ -153,7 +153,7 @@ impl PublishedKeys {
 
     /// Fetches keys repeatedly, and passes each result to `found`, which returns true if the keys
     /// can be used. Never returns.
-    pub async fn keep(
+    pub async fn refresh(
         &self,
         auth: &Authenticator,
         mut found: impl FnMut(Result<String, PublishedKeysError>) -> bool,
@@ -189,7 +189,7 @@ impl PublishedKeys {
         if issuer != self.issuer {
             return Err(bad(format!("they are of the issuer `{}`", issuer.escape_debug())));
         }
-        usable(&jwks_uri)?;
+        check_url(&jwks_uri)?;
         if self.issuer.starts_with("https:") && !jwks_uri.starts_with("https:") {
             return Err(bad("their `jwks_uri` does not use `https://`".into()));
         }
@@ -213,7 +213,7 @@ impl PublishedKeys {
 }
 
 /// Returns an error for a URL to which no request may be sent.
-fn usable(url: &str) -> Result<(), PublishedKeysError> {
+fn check_url(url: &str) -> Result<(), PublishedKeysError> {
     let checked = checked(url, Cleartext::Loopback);
     checked
         .map(drop)

@@ -49,13 +49,13 @@ pub(super) struct Accepted<'a, F> {
     auth: &'a Authenticator,
     service: &'a Service,
     current: watch::Sender<Option<Issuer>>,
-    told: &'a F,
+    on_notice: &'a F,
 }
 
 impl<'a, F: Fn(Notice)> Accepted<'a, F> {
     /// Starts without an issuer.
     pub(super) fn new(auth: &'a Authenticator, service: &'a Service, told: &'a F) -> Self {
-        Self { auth, service, current: watch::Sender::default(), told }
+        Self { auth, service, current: watch::Sender::default(), on_notice: told }
     }
 
     /// Accepts tokens of the issuer that the configuration names now.
@@ -73,30 +73,30 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
                     self.service.report(ISSUER, None);
                 }
             }
-            Err(error) => self.lost(error),
+            Err(error) => self.report_key_failure(error),
         }
     }
 
     /// Fetches published keys. Never returns.
-    pub(super) async fn keep(&self) {
+    pub(super) async fn refresh(&self) {
         let mut changes = self.current.subscribe();
         loop {
             let said = changes.borrow_and_update().clone();
             tokio::select! {
-                () = self.fetched(said) => {}
+                () = self.refresh_keys(said) => {}
                 changed = changes.changed() => if changed.is_err() { return std::future::pending().await },
             }
         }
     }
 
-    async fn fetched(&self, said: Option<Issuer>) {
+    async fn refresh_keys(&self, said: Option<Issuer>) {
         let published = said.and_then(|said| Some((published(&said).ok().flatten()?, said)));
         let Some((keys, said)) = published else { return std::future::pending().await };
         if !self.auth.has_issuer_keys() {
             self.service.report(ISSUER, Some("the keys of the issuer are not fetched yet".into()));
         }
         let mut was_good = true;
-        keys.keep(self.auth, |found| {
+        keys.refresh(self.auth, |found| {
             let issuer = found.map_err(IssuerError::Fetch).and_then(|text| with_keys(&said, &text));
             let is_good = issuer.is_ok();
             match issuer {
@@ -104,11 +104,11 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
                     self.auth.replace_jwt(Some(issuer));
                     self.service.report(ISSUER, None);
                     if !was_good {
-                        (self.told)(Notice::IssuerKeysFound);
+                        (self.on_notice)(Notice::IssuerKeysFound);
                     }
                 }
                 // Reported once, not for each attempt.
-                Err(error) if was_good => self.lost(error),
+                Err(error) if was_good => self.report_key_failure(error),
                 Err(_) => {}
             }
             was_good = is_good;
@@ -119,7 +119,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
 
     /// Reports keys that cannot be used. With earlier keys the server stays ready: it accepts
     /// tokens as before.
-    fn lost(&self, error: IssuerError) {
+    fn report_key_failure(&self, error: IssuerError) {
         let (message, details) = ("the keys of the issuer cannot be used", vec![error.to_string()]);
         let has_earlier = self.auth.has_issuer_keys();
         if has_earlier {
@@ -127,7 +127,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         } else {
             self.service.report_with(ISSUER, message, details);
         }
-        (self.told)(Notice::IssuerKeysLost { error, has_earlier });
+        (self.on_notice)(Notice::IssuerKeysLost { error, has_earlier });
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
         IssuerKeys::Url(_) | IssuerKeys::Metadata => {
             // Checks the URL.
             published(said)?;
-            dressed(said, JwtIssuer::without_keys(&said.url, &said.audience))
+            with_settings(said, JwtIssuer::without_keys(&said.url, &said.audience))
                 .map_err(|error| unusable(said, error))
         }
     }
@@ -173,11 +173,11 @@ fn with_keys(said: &Issuer, jwks: &str) -> Result<JwtIssuer, IssuerError> {
     } else {
         JwtIssuer::from_jwks(&said.url, &said.audience, jwks)
     };
-    issuer.and_then(|issuer| dressed(said, issuer)).map_err(|error| unusable(said, error))
+    issuer.and_then(|issuer| with_settings(said, issuer)).map_err(|error| unusable(said, error))
 }
 
 /// Applies the other settings of the configuration to the issuer.
-fn dressed(said: &Issuer, mut issuer: JwtIssuer) -> Result<JwtIssuer, JwtError> {
+fn with_settings(said: &Issuer, mut issuer: JwtIssuer) -> Result<JwtIssuer, JwtError> {
     if let Some(algorithms) = &said.algorithms {
         issuer = issuer.with_algorithms(algorithms)?;
     }

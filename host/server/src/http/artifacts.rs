@@ -20,7 +20,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Problem, Written};
+use super::problem::{Problem, ProblemBody};
 use super::{Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
 use crate::principal::Principal;
@@ -50,8 +50,8 @@ pub(super) struct Listed {
 #[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
     request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"), responses(
     (status = 201, body = ArtifactInfo),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn upload(
     State(shared): State<Shared>,
@@ -78,7 +78,7 @@ pub(super) async fn upload(
 /// The artifacts of the tenant.
 #[utoipa::path(get, path = "/v1/artifacts", operation_id = "list_artifacts", security(("bearer" = [])), responses(
     (status = 200, body = Listed),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -93,8 +93,8 @@ pub(super) async fn list(
     (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The content, with its own type"),
     (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes that the header `Range` asks for"),
     (status = 304, description = "The client has the content already: `If-None-Match` has its `ETag`"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get(
     State(shared): State<Shared>,
@@ -121,7 +121,7 @@ pub(super) async fn get(
     let (status, range) = match range {
         Ranged::Whole => (StatusCode::OK, 0..size),
         Ranged::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
-        Ranged::Beyond => {
+        Ranged::Unsatisfiable => {
             let detail =
                 format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
@@ -149,15 +149,15 @@ pub(super) async fn get(
             text(&format!("bytes {}-{}/{size}", range.start, range.end - 1)),
         );
     }
-    *response.body_mut() = pieces(artifact, range);
+    *response.body_mut() = stream_content(artifact, range);
     Ok(response)
 }
 
 /// Removes an artifact of the tenant.
 #[utoipa::path(delete, path = "/v1/artifacts/{id}", operation_id = "delete_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
     (status = 204, description = "It is removed"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn remove(
     State(shared): State<Shared>,
@@ -230,7 +230,7 @@ fn problem(error: ArtifactError) -> Problem {
 enum Ranged {
     Whole,
     Part(Range<u64>),
-    Beyond,
+    Unsatisfiable,
 }
 
 /// Returns the range of bytes that a request asks for. Other units and several ranges get the whole
@@ -256,7 +256,7 @@ fn range(headers: &HeaderMap, size: u64) -> Ranged {
     };
     match asked {
         None => Ranged::Whole,
-        Some((first, end)) if first >= end.min(size) => Ranged::Beyond,
+        Some((first, end)) if first >= end.min(size) => Ranged::Unsatisfiable,
         Some((first, end)) => Ranged::Part(first..end.min(size)),
     }
 }
@@ -268,7 +268,7 @@ fn has_tag(tags: &str, tag: &str) -> bool {
 }
 
 /// Returns a body that reads the content while it is sent.
-fn pieces(artifact: Artifact, range: Range<u64>) -> Body {
+fn stream_content(artifact: Artifact, range: Range<u64>) -> Body {
     let artifact = Arc::new(artifact);
     Body::from_stream(stream::try_unfold(range, move |range| {
         let artifact = Arc::clone(&artifact);
@@ -304,7 +304,7 @@ mod tests {
     use crate::{ArtifactOptions, Artifacts, Authenticator, HttpOptions, Served, Service, router};
 
     /// Sends a request to a server with this store. Returns the status and the body.
-    async fn ask(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {
+    async fn send_request(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {
         let registry = Registry::new();
         let long = Output::from_message("").with_part(Part::Text { text: "long".repeat(10) });
         let definition = Definition::new("long", "Answers at length.").unwrap();
@@ -340,11 +340,11 @@ mod tests {
         for write in full {
             let artifacts =
                 Artifacts::with_write(ArtifactOptions::default().with_above(10), write).unwrap();
-            let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
+            let (status, told) = send_request(&artifacts, "/v1/artifacts", "{}".into()).await;
             assert_eq!((status, &told["code"]), (507, &json!("disk_full")), "{told}");
             assert!(told["hint"].as_str().unwrap().contains("disk"), "{told}");
             let (status, told) =
-                ask(&artifacts, "/v1/calls", json!({"name": "long"}).to_string()).await;
+                send_request(&artifacts, "/v1/calls", json!({"name": "long"}).to_string()).await;
             assert_eq!(
                 (status, &told["outcome"]["ok"]["parts"][0]["text"]),
                 (200, &json!("long".repeat(10))),
@@ -355,7 +355,7 @@ mod tests {
         let artifacts =
             Artifacts::with_write(ArtifactOptions::default(), |_, _| Err(ErrorKind::Other.into()))
                 .unwrap();
-        let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
+        let (status, told) = send_request(&artifacts, "/v1/artifacts", "{}".into()).await;
         assert_eq!((status, &told["code"]), (500, &json!("internal")), "{told}");
     }
 
@@ -367,10 +367,10 @@ mod tests {
             ("bytes=8-99", Ranged::Part(8..10)),
             ("bytes=-3", Ranged::Part(7..10)),
             ("bytes=-99", Ranged::Part(0..10)),
-            ("bytes=10-", Ranged::Beyond),
-            ("bytes=-0", Ranged::Beyond),
-            ("bytes=99999999999999999999-", Ranged::Beyond),
-            ("bytes=5-2", Ranged::Beyond),
+            ("bytes=10-", Ranged::Unsatisfiable),
+            ("bytes=-0", Ranged::Unsatisfiable),
+            ("bytes=99999999999999999999-", Ranged::Unsatisfiable),
+            ("bytes=5-2", Ranged::Unsatisfiable),
             ("bytes=-", Ranged::Whole),
             ("bytes=0-1,3-4", Ranged::Whole),
             ("lines=1-2", Ranged::Whole),

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::problem::Problem;
 use super::{Place, Shared};
@@ -37,19 +37,19 @@ const REST_TIME: Duration = Duration::from_secs(5);
 /// A body that was read, and the resources of its request.
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    pub(crate) held: Held,
+    pub(crate) resources: RequestResources,
 }
 
 /// The resources of a request until its work has ended, even if its connection ends before: its
 /// slot among the open requests, and the room for the bytes that it keeps in memory.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct RequestResources {
     room: Mutex<Share>,
     is_shared: bool,
     _place: Option<Place>,
 }
 
-impl Held {
+impl RequestResources {
     /// Reserves room for `bytes` more. Returns true if there was room.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         self.room.lock().grow_by(bytes, self.is_shared)
@@ -94,7 +94,7 @@ pub(super) async fn read_bytes(
             let place = parts.extensions.get::<Place>().cloned();
             let read = read_within(shared, &principal, &mut body, limit, place).await;
             if read.as_ref().is_err_and(|problem| problem.code == TOO_LARGE) && !parts.headers.contains_key(EXPECT) {
-                drop_rest(body, limit).await;
+                discard_rest(body, limit).await;
             }
             read
         }
@@ -111,7 +111,7 @@ pub(super) async fn read_bytes(
 /// Reads and discards the rest of a body over the limit, if it is at most about as much again. Many
 /// clients read no answer before they have sent the whole body, and would see only a closed
 /// connection.
-async fn drop_rest(mut body: Body, limit: usize) {
+async fn discard_rest(mut body: Body, limit: usize) {
     if body.size_hint().lower() > 2 * limit as u64 {
         return;
     }
@@ -144,7 +144,7 @@ async fn read_within(
             format!("the body is longer than {limit} bytes"),
         )
     };
-    if body.size_hint().lower() > limit as u64 && stands(Defence::BodyBytes) {
+    if body.size_hint().lower() > limit as u64 && stands(Control::BodyBytes) {
         return Err(too_large());
     }
     let end = Instant::now() + shared.options.body_time;
@@ -169,7 +169,7 @@ async fn read_within(
                 ));
             }
         };
-        if bytes.len() + data.len() > limit && stands(Defence::BodyBytes) {
+        if bytes.len() + data.len() > limit && stands(Control::BodyBytes) {
             return Err(too_large());
         }
         if !room.grow_to(bytes.len() + data.len(), is_shared) {
@@ -181,7 +181,7 @@ async fn read_within(
     }
     Ok(Read {
         bytes: bytes.freeze(),
-        held: Held { room: Mutex::new(room), is_shared, _place: place },
+        resources: RequestResources { room: Mutex::new(room), is_shared, _place: place },
     })
 }
 
@@ -197,12 +197,15 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // Tracking the path costs time: the text is parsed again with it only after a fault.
         let again =
             serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
-        unfit(&again.err().map(|again| again.path().to_string()).unwrap_or_default(), &error)
+        invalid_member(
+            &again.err().map(|again| again.path().to_string()).unwrap_or_default(),
+            &error,
+        )
     })
 }
 
 /// Returns the problem of a member that does not fit, at this path; `.` is the whole body.
-pub(super) fn unfit(path: &str, error: &serde_json::Error) -> Problem {
+pub(super) fn invalid_member(path: &str, error: &serde_json::Error) -> Problem {
     let path: String = path.chars().take(MAX_PATH).flat_map(char::escape_debug).collect();
     let member = if ["", "."].contains(&&*path) { String::new() } else { format!("`{path}`: ") };
     bad(format!("the body does not fit: {member}{error}"))

@@ -30,7 +30,7 @@ const READ: &str = "accept-ranges, allow, content-disposition, content-range, et
                     www-authenticate, x-request-id";
 /// Seconds for which a browser can cache the answer to a preflight. No browser caches it for
 /// longer.
-const KEPT: &str = "7200";
+const MAX_AGE: &str = "7200";
 
 /// Returns the origin of the request, if it is listed.
 pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
@@ -62,7 +62,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let told = [
         (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
         (ACCESS_CONTROL_ALLOW_HEADERS, &*sent),
-        (ACCESS_CONTROL_MAX_AGE, KEPT),
+        (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
     ];
     (StatusCode::NO_CONTENT, told).into_response()
 }

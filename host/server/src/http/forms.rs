@@ -80,17 +80,17 @@ pub(super) struct Origin {
 pub(super) struct Tightened {
     /// Wall time of each call, in milliseconds.
     #[schema(value_type = Option<u64>, minimum = 1)]
-    timeout_ms: Option<Whole>,
+    timeout_ms: Option<WholeNumber>,
     /// Instructions of each call.
     #[schema(value_type = Option<u64>, minimum = 1)]
-    fuel: Option<Whole>,
+    fuel: Option<WholeNumber>,
 }
 
 /// An integer, also written as `2.0`, as a schema's `integer` allows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Whole(u64);
+struct WholeNumber(u64);
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Number::deserialize(deserializer)?;
         let written =
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
-impl Whole {
+impl WholeNumber {
     fn narrow(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
@@ -114,21 +114,21 @@ impl Whole {
 /// An object, read by the names of its members. Derived code would also accept an array, by the
 /// order of the members.
 #[derive(Debug)]
-struct Named<T>(T);
+struct StrictObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = Named<T>;
+            type Value = StrictObject<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Named<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(members)).map(Named)
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<StrictObject<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(StrictObject)
             }
         }
 
@@ -137,21 +137,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
 }
 
 fn members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Named::deserialize(deserializer).map(|Named(named)| named)
+    StrictObject::deserialize(deserializer).map(|StrictObject(named)| named)
 }
 
-/// Reads an object or null like [`Named`].
+/// Reads an object or null like [`StrictObject`].
 fn optional_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.map(|Named(named)| named))
+    Ok(Option::deserialize(deserializer)?.map(|StrictObject(named)| named))
 }
 
-/// Reads an array of objects like [`Named`].
+/// Reads an array of objects like [`StrictObject`].
 fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    Ok(Vec::deserialize(deserializer)?.into_iter().map(|Named(named)| named).collect())
+    Ok(Vec::deserialize(deserializer)?.into_iter().map(|StrictObject(named)| named).collect())
 }
 
 /// One call of several.
@@ -204,7 +204,7 @@ pub(super) struct RunBody {
     limits: Tightened,
     /// The most calls at once.
     #[schema(value_type = Option<u64>, minimum = 1)]
-    max_concurrency: Option<Whole>,
+    max_concurrency: Option<WholeNumber>,
     /// `continue` (the default): failures are messages for the model. `halt`: a failure halts the
     /// run.
     on_tool_error: Option<OnError>,
@@ -243,7 +243,7 @@ pub(super) struct StepBody {
     /// Rounds that the loop has made in this turn.
     #[serde(default)]
     #[schema(value_type = u64)]
-    iteration: Whole,
+    iteration: WholeNumber,
     /// The person's language.
     locale: Option<String>,
     /// Deliberate mode: only these tools, and those that stay open, can be called.
@@ -261,11 +261,11 @@ struct Memory {
     /// Errors since the last success or restart.
     #[serde(default)]
     #[schema(value_type = u64)]
-    errors: Whole,
+    errors: WholeNumber,
     /// Tools that stay open, and for how many turns after this one.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, u64>)]
-    windows: BTreeMap<String, Whole>,
+    windows: BTreeMap<String, WholeNumber>,
 }
 
 /// Deliberate mode.
@@ -279,7 +279,7 @@ pub(super) struct Allowed {
     triggers: BTreeMap<String, String>,
     /// Further turns that a tool stays open after a success.
     #[schema(value_type = Option<u64>)]
-    context_turns: Option<Whole>,
+    context_turns: Option<WholeNumber>,
 }
 
 impl Origin {
@@ -300,16 +300,16 @@ impl Tightened {
     fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits::unlimited();
         for (name, value) in [("timeout_ms", self.timeout_ms), ("fuel", self.fuel)] {
-            if let Some(Whole(0)) = value {
+            if let Some(WholeNumber(0)) = value {
                 let detail = format!("`limits.{name}` must be more than 0");
                 let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_option", detail);
                 return Err(problem.with_hint(format!("correct `limits.{name}`; no call was made")));
             }
         }
-        if let Some(Whole(millis)) = self.timeout_ms {
+        if let Some(WholeNumber(millis)) = self.timeout_ms {
             limits = limits.with_timeout(Duration::from_millis(millis));
         }
-        if let Some(Whole(fuel)) = self.fuel {
+        if let Some(WholeNumber(fuel)) = self.fuel {
             limits = limits.with_fuel(fuel);
         }
         Ok(limits)
@@ -336,8 +336,9 @@ impl RunBody {
         request.request_id = Some(id.clone());
         request.context = self.context.context(self.resume);
         request.limits = self.limits.limits()?;
-        request.max_concurrency =
-            self.max_concurrency.map(|Whole(most)| usize::try_from(most).unwrap_or(usize::MAX));
+        request.max_concurrency = self
+            .max_concurrency
+            .map(|WholeNumber(most)| usize::try_from(most).unwrap_or(usize::MAX));
         if let Some(OnError::Halt) = self.on_tool_error {
             request.on_tool_error = OnToolError::Halt;
         }
@@ -380,10 +381,10 @@ fn raw_call(at: usize, mut call: Value) -> Result<RawCall, Problem> {
     let call = RawCall::from(call);
     let Some(resume) = resume else { return Ok(call) };
     let answered = serde_path_to_error::deserialize(resume);
-    let Named(Answered { answer, state }) = answered.map_err(|error| {
+    let StrictObject(Answered { answer, state }) = answered.map_err(|error| {
         let inner = error.path().to_string();
         let member = if inner == "." { String::new() } else { format!(".{inner}") };
-        super::body::unfit(&format!("calls[{at}].resume{member}"), error.inner())
+        super::body::invalid_member(&format!("calls[{at}].resume{member}"), error.inner())
     })?;
     Ok(call.with_resume(Resume { answer, state }))
 }

@@ -17,8 +17,8 @@ use http_body::{Frame, SizeHint};
 const PIECE: usize = 16 << 10;
 
 /// Makes the response hold `held` until its body is sent or its connection is closed.
-pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
-    response.map(|body| Body::new(Held { body, rest: Bytes::new(), _held: held }))
+pub(crate) fn with_guard<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
+    response.map(|body| Body::new(GuardedBody { body, rest: Bytes::new(), _held: held }))
 }
 
 /// Ends the body of the response when `ended` does.
@@ -29,14 +29,14 @@ pub(crate) fn end_with(
     response.map(|body| Body::new(Ending { body: Some(body), ended: Box::pin(ended) }))
 }
 
-struct Held<T> {
+struct GuardedBody<T> {
     body: Body,
     /// The rest of the last frame.
     rest: Bytes,
     _held: T,
 }
 
-impl<T: Unpin> http_body::Body for Held<T> {
+impl<T: Unpin> http_body::Body for GuardedBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -109,7 +109,7 @@ mod tests {
         let text = Bytes::from(vec![7; 3 * PIECE + 1]);
         let held = Arc::new(());
         let kept: Weak<()> = Arc::downgrade(&held);
-        let mut body = hold(Response::new(Body::from(text.clone())), held).into_body();
+        let mut body = with_guard(Response::new(Body::from(text.clone())), held).into_body();
         let mut sent = Vec::new();
         while !body.is_end_stream() {
             assert!(kept.upgrade().is_some(), "after {} bytes", sent.len());

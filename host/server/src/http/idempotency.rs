@@ -3,7 +3,7 @@
 //! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first request, the
 //! stored answer for the others.
 //! Invariants: a key belongs to its principal. Only answers of calls that were made are stored, for
-//! [`LIFETIME`]. A principal has at most [`MOST`] keys, [`MOST_RUNNING`] of them with running
+//! [`LIFETIME`]. A principal has at most [`MAX_KEYS`] keys, [`MOST_RUNNING`] of them with running
 //! requests, and [`MOST_BYTES`] of answers. All principals of a tenant together have at most
 //! [`OF_TENANT`] times as much, because an issuer can name any number of them. The oldest answers
 //! are removed first. A claim that ends without an answer frees its key.
@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolcell::Clock;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::problem::Problem;
 use crate::principal::Principal;
@@ -30,7 +30,7 @@ pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 /// The time for which an answer is stored.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// The most keys of one principal.
-const MOST: usize = 256;
+const MAX_KEYS: usize = 256;
 /// The most bytes of stored answers of one principal.
 const MOST_BYTES: usize = 4 << 20;
 /// The most running requests of one principal: they continue without their connections.
@@ -62,11 +62,11 @@ struct Entry {
 }
 
 /// The result of beginning a request.
-pub(super) enum Begun {
+pub(super) enum BeginResult {
     /// The first request: its calls are made, and its answer is stored.
     First(Claim),
     /// The stored answer of an earlier request.
-    Again(Bytes),
+    Repeated(Bytes),
 }
 
 /// A key whose request is running.
@@ -107,7 +107,7 @@ impl Idempotency {
         key: &str,
         route: &str,
         body: &[u8],
-    ) -> Result<Begun, Problem> {
+    ) -> Result<BeginResult, Problem> {
         let request: Fingerprint = Sha256::new()
             .chain_update(route)
             .chain_update([0])
@@ -137,13 +137,13 @@ impl Idempotency {
                     "the first request with this idempotency key is running",
                 )
                 .with_retry_after(RETRY)),
-                Some(answer) => Ok(Begun::Again(answer.clone())),
+                Some(answer) => Ok(BeginResult::Repeated(answer.clone())),
             };
         }
-        for of in [Of::Tenant(principal.tenant()), Of::Principal(principal)] {
-            let used = of.used(&principals);
+        for of in [KeyScope::Tenant(principal.tenant()), KeyScope::Principal(principal)] {
+            let used = of.usage(&principals);
             if used.running >= of.times(MOST_RUNNING)
-                || used.keys >= of.times(MOST) && !of.forget_oldest(&mut principals)
+                || used.keys >= of.times(MAX_KEYS) && !of.forget_oldest(&mut principals)
             {
                 let detail = "too many requests with idempotency keys are running";
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail)
@@ -153,20 +153,21 @@ impl Idempotency {
         let entry = Entry { request, since: now, answer: None };
         principals.entry(principal.clone()).or_default().insert(key.to_owned(), entry);
         let (principal, key) = (principal.clone(), key.to_owned());
-        Ok(Begun::First(Claim { principals: Arc::clone(&self.principals), principal, key }))
+        Ok(BeginResult::First(Claim { principals: Arc::clone(&self.principals), principal, key }))
     }
 }
 
 impl Claim {
     /// Stores the answer.
-    pub(super) fn keep(self, answer: Bytes) {
+    pub(super) fn store(self, answer: Bytes) {
         if answer.len() > MOST_BYTES {
             return;
         }
         let mut principals = self.principals.lock();
-        for of in [Of::Tenant(self.principal.tenant()), Of::Principal(&self.principal)] {
+        for of in [KeyScope::Tenant(self.principal.tenant()), KeyScope::Principal(&self.principal)]
+        {
             let room = of.times(MOST_BYTES).saturating_sub(answer.len());
-            while of.used(&principals).bytes > room && of.forget_oldest(&mut principals) {}
+            while of.usage(&principals).bytes > room && of.forget_oldest(&mut principals) {}
         }
         if let Some(entry) =
             principals.get_mut(&self.principal).and_then(|entries| entries.get_mut(&self.key))
@@ -189,21 +190,21 @@ impl Drop for Claim {
 
 /// A principal, or all principals of a tenant: their keys are counted together.
 #[derive(Clone, Copy)]
-enum Of<'a> {
+enum KeyScope<'a> {
     Principal(&'a Principal),
     Tenant(Option<&'a str>),
 }
 
 /// The amount in use now.
 #[derive(Default)]
-struct Used {
+struct KeyUsage {
     keys: usize,
     running: usize,
     /// Bytes of stored answers.
     bytes: usize,
 }
 
-impl Of<'_> {
+impl KeyScope<'_> {
     fn includes(self, other: &Principal) -> bool {
         match self {
             Self::Principal(principal) => principal == other,
@@ -215,17 +216,17 @@ impl Of<'_> {
     fn times(self, most: usize) -> usize {
         match self {
             Self::Principal(_) => most,
-            Self::Tenant(_) if stands(Defence::TenantAnswers) => most * OF_TENANT,
+            Self::Tenant(_) if stands(Control::TenantAnswers) => most * OF_TENANT,
             Self::Tenant(_) => usize::MAX,
         }
     }
 
-    fn used(self, principals: &Principals) -> Used {
+    fn usage(self, principals: &Principals) -> KeyUsage {
         let entries = principals
             .iter()
             .filter(|(principal, _)| self.includes(principal))
             .flat_map(|(_, entries)| entries);
-        entries.fold(Used::default(), |used, (_, Entry { answer, .. })| Used {
+        entries.fold(KeyUsage::default(), |used, (_, Entry { answer, .. })| KeyUsage {
             keys: used.keys + 1,
             running: used.running + usize::from(answer.is_none()),
             bytes: used.bytes + answer.as_ref().map_or(0, Bytes::len),
@@ -260,14 +261,14 @@ mod tests {
     fn claim(kept: &Idempotency, tenant: &str, number: usize) -> Option<Claim> {
         let principal = Principal::new(Some(tenant), &format!("user:{number}"));
         match kept.begin(&principal, "key", "route", b"body") {
-            Ok(Begun::First(claim)) => Some(claim),
-            Ok(Begun::Again(_)) => panic!("it is new"),
+            Ok(BeginResult::First(claim)) => Some(claim),
+            Ok(BeginResult::Repeated(_)) => panic!("it is new"),
             Err(_) => None,
         }
     }
 
-    fn used(kept: &Idempotency, tenant: &str) -> Used {
-        Of::Tenant(Some(tenant)).used(&kept.principals.lock())
+    fn usage_of(kept: &Idempotency, tenant: &str) -> KeyUsage {
+        KeyScope::Tenant(Some(tenant)).usage(&kept.principals.lock())
     }
 
     #[test]
@@ -282,21 +283,24 @@ mod tests {
         drop(running);
         let answer = Bytes::from(vec![0; MOST_BYTES / 4]);
         for number in 0..8 * OF_TENANT {
-            claim(&kept, "acme", number).expect("room").keep(answer.clone());
+            claim(&kept, "acme", number).expect("room").store(answer.clone());
             clock.advance(Duration::from_millis(1));
         }
-        assert_eq!(used(&kept, "acme").bytes, OF_TENANT * MOST_BYTES);
-        let last = OF_TENANT * MOST + 8;
+        assert_eq!(usage_of(&kept, "acme").bytes, OF_TENANT * MOST_BYTES);
+        let last = OF_TENANT * MAX_KEYS + 8;
         for number in 0..=last {
-            claim(&kept, "globex", number).expect("room").keep(Bytes::new());
+            claim(&kept, "globex", number).expect("room").store(Bytes::new());
             clock.advance(Duration::from_millis(1));
         }
         assert_eq!(
-            (used(&kept, "globex").keys, used(&kept, "acme").keys),
-            (OF_TENANT * MOST, 4 * OF_TENANT)
+            (usage_of(&kept, "globex").keys, usage_of(&kept, "acme").keys),
+            (OF_TENANT * MAX_KEYS, 4 * OF_TENANT)
         );
         // The newest are kept.
         let newest = Principal::new(Some("globex"), &format!("user:{last}"));
-        assert!(matches!(kept.begin(&newest, "key", "route", b"body"), Ok(Begun::Again(_))));
+        assert!(matches!(
+            kept.begin(&newest, "key", "route", b"body"),
+            Ok(BeginResult::Repeated(_))
+        ));
     }
 }

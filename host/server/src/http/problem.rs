@@ -35,7 +35,7 @@ pub struct Problem {
 /// A problem as it is written. `Content-Type` is `application/problem+json`.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Problem)]
-pub(super) struct Written {
+pub(super) struct ProblemBody {
     /// Always `about:blank`: `code` tells the problem.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -78,10 +78,10 @@ impl Problem {
     }
 
     /// Returns the response to the request with this id.
-    pub(super) fn written(&self, id: &RequestId) -> Response {
+    pub(super) fn response(&self, id: &RequestId) -> Response {
         let millis =
             self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let written = Written {
+        let written = ProblemBody {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),

@@ -19,12 +19,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use toolcell::{RunEvent, TreeRoom};
 use tracing::Instrument as _;
 
-use super::idempotency::{Begun, HEADER, REPLAYED, key_of};
-use super::problem::{Problem, Written};
+use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
+use super::problem::{Problem, ProblemBody};
 use super::schemas::{Completion, RunOutcome, Steps};
 use super::{Shared, body, forms};
 use crate::principal::Principal;
@@ -44,8 +44,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
     (status = 200, body = Completion, description = "The completion of the call"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn call(
     State(shared): State<Shared>,
@@ -56,15 +56,15 @@ pub(super) async fn call(
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
     let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id)?;
     let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(written(&service.call(&sender, call).await?.completion)) };
-    answered(&shared, &principal, key, "calls", read, work).await
+    let work = async move { Ok(to_json_bytes(&service.call(&sender, call).await?.completion)) };
+    answer_once(&shared, &principal, key, "calls", read, work).await
 }
 
 /// Makes several calls as one run and answers with its outcome.
 #[utoipa::path(post, path = "/v1/batch", operation_id = "batch", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = RunOutcome, description = "The outcome of the run"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn batch(
     State(shared): State<Shared>,
@@ -75,8 +75,8 @@ pub(super) async fn batch(
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
     let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
     let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(written(&service.run(&sender, run).await?)) };
-    answered(&shared, &principal, key, "batch", read, work).await
+    let work = async move { Ok(to_json_bytes(&service.run(&sender, run).await?)) };
+    answer_once(&shared, &principal, key, "batch", read, work).await
 }
 
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one
@@ -84,8 +84,8 @@ pub(super) async fn batch(
 /// connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn run(
     State(shared): State<Shared>,
@@ -152,8 +152,8 @@ fn sse<S: Stream<Item = Result<Event, Infallible>> + Send + 'static>(
 /// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.
 #[utoipa::path(post, path = "/v1/steps", operation_id = "steps", request_body = forms::StepBody, security(("bearer" = [])), responses(
     (status = 200, body = Steps, description = "The steps. Send `memory` with the next request of the same turn"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
-    (status = "5XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn steps(
     State(shared): State<Shared>,
@@ -172,16 +172,16 @@ pub(super) async fn steps(
     let work = async move {
         let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
-        Ok(written(&json!({"steps": steps, "memory": turn.memory()})))
+        Ok(to_json_bytes(&json!({"steps": steps, "memory": turn.memory()})))
     };
-    answered(&shared, &principal, key, "steps", read, work).await
+    answer_once(&shared, &principal, key, "steps", read, work).await
 }
 
 /// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is
 /// answered with what its calls came to. A request of another principal is not found.
 #[utoipa::path(delete, path = "/v1/calls/{id}", operation_id = "cancel", params(("id" = String, Path, description = "The `x-request-id` of the running request")), security(("bearer" = [])), responses(
     (status = 202, description = "The request is being cancelled"),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn cancel(
     State(shared): State<Shared>,
@@ -194,13 +194,13 @@ pub(super) async fn cancel(
     Ok(StatusCode::ACCEPTED)
 }
 
-fn written(answer: &impl Serialize) -> Bytes {
+fn to_json_bytes(answer: &impl Serialize) -> Bytes {
     serde_json::to_vec(answer).unwrap_or_default().into()
 }
 
 /// Runs the work of a request, or returns the answer of the first request with the same idempotency
 /// key.
-async fn answered(
+async fn answer_once(
     shared: &Shared,
     principal: &Principal,
     key: Option<String>,
@@ -213,18 +213,18 @@ async fn answered(
         return Ok(json_response(work.await?));
     };
     match shared.idempotency.begin(principal, &key, route, &read.bytes)? {
-        Begun::Again(answer) => {
+        BeginResult::Repeated(answer) => {
             let mut response = json_response(answer);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
             Ok(response)
         }
-        Begun::First(claim) => {
-            let held = stands(Defence::WorkPlaces).then_some(read.held);
+        BeginResult::First(claim) => {
+            let held = stands(Control::WorkPlaces).then_some(read.resources);
             // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {
                 let answer = work.await?;
-                claim.keep(answer.clone());
+                claim.store(answer.clone());
                 drop(held);
                 Ok::<_, Problem>(answer)
             };

@@ -8,7 +8,7 @@ use http::{StatusCode, Uri};
 use serde::Serialize;
 
 use super::Shared;
-use super::problem::{Problem, Written};
+use super::problem::{Problem, ProblemBody};
 use crate::account::TenantUsage;
 use crate::auth::{METADATA_PATH, ResourceMetadata};
 use crate::health::Readiness;
@@ -33,7 +33,7 @@ pub(super) struct Version {
 /// What the principal's tenant has used since the server started, and what its quota leaves.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "usage", security(("bearer" = [])), responses(
     (status = 200, body = TenantUsage),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn usage(
     State(shared): State<Shared>,
@@ -83,7 +83,7 @@ pub(super) async fn version() -> Json<Version> {
 /// If the audience is a URL with a path, that path can follow this one.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
     (status = 200, body = ResourceMetadata),
-    (status = 404, body = Written, content_type = "application/problem+json"),
+    (status = 404, body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn oauth_metadata(
     State(shared): State<Shared>,

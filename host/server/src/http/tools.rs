@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolcell::{Provider, Tool};
 
 use super::Shared;
-use super::problem::{Problem, Written};
+use super::problem::{Problem, ProblemBody};
 use super::schemas::{ListedTool, Note};
 use crate::catalogue::Page;
 use crate::principal::Principal;
@@ -50,7 +50,7 @@ pub(super) struct Tools {
 /// Lists the tools that the principal sees, sorted by name, page by page.
 #[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", params(Listing), security(("bearer" = [])), responses(
     (status = 200, body = Tools),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -75,7 +75,7 @@ pub(super) async fn list(
 /// One tool, as an item of the list.
 #[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", params(("name" = String, Path, description = "The tool's name"), Listing), security(("bearer" = [])), responses(
     (status = 200, body = ListedTool),
-    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     State(shared): State<Shared>,

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 /// A request of the connection is running.
 const BUSY: u64 = 0;
@@ -51,7 +51,7 @@ struct State {
 
 /// One open connection. Removed from the table on drop.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenConnection {
     connections: Connections,
     id: u64,
     state: Arc<State>,
@@ -90,7 +90,7 @@ impl Connections {
 
     /// Adds a connection. In a full table, the connection that has been idle for longest is told to
     /// close.
-    pub(super) fn enter(&self) -> Open {
+    pub(super) fn enter(&self) -> OpenConnection {
         let state = Arc::new(State { since: AtomicU64::new(self.now()), closing: Notify::new() });
         let mut table = self.0.table.lock();
         if table.open.len() >= self.0.most
@@ -104,7 +104,7 @@ impl Connections {
         let id = table.next;
         table.next += 1;
         table.open.insert(id, Arc::clone(&state));
-        Open { connections: self.clone(), id, state }
+        OpenConnection { connections: self.clone(), id, state }
     }
 
     fn now(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Connections {
 
 /// Returns the connection that has been idle for longest, and the time since which it is.
 fn longest_idle(table: &Table) -> Option<(u64, u64)> {
-    if !stands(Defence::IdleConnections) {
+    if !stands(Control::IdleConnections) {
         return None;
     }
     let since = table.open.iter().map(|(id, state)| (*id, state.since.load(Ordering::Acquire)));
@@ -124,7 +124,7 @@ fn longest_idle(table: &Table) -> Option<(u64, u64)> {
         .min_by_key(|(id, since)| (*since, *id))
 }
 
-impl Open {
+impl OpenConnection {
     /// Returns when the connection must close.
     pub(super) async fn closing(&self) {
         self.state.closing.notified().await;
@@ -140,7 +140,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.connections.0.table.lock().open.remove(&self.id);
         self.connections.0.freed.notify_waiters();
@@ -164,7 +164,7 @@ mod tests {
     fn longest_idle_connection_is_evicted_busy_is_kept() {
         let connections = Connections::new(2);
         let (first, second) = (connections.enter(), connections.enter());
-        let is_closing = |open: &Open| open.closing().now_or_never().is_some();
+        let is_closing = |open: &OpenConnection| open.closing().now_or_never().is_some();
         let busy = first.busy()();
         assert!(connections.room().now_or_never().is_some(), "the second one is idle");
         let third = connections.enter();

@@ -25,7 +25,7 @@ impl<S> Stalling<S> {
     }
 
     /// Returns the result of a write, or an error if the write has waited too long.
-    fn timed<T>(
+    fn check_write_time<T>(
         &mut self,
         result: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.timed(result, context)
+        self.check_write_time(result, context)
     }
 
     fn poll_write_vectored(
@@ -67,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.timed(result, context)
+        self.check_write_time(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -76,12 +76,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
-        self.timed(result, context)
+        self.check_write_time(result, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.timed(result, context)
+        self.check_write_time(result, context)
     }
 }
 

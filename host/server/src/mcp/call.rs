@@ -35,7 +35,7 @@ pub(super) async fn call(
     let [arguments, responses, state] =
         request.params.members(["arguments", "inputResponses", "requestState"]);
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-        return Err(request.unfit());
+        return Err(request.invalid_params());
     }
     let arguments =
         arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
@@ -45,12 +45,13 @@ pub(super) async fn call(
     let mut resume = match state {
         None => question::in_meta(request.meta.resume.as_ref())?,
         Some(state) => {
-            let state = state.text().ok_or_else(|| request.unfit())?;
-            match question::retried(&state, responses.as_ref(), &call, principal, &sealer()).await?
+            let state = state.text().ok_or_else(|| request.invalid_params())?;
+            match question::answer_of_retry(&state, responses.as_ref(), &call, principal, &sealer())
+                .await?
             {
                 Retry::Answered(resume) => Some(resume),
                 Retry::Unanswered(question) => {
-                    return ask_again(handler, &question, &call, &sealer()).await;
+                    return repeat_question(handler, &question, &call, &sealer()).await;
                 }
                 Retry::Refused(result) => return result.answer(is_modern),
             }
@@ -59,7 +60,7 @@ pub(super) async fn call(
     // The last answered question, over the stream of this request.
     let mut answered = None;
     for _ in 0..MAX_ROUNDS {
-        let (question, form) = match once(handler, &call, resume.take(), request).await {
+        let (question, form) = match call_once(handler, &call, resume.take(), request).await {
             Ok(answer) => {
                 let asked = answer.question().filter(|_| request.client.has_forms());
                 match asked.and_then(|question| Some((question.clone(), question::form(question)?)))
@@ -70,7 +71,8 @@ pub(super) async fn call(
                         let mut result = result::of(&answer.completion, is_promised, is_modern)?;
                         if let (Some(artifacts), Some(value)) =
                             (handler.service().artifacts(), result.cut_value())
-                            && let Some(link) = resources::keep(artifacts, principal, value).await
+                            && let Some(link) =
+                                resources::store_value(artifacts, principal, value).await
                         {
                             result.content.insert(1, ContentBlock::resource_link(link));
                         }
@@ -79,7 +81,7 @@ pub(super) async fn call(
                 }
             }
             Err(refused) => {
-                match answered.take().and_then(|question| asked_again(question, &refused)) {
+                match answered.take().and_then(|question| question_with_fault(question, &refused)) {
                     Some(asked) => asked,
                     None => return result::of_refused(&refused)?.answer(is_modern),
                 }
@@ -88,7 +90,7 @@ pub(super) async fn call(
         if is_modern {
             let required =
                 question::input_required(form, &question, &call, principal, &sealer()).await?;
-            return request::written(&required);
+            return request::to_raw_json(&required);
         }
         match elicit(handler, form, question.clone(), request).await? {
             Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
@@ -106,7 +108,7 @@ pub(super) async fn call(
 
 /// Returns the question with the fault of its answer, if the call was refused for an invalid
 /// answer.
-fn asked_again(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
+fn question_with_fault(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
     let Refused::InvalidAnswer(refusal) = refused else { return None };
     let mut told = question.clone();
     told.question = format!("{}\n({refusal})", question.question);
@@ -114,7 +116,7 @@ fn asked_again(question: Question, refused: &Refused) -> Option<(Question, Elici
 }
 
 /// Asks the question again, for a request that came without its answer.
-async fn ask_again(
+async fn repeat_question(
     handler: &Handler,
     question: &Question,
     call: &ToolCall,
@@ -124,7 +126,7 @@ async fn ask_again(
         Some(form) => {
             let required =
                 question::input_required(form, question, call, handler.principal(), sealer).await?;
-            request::written(&required)
+            request::to_raw_json(&required)
         }
         None => {
             Err(ErrorData::invalid_params("the request has no answer to the tool's question", None))
@@ -133,7 +135,7 @@ async fn ask_again(
 }
 
 /// One call of the service.
-async fn once(
+async fn call_once(
     handler: &Handler,
     call: &ToolCall,
     resume: Option<Resume>,
@@ -150,8 +152,8 @@ async fn once(
     };
     let notices =
         Notices::new(asked.client.clone(), asked.meta.progress.clone(), level, &call.name);
-    if asked.client.hears() && notices.is_wanted() {
-        request.events = Some(Arc::new(move |event: Event| notices.tell(event)));
+    if asked.client.can_receive() && notices.is_wanted() {
+        request.events = Some(Arc::new(move |event: Event| notices.notify(event)));
     }
     let mut is_cancelled = false;
     let mut running = pin!(handler.service().call(handler.principal(), request));
@@ -201,7 +203,7 @@ async fn elicit(
     let bytes = serde_json::to_vec(&form).map_or(0, |text| text.len());
     // Stored three times: as a question, as a message, and for a client that resumes its stream.
     if !request.take(3 * bytes) {
-        return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy())));
+        return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy_error())));
     }
     let mut asking = match request.client.open(&form) {
         Ok(asking) => asking,
@@ -226,9 +228,8 @@ async fn elicit(
     let reply =
         reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
     match reply.answer {
-        Ok(result) => {
-            Ok(question::elicited(question.clone(), &result).unwrap_or(Retry::Unanswered(question)))
-        }
+        Ok(result) => Ok(question::parse_elicitation(question.clone(), &result)
+            .unwrap_or(Retry::Unanswered(question))),
         Err(error) => {
             let text = error.member("message").and_then(|message| message.text());
             Err(failed(&text.unwrap_or_else(|| "it answered with an error".to_owned())))

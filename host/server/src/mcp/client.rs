@@ -17,7 +17,7 @@ use toolcell::DEFAULT_SEAL_LIFETIME;
 
 use super::outbox::Outbox;
 use super::raw::Raw;
-use super::session::{Asking, Session};
+use super::session::{PendingQuestion, Session};
 
 /// The most bytes of a client's capabilities, which are stored as long as its session is open.
 pub(super) const MAX_CAPABILITIES: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Returns true if the client reads messages before the answer.
-    pub(super) fn hears(&self) -> bool {
+    pub(super) fn can_receive(&self) -> bool {
         self.0.stream.is_some()
     }
 
@@ -109,15 +109,15 @@ impl Client {
     /// Sends a notification to the client. It is dropped if the client does not read, or reads too
     /// slowly.
     pub fn notify(&self, notification: ServerNotification) {
-        self.tell(&notification);
+        self.send_notification(&notification);
     }
 
-    pub(super) fn tell(&self, content: &impl Serialize) {
+    pub(super) fn send_notification(&self, content: &impl Serialize) {
         let message = Message { jsonrpc: JsonRpcVersion2_0, id: None, content };
         let Ok(text) = serde_json::to_vec(&message) else { return };
-        let is_told = self.0.stream.as_ref().is_some_and(|stream| stream.tell(text.clone()));
+        let is_told = self.0.stream.as_ref().is_some_and(|stream| stream.notify(text.clone()));
         if let (false, Some(session)) = (is_told, &self.0.session) {
-            session.common.tell(text);
+            session.common.notify(text);
         }
     }
 
@@ -154,7 +154,7 @@ impl Client {
     }
 
     /// Sends a question, and returns it as a pending one.
-    pub(super) fn open(&self, content: &impl Serialize) -> Result<Asking, ErrorData> {
+    pub(super) fn open(&self, content: &impl Serialize) -> Result<PendingQuestion, ErrorData> {
         let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
             return Err(ErrorData::invalid_request(
                 "this client cannot be asked while its request runs",

@@ -21,14 +21,14 @@ use rmcp::model::{ErrorData, ProtocolVersion, RequestId as RpcId};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use tracing::Instrument as _;
 
 use super::McpOptions;
 use super::client::Client;
-use super::events::{self, KEEP_ALIVE, Lasting, refused, refused_for};
+use super::events::{self, DetachedRequest, KEEP_ALIVE, refusal_response, refused_for};
 use super::handler::{self, Handler};
-use super::headers::{self, Accepted, VERSION, one};
+use super::headers::{self, Accepted, VERSION, header_text};
 use super::methods::known_method;
 use super::outbox::Outbox;
 use super::places::Places;
@@ -40,10 +40,10 @@ use super::refusals::{
 use super::request::{self, Request};
 use super::session::Session;
 use super::sessions::{Opened, Sessions};
-use super::wire::{self, Bad, Kind, Message};
+use super::wire::{self, BadMessage, Kind, Message};
 use crate::http::Shared;
-use crate::http::body::{self, Held};
-use crate::http::held::hold;
+use crate::http::body::{self, RequestResources};
+use crate::http::held::with_guard;
 use crate::principal::Principal;
 use crate::service::Service;
 use crate::trace::RequestSpan;
@@ -76,7 +76,7 @@ pub fn routes(service: Service, options: McpOptions) -> Router {
         session_questions,
         service.metrics().clone(),
     ));
-    let streams = Places::new(if stands(Defence::StreamCount) { streams } else { usize::MAX });
+    let streams = Places::new(if stands(Control::StreamCount) { streams } else { usize::MAX });
     let questions = handler::question_places(&options);
     let options = Arc::new(options);
     let endpoint = Endpoint {
@@ -117,8 +117,8 @@ impl Endpoint {
         let read = body::read_parts(shared, &parts, received)
             .await
             .map_err(|problem| problem.into_response())?;
-        let message =
-            wire::decode(&read.bytes).map_err(|bad| refused(StatusCode::BAD_REQUEST, &bad))?;
+        let message = wire::decode(&read.bytes)
+            .map_err(|bad| refusal_response(StatusCode::BAD_REQUEST, &bad))?;
         let accepted = Accepted::of(&parts.headers);
         if !accepted.json {
             return Err(not_acceptable(
@@ -128,12 +128,12 @@ impl Endpoint {
             .into());
         }
         if parts.headers.contains_key(IDEMPOTENCY) {
-            let bad = Bad::request(
+            let bad = BadMessage::request(
                 message.id(),
                 "MCP keeps no answers: this route honours no `Idempotency-Key`",
             );
             let bad = bad.with_hint("leave the header out, or make the call with `POST /v1/calls`");
-            return Err(refused(StatusCode::BAD_REQUEST, &bad).into());
+            return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
         }
         if let Some(RequestSpan(span)) = parts.extensions.get() {
             if let Some(trace) = message.meta.trace() {
@@ -148,8 +148,11 @@ impl Endpoint {
         let is_modern = message.meta.is_modern()
             || session.is_none() && message.meta.version.is_some()
             || version >= Some(ProtocolVersion::V_2026_07_28.as_str()) && !message.opens();
-        let posted =
-            Posted { handler: self.handler(principal), accepted, held: Arc::new(read.held) };
+        let posted = PostedRequest {
+            handler: self.handler(principal),
+            accepted,
+            resources: Arc::new(read.resources),
+        };
         match (message.kind, session) {
             (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
                 self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
@@ -171,14 +174,14 @@ impl Endpoint {
                     params: message.params,
                     meta: message.meta,
                     cancelled: CancellationToken::new(),
-                    held: Some(Arc::clone(&posted.held)),
+                    resources: Some(Arc::clone(&posted.resources)),
                 };
                 self.answer(posted, request).await
             }
             (Kind::Request { id, method }, Some(opened)) => {
                 let Some(running) = opened.session.requests.enter(&id, &opened.session.end) else {
-                    let bad = Bad::request(None, "a request with this id is running");
-                    return Err(refused(StatusCode::BAD_REQUEST, &bad).into());
+                    let bad = BadMessage::request(None, "a request with this id is running");
+                    return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
                 };
                 let stream = accepted.events.then(|| opened.stream());
                 let outbox = stream.as_ref().map(|stream| Arc::clone(&stream.outbox));
@@ -189,7 +192,7 @@ impl Endpoint {
                     params: message.params,
                     meta: message.meta,
                     cancelled: running.cancelled.clone(),
-                    held: stands(Defence::WorkPlaces).then(|| Arc::clone(&posted.held)),
+                    resources: stands(Control::WorkPlaces).then(|| Arc::clone(&posted.resources)),
                 };
                 admit(&self.service, &request, principal).await?;
                 let span = parts
@@ -203,7 +206,7 @@ impl Endpoint {
                 );
                 let running = async move {
                     let answer = handler.answer(&request).await;
-                    opened.session.touch();
+                    opened.session.mark_used();
                     // Dropped before the answer is sent: a client that has the answer can reuse the
                     // id.
                     drop((running, opened));
@@ -221,11 +224,14 @@ impl Endpoint {
                 };
                 tokio::spawn(running.instrument(span));
                 match number {
-                    Some((number, outbox)) => {
-                        Ok(hold(events::of_session(Some(number), 0, outbox.read(0)), posted.held))
-                    }
+                    Some((number, outbox)) => Ok(with_guard(
+                        events::of_session(Some(number), 0, outbox.read(0)),
+                        posted.resources,
+                    )),
                     None => match answer.await {
-                        Ok(message) => Ok(hold(events::json(StatusCode::OK, message), posted.held)),
+                        Ok(message) => {
+                            Ok(with_guard(events::json(StatusCode::OK, message), posted.resources))
+                        }
                         Err(_) => Ok(StatusCode::ACCEPTED.into_response()),
                     },
                 }
@@ -236,7 +242,7 @@ impl Endpoint {
                 Ok(StatusCode::ACCEPTED.into_response())
             }
             (Kind::Response { id, answer }, Some(opened)) => {
-                if let (Some(id), Some(held)) = (id, Arc::into_inner(posted.held)) {
+                if let (Some(id), Some(held)) = (id, Arc::into_inner(posted.resources)) {
                     opened.session.answered(&id, answer, Some(held));
                 }
                 Ok(StatusCode::ACCEPTED.into_response())
@@ -249,15 +255,16 @@ impl Endpoint {
     /// Opens a session.
     fn open(
         &self,
-        posted: &Posted,
+        posted: &PostedRequest,
         version: Option<&str>,
         headers: &HeaderMap,
         id: RpcId,
         params: &Raw,
         is_open: bool,
     ) -> Result<Response, Refusal> {
-        let bad =
-            |text: &str| refused(StatusCode::BAD_REQUEST, &Bad::request(Some(id.clone()), text));
+        let bad = |text: &str| {
+            refusal_response(StatusCode::BAD_REQUEST, &BadMessage::request(Some(id.clone()), text))
+        };
         if is_open {
             return Err(bad(
                 "the session is open: send `initialize` without `Mcp-Session-Id` for another",
@@ -277,17 +284,19 @@ impl Endpoint {
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = posted.handler.initialize(params);
         let (answer, capabilities) = opening.map_err(|error| {
-            refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error })
+            refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
         })?;
         let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
             let error = ErrorData::internal_error("the system has no randomness", None);
-            return Err(
-                refused(StatusCode::INTERNAL_SERVER_ERROR, &Bad { id: Some(id), error }).into()
-            );
+            return Err(refusal_response(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &BadMessage { id: Some(id), error },
+            )
+            .into());
         };
         let message = request::message(id, Ok(answer));
         let mut response = match posted.accepted.events {
-            true => events::once(&message),
+            true => events::single_message(&message),
             false => events::json(StatusCode::OK, message),
         };
         if let Ok(name) = HeaderValue::from_str(&name) {
@@ -298,8 +307,12 @@ impl Endpoint {
 
     /// Answers a request without a session: with JSON, or with a stream if a message precedes the
     /// answer or it takes long.
-    async fn answer(&self, posted: Posted, mut request: Request) -> Result<Response, Refusal> {
-        let Posted { handler, accepted, held } = posted;
+    async fn answer(
+        &self,
+        posted: PostedRequest,
+        mut request: Request,
+    ) -> Result<Response, Refusal> {
+        let PostedRequest { handler, accepted, resources: held } = posted;
         admit(&self.service, &request, handler.principal()).await?;
         let mut place = None;
         if request.method == "subscriptions/listen" {
@@ -322,9 +335,9 @@ impl Endpoint {
             drop((place, request));
             answer
         };
-        let mut lasting = Lasting::new(running.in_current_span(), cancelled);
+        let mut lasting = DetachedRequest::new(running.in_current_span(), cancelled);
         let Some(outbox) = outbox else {
-            return Ok(hold(events::answered(id, lasting.await), held));
+            return Ok(with_guard(events::json_response(id, lasting.await), held));
         };
         let now = tokio::select! {
             biased;
@@ -333,12 +346,15 @@ impl Endpoint {
             () = tokio::time::sleep(KEEP_ALIVE) => None,
         };
         match now {
-            Some(answer) if outbox.is_empty() => Ok(hold(events::answered(id, answer), held)),
-            Some(answer) => {
-                let lasting = Lasting::new(std::future::ready(answer), CancellationToken::new());
-                Ok(hold(events::of_request(id, lasting, outbox), held))
+            Some(answer) if outbox.is_empty() => {
+                Ok(with_guard(events::json_response(id, answer), held))
             }
-            None => Ok(hold(events::of_request(id, lasting, outbox), held)),
+            Some(answer) => {
+                let lasting =
+                    DetachedRequest::new(std::future::ready(answer), CancellationToken::new());
+                Ok(with_guard(events::of_request(id, lasting, outbox), held))
+            }
+            None => Ok(with_guard(events::of_request(id, lasting, outbox), held)),
         }
     }
 
@@ -347,12 +363,12 @@ impl Endpoint {
         if !Accepted::of(headers).events {
             return Err(not_acceptable(None, "send `Accept: text/event-stream`").into());
         }
-        let (_, opened) = self.named(principal, headers)?;
+        let (_, opened) = self.named_session(principal, headers)?;
         let place = self.streams.enter(principal);
         let place = place.ok_or_else(|| self.too_many(principal, STREAMS, None))?;
         let response = match headers.get(&LAST_EVENT).map(HeaderValue::to_str) {
             None => events::of_session(None, 0, opened.session.common.read(0)),
-            Some(last) => match last.ok().and_then(|last| Some((last, opened.take_up(last)?))) {
+            Some(last) => match last.ok().and_then(|last| Some((last, opened.resume(last)?))) {
                 Some((last, (stream, reader))) => {
                     let first = last
                         .split('/')
@@ -362,34 +378,38 @@ impl Endpoint {
                     events::of_session(stream, first, reader)
                 }
                 // A client would repeat a failed request for ever.
-                None => events::nothing(),
+                None => events::empty_stream(),
             },
         };
-        Ok(hold(response, place))
+        Ok(with_guard(response, place))
     }
 
     /// Ends a session.
     fn delete(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
-        let (id, _) = self.named(principal, headers)?;
+        let (id, _) = self.named_session(principal, headers)?;
         self.sessions.close(id);
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
     /// Returns the session that the headers name.
-    fn named<'a>(
+    fn named_session<'a>(
         &self,
         principal: &Principal,
         headers: &'a HeaderMap,
     ) -> Result<(&'a str, Opened), Refusal> {
-        if one(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
+        if header_text(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
             return Err(not_allowed("POST"));
         }
         if !headers.contains_key(SESSION) {
             return Err(needs_session(None));
         }
-        let Some(id) = one(headers, &SESSION) else {
+        let Some(id) = header_text(headers, &SESSION) else {
             let text = "the header `Mcp-Session-Id` is repeated or is not text";
-            return Err(refused(StatusCode::BAD_REQUEST, &Bad::request(None, text)).into());
+            return Err(refusal_response(
+                StatusCode::BAD_REQUEST,
+                &BadMessage::request(None, text),
+            )
+            .into());
         };
         let opened = self.sessions.find(id, principal).ok_or_else(|| no_session(None))?;
         Ok((id, opened))
@@ -406,7 +426,8 @@ impl Endpoint {
         if !headers.contains_key(SESSION) || message.meta.is_modern() {
             return Ok(None);
         }
-        let opened = one(headers, &SESSION).and_then(|id| self.sessions.find(id, principal));
+        let opened =
+            header_text(headers, &SESSION).and_then(|id| self.sessions.find(id, principal));
         opened.map(Some).ok_or_else(|| no_session(message.id()))
     }
 
@@ -434,7 +455,7 @@ impl Endpoint {
             format!("the tenant has reached its limit of open {words}"),
             Some(data),
         );
-        refused_for(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error }, 60).into()
+        refused_for(StatusCode::TOO_MANY_REQUESTS, &BadMessage { id, error }, 60).into()
     }
 
     /// Starts, at the first request, a task that ends sessions that are idle, whose key was
@@ -456,16 +477,18 @@ impl Endpoint {
 }
 
 /// A request whose body was read.
-struct Posted {
+struct PostedRequest {
     handler: Handler,
     accepted: Accepted,
-    held: Arc<Held>,
+    resources: Arc<RequestResources>,
 }
 
 /// Handles a notification of a session's client.
 pub(super) fn notified(handler: &Handler, session: &Session, method: &str, params: &Raw) {
     match method {
-        "notifications/initialized" if session.begins_to_be_told() => handler.tell_changes(session),
+        "notifications/initialized" if session.start_notifications() => {
+            handler.tell_changes(session)
+        }
         "notifications/cancelled" => {
             if let Some(id) = params.member("requestId").and_then(|id| wire::read_id(id.as_str())) {
                 session.requests.cancel(&id);

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outbox::{Outbox, Reader};
 use super::request::{self, Answer};
-use super::wire::Bad;
+use super::wire::BadMessage;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -33,13 +33,13 @@ const RECONNECT: Duration = Duration::from_secs(3);
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Returns a refusal as a message of the protocol.
-pub(super) fn refused(status: StatusCode, bad: &Bad) -> Response {
+pub(super) fn refusal_response(status: StatusCode, bad: &BadMessage) -> Response {
     (status, Json(JsonRpcError::new(bad.id.clone(), bad.error.clone()))).into_response()
 }
 
 /// Returns a refusal with `Retry-After`.
-pub(super) fn refused_for(status: StatusCode, bad: &Bad, seconds: u64) -> Response {
-    let mut response = refused(status, bad);
+pub(super) fn refused_for(status: StatusCode, bad: &BadMessage, seconds: u64) -> Response {
+    let mut response = refusal_response(status, bad);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
@@ -50,7 +50,7 @@ pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {
 }
 
 /// Returns the answer to a request of the era without sessions, as JSON.
-pub(super) fn answered(id: RequestId, answer: Result<Answer, ErrorData>) -> Response {
+pub(super) fn json_response(id: RequestId, answer: Result<Answer, ErrorData>) -> Response {
     let status = answer.as_ref().err().map_or(StatusCode::OK, status);
     let is_busy = status == StatusCode::SERVICE_UNAVAILABLE;
     let mut response = json(status, request::message(id, answer));
@@ -88,17 +88,17 @@ pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Res
 }
 
 /// Streams one message, which is not an event of a session.
-pub(super) fn once(message: &[u8]) -> Response {
+pub(super) fn single_message(message: &[u8]) -> Response {
     sse(stream::once(std::future::ready(event(message))))
 }
 
 /// Returns a stream that ends at once.
-pub(super) fn nothing() -> Response {
+pub(super) fn empty_stream() -> Response {
     sse(stream::empty())
 }
 
 /// Streams the messages about a request of the era without sessions, then its answer.
-pub(super) fn of_request(id: RequestId, lasting: Lasting, outbox: Arc<Outbox>) -> Response {
+pub(super) fn of_request(id: RequestId, lasting: DetachedRequest, outbox: Arc<Outbox>) -> Response {
     let reader = outbox.read(0);
     let start = (reader, outbox, Some((id, lasting)));
     sse(stream::unfold(start, async |(mut reader, outbox, mut running)| {
@@ -121,7 +121,7 @@ pub(super) fn of_request(id: RequestId, lasting: Lasting, outbox: Arc<Outbox>) -
 }
 
 async fn answer_of(
-    running: &mut Option<(RequestId, Lasting)>,
+    running: &mut Option<(RequestId, DetachedRequest)>,
 ) -> Option<Result<Answer, ErrorData>> {
     match running {
         Some((_, lasting)) => Some(lasting.await),
@@ -144,12 +144,12 @@ fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
 type Running = Pin<Box<dyn Future<Output = Result<Answer, ErrorData>> + Send>>;
 
 /// A request that is cancelled when it is dropped, and still runs to its end.
-pub(super) struct Lasting {
+pub(super) struct DetachedRequest {
     running: Option<Running>,
     cancelled: CancellationToken,
 }
 
-impl Lasting {
+impl DetachedRequest {
     /// `cancelled` is the token that cancels it.
     pub(super) fn new(
         running: impl Future<Output = Result<Answer, ErrorData>> + Send + 'static,
@@ -159,7 +159,7 @@ impl Lasting {
     }
 }
 
-impl Future for Lasting {
+impl Future for DetachedRequest {
     type Output = Result<Answer, ErrorData>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -170,7 +170,7 @@ impl Future for Lasting {
     }
 }
 
-impl Drop for Lasting {
+impl Drop for DetachedRequest {
     fn drop(&mut self) {
         if let (Some(running), Ok(runtime)) = (self.running.take(), Handle::try_current()) {
             self.cancelled.cancel();

@@ -1,7 +1,7 @@
 //! The interface for an embedder's own prompts, resources, completion and tools, beside the
 //! service's tools.
 //!
-//! In: a request and its [`Asked`]. Out: an answer in the SDK's types.
+//! In: a request and its [`ExtensionRequest`]. Out: an answer in the SDK's types.
 //! Not here: the tools of the service, which go through its admission (`call`).
 
 use futures_util::future::BoxFuture;
@@ -20,12 +20,12 @@ use super::wire;
 use crate::principal::Principal;
 
 /// The future of an answer.
-pub type Answering<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;
+pub type AnswerFuture<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;
 
 /// A request that an extension answers: its sender, its id, its metadata, and its client.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct ExtensionRequest {
     /// The sender.
     pub principal: Principal,
     /// The id of the request.
@@ -55,8 +55,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn call_tool(
         &self,
         _request: CallToolRequestParams,
-        _asked: Asked,
-    ) -> Option<Answering<'_, CallToolResponse>> {
+        _asked: ExtensionRequest,
+    ) -> Option<AnswerFuture<'_, CallToolResponse>> {
         None
     }
 
@@ -64,8 +64,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn list_prompts(
         &self,
         _page: PaginatedRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, ListPromptsResult> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListPromptsResult> {
         not_found::<ListPromptsRequestMethod, _>()
     }
 
@@ -73,8 +73,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn get_prompt(
         &self,
         _request: GetPromptRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, GetPromptResponse> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, GetPromptResponse> {
         not_found::<GetPromptRequestMethod, _>()
     }
 
@@ -82,8 +82,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn complete(
         &self,
         _request: CompleteRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, CompleteResult> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, CompleteResult> {
         not_found::<CompleteRequestMethod, _>()
     }
 
@@ -91,8 +91,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn list_resources(
         &self,
         _page: PaginatedRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, ListResourcesResult> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListResourcesResult> {
         not_found::<ListResourcesRequestMethod, _>()
     }
 
@@ -100,8 +100,8 @@ pub trait McpExtension: Send + Sync + 'static {
     fn list_resource_templates(
         &self,
         _page: PaginatedRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, ListResourceTemplatesResult> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, ListResourceTemplatesResult> {
         not_found::<ListResourceTemplatesRequestMethod, _>()
     }
 
@@ -109,27 +109,27 @@ pub trait McpExtension: Send + Sync + 'static {
     fn read_resource(
         &self,
         _request: ReadResourceRequestParams,
-        _asked: Asked,
-    ) -> Answering<'_, ReadResourceResponse> {
+        _asked: ExtensionRequest,
+    ) -> AnswerFuture<'_, ReadResourceResponse> {
         not_found::<ReadResourceRequestMethod, _>()
     }
 
     /// Begins to notify a session of changes of the resource at this URI.
-    fn subscribe(&self, _uri: String, _asked: Asked) -> Answering<'_, ()> {
+    fn subscribe(&self, _uri: String, _asked: ExtensionRequest) -> AnswerFuture<'_, ()> {
         not_found::<SubscribeRequestMethod, _>()
     }
 
     /// Ends the notifications that [`subscribe`](Self::subscribe) began.
-    fn unsubscribe(&self, _uri: String, _asked: Asked) -> Answering<'_, ()> {
+    fn unsubscribe(&self, _uri: String, _asked: ExtensionRequest) -> AnswerFuture<'_, ()> {
         not_found::<UnsubscribeRequestMethod, _>()
     }
 }
 
-fn not_found<M: ConstString, T: Send + 'static>() -> Answering<'static, T> {
+fn not_found<M: ConstString, T: Send + 'static>() -> AnswerFuture<'static, T> {
     Box::pin(std::future::ready(Err(wire::unknown_method(M::VALUE))))
 }
 
 /// An extension without any feature.
-pub(super) struct Nothing;
+pub(super) struct NoExtension;
 
-impl McpExtension for Nothing {}
+impl McpExtension for NoExtension {}

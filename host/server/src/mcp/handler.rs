@@ -10,12 +10,12 @@ use futures_util::FutureExt as _;
 use rmcp::model::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::call;
 use super::changes::Changes;
 use super::client::TOO_MANY_QUESTIONS;
-use super::extension::Answering;
+use super::extension::AnswerFuture;
 use super::opening::without_metadata;
 use super::places::{Place, Places};
 use super::raw::Raw;
@@ -46,7 +46,7 @@ struct Inner {
 
 /// Creates the counter of each tenant's open questions.
 pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
-    Arc::new(Places::new(if stands(Defence::OpenQuestions) {
+    Arc::new(Places::new(if stands(Control::OpenQuestions) {
         options.questions
     } else {
         usize::MAX
@@ -119,59 +119,62 @@ impl Handler {
         }
         let extension = &self.0.options.extension;
         match method {
-            "ping" => request::written(&json!({})),
+            "ping" => request::to_raw_json(&json!({})),
             "server/discover" => {
                 let missing = request.meta.missing();
                 if !missing.is_empty() {
                     return Err(without_metadata(&missing));
                 }
-                request::written(&DiscoverResult::from_server_info(VERSIONS.to_vec(), self.info()))
+                request::to_raw_json(&DiscoverResult::from_server_info(
+                    VERSIONS.to_vec(),
+                    self.info(),
+                ))
             }
-            "tools/list" => shaped(self.list_tools(request).await?, is_modern),
+            "tools/list" => adapt_to_era(self.list_tools(request).await?, is_modern),
             "tools/call" => self.call_tool(request).await,
             "prompts/list" => {
                 let ((page, _room), (asked, _more)) =
-                    (self.page(request).await?, self.asked(request).await?);
+                    (self.page(request).await?, self.extension_request(request).await?);
                 let mut listed =
                     self.until_cancelled(request, extension.list_prompts(page, asked)).await?;
                 listed.result_type.get_or_insert(ResultType::COMPLETE);
-                shaped(listed, is_modern)
+                adapt_to_era(listed, is_modern)
             }
             "prompts/get" => {
                 let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.asked(request).await?);
+                    (self.tree(request).await?, self.extension_request(request).await?);
                 let mut answer =
                     self.until_cancelled(request, extension.get_prompt(params, asked)).await?;
                 if let GetPromptResponse::Complete(result) = &mut answer {
                     result.result_type.get_or_insert(ResultType::COMPLETE);
                 }
-                shaped(answer, is_modern)
+                adapt_to_era(answer, is_modern)
             }
             "completion/complete" => {
                 let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.asked(request).await?);
+                    (self.tree(request).await?, self.extension_request(request).await?);
                 let mut result =
                     self.until_cancelled(request, extension.complete(params, asked)).await?;
                 result.result_type.get_or_insert(ResultType::COMPLETE);
-                shaped(result, is_modern)
+                adapt_to_era(result, is_modern)
             }
-            "resources/list" => shaped(self.list_resources(request).await?, is_modern),
+            "resources/list" => adapt_to_era(self.list_resources(request).await?, is_modern),
             "resources/templates/list" => {
                 let ((page, _room), (asked, _more)) =
-                    (self.page(request).await?, self.asked(request).await?);
+                    (self.page(request).await?, self.extension_request(request).await?);
                 let listed = extension.list_resource_templates(page, asked);
                 let mut listed = self.until_cancelled(request, listed).await?;
                 listed.result_type.get_or_insert(ResultType::COMPLETE);
-                shaped(listed, is_modern)
+                adapt_to_era(listed, is_modern)
             }
-            "resources/read" => shaped(self.read_resource(request).await?, is_modern),
+            "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request
                     .params
                     .member("uri")
                     .and_then(|uri| uri.text())
-                    .ok_or_else(|| request.unfit())?;
-                let (asked, _room) = self.asked(request).await?;
+                    .ok_or_else(|| request.invalid_params())?;
+                let (asked, _room) = self.extension_request(request).await?;
                 let subscribes = method == "resources/subscribe";
                 let done = if subscribes {
                     extension.subscribe(uri, asked)
@@ -179,15 +182,15 @@ impl Handler {
                     extension.unsubscribe(uri, asked)
                 };
                 self.until_cancelled(request, done).await?;
-                request::written(&json!({}))
+                request::to_raw_json(&json!({}))
             }
             "logging/setLevel" => {
                 let level = request.params.member("level").and_then(|level| level.read());
-                let level = level.ok_or_else(|| request.unfit())?;
+                let level = level.ok_or_else(|| request.invalid_params())?;
                 if let Some(session) = request.client.session() {
                     *session.level.lock() = level;
                 }
-                request::written(&json!({}))
+                request::to_raw_json(&json!({}))
             }
             "subscriptions/listen" if is_modern => self.listen(request).await,
             _ => Err(wire::unknown_method(method)),
@@ -208,18 +211,18 @@ impl Handler {
         self.tree(request).await
     }
 
-    async fn asked(
+    async fn extension_request(
         &self,
         request: &Request,
-    ) -> Result<(super::Asked, toolcell::TreeRoom), ErrorData> {
-        request.asked(&self.0.principal).await
+    ) -> Result<(super::ExtensionRequest, toolcell::TreeRoom), ErrorData> {
+        request.extension_request(&self.0.principal).await
     }
 
     /// Returns the extension's answer, unless the client cancels the request.
     async fn until_cancelled<T>(
         &self,
         request: &Request,
-        answering: Answering<'_, T>,
+        answering: AnswerFuture<'_, T>,
     ) -> Result<T, ErrorData> {
         tokio::select! {
             answer = answering => answer,
@@ -229,8 +232,9 @@ impl Handler {
 
     async fn list_tools(&self, request: &Request) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.params.member("cursor");
-        let cursor =
-            cursor.map(|cursor| cursor.text().ok_or_else(|| request.unfit())).transpose()?;
+        let cursor = cursor
+            .map(|cursor| cursor.text().ok_or_else(|| request.invalid_params()))
+            .transpose()?;
         let page = self.0.service.tools(&self.0.principal, cursor.as_deref()).await;
         let page = page.map_err(|refused| result::error_of(&refused))?;
         let mut listed = ListToolsResult::default();
@@ -252,21 +256,23 @@ impl Handler {
             .params
             .member("name")
             .and_then(|name| name.text())
-            .ok_or_else(|| request.unfit())?;
+            .ok_or_else(|| request.invalid_params())?;
         let view =
             self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
         let is_extensions = || {
             self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name)
         };
         if !view.tools.contains_key(&name) && is_extensions() {
-            let ((params, _room), (asked, _more)) =
-                (self.tree::<CallToolRequestParams>(request).await?, self.asked(request).await?);
+            let ((params, _room), (asked, _more)) = (
+                self.tree::<CallToolRequestParams>(request).await?,
+                self.extension_request(request).await?,
+            );
             if let Some(answering) = self.0.options.extension.call_tool(params, asked) {
                 let mut answer = self.until_cancelled(request, answering).await?;
                 if let CallToolResponse::Complete(result) = &mut answer {
                     result.result_type.get_or_insert(ResultType::COMPLETE);
                 }
-                return shaped(answer, request.is_modern());
+                return adapt_to_era(answer, request.is_modern());
             }
         }
         // Boxed: its future is by far the largest of the methods.
@@ -275,7 +281,7 @@ impl Handler {
 
     async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
         let ((page, _room), (asked, _more)) =
-            (self.page(request).await?, self.asked(request).await?);
+            (self.page(request).await?, self.extension_request(request).await?);
         let is_first = page.cursor.is_none();
         let listed = self
             .until_cancelled(request, self.0.options.extension.list_resources(page, asked))
@@ -303,14 +309,14 @@ impl Handler {
             .params
             .member("uri")
             .and_then(|uri| uri.text())
-            .ok_or_else(|| request.unfit())?;
+            .ok_or_else(|| request.invalid_params())?;
         let mut answer = match self.0.service.artifacts() {
             Some(artifacts) if resources::is_artifact(&uri) => {
                 resources::read(artifacts, &self.0.principal, uri).await?.into()
             }
             artifacts => {
                 let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.asked(request).await?);
+                    (self.tree(request).await?, self.extension_request(request).await?);
                 let read = self.0.options.extension.read_resource(params, asked);
                 match self.until_cancelled(request, read).await {
                     // The server has the method, because it has artifacts, but the extension has no
@@ -336,22 +342,22 @@ impl Handler {
             .params
             .member("notifications")
             .filter(Raw::is_object)
-            .ok_or_else(|| request.unfit())?;
+            .ok_or_else(|| request.invalid_params())?;
         let wants_tools =
             wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
         let acknowledged = json!({"notifications": accepted, "_meta": meta});
-        request.client.tell(
+        request.client.send_notification(
             &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
         );
         let told = async {
             while changes.next().await {
                 if wants_tools {
-                    request
-                        .client
-                        .tell(&json!({"method": LIST_CHANGED, "params": {"_meta": meta}}));
+                    request.client.send_notification(
+                        &json!({"method": LIST_CHANGED, "params": {"_meta": meta}}),
+                    );
                 }
             }
         };
@@ -361,7 +367,7 @@ impl Handler {
         }
         let mut result = SubscriptionsListenResult::complete(request.id.clone());
         result.meta.set_server_info(self.info().server_info);
-        request::written(&result)
+        request::to_raw_json(&result)
     }
 
     /// Notifies the client of a session of changes, until the session ends.
@@ -372,7 +378,7 @@ impl Handler {
         tokio::spawn(async move {
             let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
             let told =
-                async { while changes.next().await && common.tell(changed.clone().into()) {} };
+                async { while changes.next().await && common.notify(changed.clone().into()) {} };
             tokio::select! {
                 () = told => {}
                 () = end.cancelled() => {}
@@ -384,7 +390,7 @@ impl Handler {
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Adapts the result to the era.
-fn shaped(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, ErrorData> {
+fn adapt_to_era(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, ErrorData> {
     let mut result = result.into();
     if is_modern {
         result.fill_missing_cache_hints();
@@ -394,5 +400,5 @@ fn shaped(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, Er
         result.strip_result_type_for_legacy_peer();
         result.strip_non_object_output_for_legacy_peer();
     }
-    request::written(&result)
+    request::to_raw_json(&result)
 }

@@ -23,7 +23,7 @@ const PARAM: &str = "mcp-param-";
 const CODED: (&str, &str) = ("=?base64?", "?=");
 
 /// Returns the value of a header as text. `None` if it is missing, repeated or not text.
-pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),
@@ -63,7 +63,7 @@ impl Accepted {
 /// # Errors
 /// The difference, as a sentence.
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
-    match sole(headers, &METHOD)? {
+    match single_value(headers, &METHOD)? {
         Some(value) if value != method => Err(format!(
             "the header `Mcp-Method` is not the method of the body, `{}`",
             super::wire::shown(method)
@@ -94,7 +94,7 @@ pub(super) fn check(
     };
     if let Some(member) = named
         && let Some(name) = params.member(member).and_then(|name| name.text())
-        && sole(headers, &NAME)?.and_then(decoded).as_deref() != Some(&*name)
+        && single_value(headers, &NAME)?.and_then(decoded).as_deref() != Some(&*name)
     {
         return Err(format!("the header `Mcp-Name` is not `{member}` of the body"));
     }
@@ -107,11 +107,15 @@ pub(super) fn check(
 }
 
 /// A callback that gets the header of a parameter, and the parameter's value.
-type See<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
+type OnHeader<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
 
 /// Calls `see` for each parameter that has a header. Each object of the arguments is read once,
 /// however many parameters it has.
-fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Result<(), String> {
+fn each_parameter(
+    schema: &Value,
+    value: Option<&str>,
+    see: &mut OnHeader<'_>,
+) -> Result<(), String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Ok(());
     };
@@ -138,7 +142,7 @@ fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Res
 fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Result<(), String> {
     // No client can send a header with an invalid name.
     let Ok(name) = HeaderName::try_from(format!("{PARAM}{header}")) else { return Ok(()) };
-    let sent = sole(headers, &name)?;
+    let sent = single_value(headers, &name)?;
     // Only strings, numbers and booleans are sent as headers.
     let value = value.filter(|value| *value != "null" && !value.starts_with(['{', '[']));
     let is_same = match (sent, value) {
@@ -175,11 +179,11 @@ fn has_fraction(number: &str) -> bool {
 }
 
 /// Returns the value of a header, or an error if it is repeated or not text.
-fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
     if !headers.contains_key(name) {
         return Ok(None);
     }
-    one(headers, name)
+    header_text(headers, name)
         .map(Some)
         .ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
 }

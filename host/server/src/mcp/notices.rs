@@ -42,26 +42,26 @@ impl Notices {
     }
 
     /// Sends the event, if the client asked for it.
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn notify(&self, event: Event) {
         match event {
             Event::Progress { done, total, message, .. } => {
                 let Some(token) = &self.progress else { return };
                 if self.next.fetch_max(done.saturating_add(1), Ordering::Relaxed) > done {
                     return;
                 }
-                let mut params = ProgressNotificationParam::new(token.clone(), double(done));
-                params.total = total.map(double);
+                let mut params = ProgressNotificationParam::new(token.clone(), to_double(done));
+                params.total = total.map(to_double);
                 params.message = message;
-                self.client.tell(&ProgressNotification::new(params));
+                self.client.send_notification(&ProgressNotification::new(params));
             }
             Event::Log { level, message, .. } => {
                 let level = severity(level);
-                if self.level.is_none_or(|least| rank(level) < rank(least)) {
+                if self.level.is_none_or(|least| severity_rank(level) < severity_rank(least)) {
                     return;
                 }
                 let mut params = LoggingMessageNotificationParam::new(level, message.into());
                 params.logger = Some(self.tool.clone());
-                self.client.tell(&LoggingMessageNotification::new(params));
+                self.client.send_notification(&LoggingMessageNotification::new(params));
             }
             Event::Started { .. } | Event::Denied { .. } | Event::Completed { .. } | _ => {}
         }
@@ -69,7 +69,7 @@ impl Notices {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the protocol counts in doubles")]
-fn double(count: u64) -> f64 {
+fn to_double(count: u64) -> f64 {
     count as f64
 }
 
@@ -82,6 +82,6 @@ fn severity(level: LogLevel) -> LoggingLevel {
     }
 }
 
-fn rank(level: LoggingLevel) -> u8 {
+fn severity_rank(level: LoggingLevel) -> u8 {
     level as u8
 }

@@ -101,7 +101,7 @@ impl Handler {
         let capabilities = Bytes::copy_from_slice(capabilities.as_str().as_bytes());
         let capabilities =
             Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
-        Ok((request::written(&info)?, Capabilities::of(Some(capabilities))))
+        Ok((request::to_raw_json(&info)?, Capabilities::of(Some(capabilities))))
     }
 }
 

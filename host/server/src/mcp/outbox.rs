@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Messages that are kept after they were read, for a client that resumes its stream.
-const KEPT: usize = 16;
+const KEPT_MESSAGES: usize = 16;
 /// The most unread notifications, and the most bytes of them.
 const NOTICES: usize = 256;
 const NOTICE_BYTES: usize = 256 << 10;
@@ -23,14 +23,14 @@ const NOTICE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Outbox {
     state: Mutex<State>,
-    news: Notify,
+    changed: Notify,
     /// The number of messages that are kept after they were read.
     kept: usize,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self::keeping(KEPT)
+        Self::with_kept(KEPT_MESSAGES)
     }
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Reader {
 
 impl Outbox {
     /// Creates a queue that keeps `kept` messages after they were read.
-    pub(super) fn keeping(kept: usize) -> Self {
-        Self { state: Mutex::default(), news: Notify::new(), kept }
+    pub(super) fn with_kept(kept: usize) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), kept }
     }
 
     /// Adds a notification, which is dropped if too many are unread. Returns false if the stream
     /// has ended.
-    pub(super) fn tell(&self, text: Vec<u8>) -> bool {
+    pub(super) fn notify(&self, text: Vec<u8>) -> bool {
         self.push(text, true)
     }
 
@@ -98,14 +98,14 @@ impl Outbox {
         }
         state.messages.push_back(Entry { text: text.into(), is_notice });
         drop(state);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
         true
     }
 
     /// Ends the stream: its reader ends after the last message.
     pub(super) fn end(&self) {
         self.state.lock().is_over = true;
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Returns true if no message was ever added.
@@ -138,7 +138,7 @@ impl Outbox {
 
     async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
-            let mut news = pin!(self.news.notified());
+            let mut news = pin!(self.changed.notified());
             // Registered before the check, so that no notification between the two is missed.
             news.as_mut().enable();
             if let Some(seen) = look(&mut self.state.lock()) {
@@ -186,7 +186,7 @@ impl Reader {
         if let Some((at, _)) = &found {
             *next = at + 1;
             // For tasks that wait for room.
-            outbox.news.notify_waiters();
+            outbox.changed.notify_waiters();
         }
         found
     }
@@ -200,9 +200,9 @@ mod tests {
     async fn notices_are_bounded_and_answers_are_kept() {
         let outbox = Arc::new(Outbox::default());
         for _ in 0..2 * NOTICES {
-            assert!(outbox.tell(b"notice".to_vec()));
+            assert!(outbox.notify(b"notice".to_vec()));
         }
-        assert!(outbox.tell(vec![b'x'; NOTICE_BYTES]) && outbox.send(b"answer".to_vec()));
+        assert!(outbox.notify(vec![b'x'; NOTICE_BYTES]) && outbox.send(b"answer".to_vec()));
         outbox.end();
         assert!(!outbox.send(b"late".to_vec()));
         let (mut reader, mut read) = (outbox.read(0), Vec::new());
@@ -215,16 +215,16 @@ mod tests {
     #[tokio::test]
     async fn new_reader_starts_at_given_position() {
         let outbox = Arc::new(Outbox::default());
-        for number in 0..2 * KEPT {
+        for number in 0..2 * KEPT_MESSAGES {
             outbox.send(number.to_string().into());
         }
         let mut first = outbox.read(0);
-        for number in 0..KEPT as u64 {
+        for number in 0..KEPT_MESSAGES as u64 {
             assert_eq!(first.next().await, Some((number, number.to_string().into())));
         }
         // Messages that were read long ago are dropped when more arrive.
         outbox.send(b"more".to_vec());
-        let (last, mut again) = (KEPT as u64 - 1, outbox.read(KEPT as u64 - 1));
+        let (last, mut again) = (KEPT_MESSAGES as u64 - 1, outbox.read(KEPT_MESSAGES as u64 - 1));
         let from = again.next().await.expect("a message").0;
         assert!(from >= last, "{from}");
         outbox.end();

@@ -250,22 +250,26 @@ fn answer(question: &Question, content: &Raw) -> Option<Json> {
 }
 
 /// Converts the result of an elicitation: `{"action", "content"?}`. `None` if it has another form.
-pub(super) fn elicited(question: Question, result: &Raw) -> Option<Retry> {
+pub(super) fn parse_elicitation(question: Question, result: &Raw) -> Option<Retry> {
     let [action, content] = result.members(["action", "content"]);
     Some(match action?.text()?.as_str() {
         "accept" => match answer(&question, &content.unwrap_or_else(Raw::empty)) {
             Some(answer) => Retry::Answered(Resume { answer, state: question.state }),
             None => Retry::Unanswered(question),
         },
-        "decline" => Retry::Refused(refused(&question, "declined", "the user declined to answer")),
-        "cancel" => {
-            Retry::Refused(refused(&question, "dismissed", "the user dismissed the question"))
+        "decline" => {
+            Retry::Refused(refusal_result(&question, "declined", "the user declined to answer"))
         }
+        "cancel" => Retry::Refused(refusal_result(
+            &question,
+            "dismissed",
+            "the user dismissed the question",
+        )),
         _ => return None,
     })
 }
 
-fn refused(question: &Question, reason: &str, text: &str) -> ToolResult {
+fn refusal_result(question: &Question, reason: &str, text: &str) -> ToolResult {
     let mut result =
         ToolResult::new(vec![ContentBlock::text(format!("{text}: {}", question.question))], true);
     result.add_meta(META_ERROR, &json!({"question": {"reason": reason, "message": text}}));
@@ -274,7 +278,7 @@ fn refused(question: &Question, reason: &str, text: &str) -> ToolResult {
 
 /// The content of the sealed state that passes through the client.
 #[derive(Serialize, Deserialize)]
-struct Travelling {
+struct SealedQuestion {
     tool: String,
     /// The digest of the arguments.
     arguments: String,
@@ -293,7 +297,7 @@ pub(super) async fn input_required(
     sealer: &Sealer,
 ) -> Result<InputRequiredResult, ErrorData> {
     let (tool, arguments) = (call.name.clone(), digest(principal, call).await?);
-    let text = serde_json::to_vec(&Travelling { tool, arguments, question: question.clone() });
+    let text = serde_json::to_vec(&SealedQuestion { tool, arguments, question: question.clone() });
     let sealed = text.ok().and_then(|text| sealer.seal_bytes(&text));
     let sealed =
         sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
@@ -312,7 +316,7 @@ async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorD
 }
 
 /// Returns the answer of a repeated request to its earlier question.
-pub(super) async fn retried(
+pub(super) async fn answer_of_retry(
     state: &str,
     responses: Option<&Raw>,
     call: &ToolCall,
@@ -321,7 +325,7 @@ pub(super) async fn retried(
 ) -> Result<Retry, ErrorData> {
     let text = sealer.open_bytes(state).map_err(refusal)?;
     let travelled = serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
-    let Travelling { tool, arguments, question } = travelled;
+    let SealedQuestion { tool, arguments, question } = travelled;
     if tool != call.name {
         return Err(refusal(ResumeFault::OtherTool));
     }
@@ -331,7 +335,7 @@ pub(super) async fn retried(
     let Some(response) = responses.and_then(|responses| responses.member(ANSWER)) else {
         return Ok(Retry::Unanswered(question));
     };
-    elicited(question, &response).ok_or_else(|| {
+    parse_elicitation(question, &response).ok_or_else(|| {
         let text =
             format!("the input response `{ANSWER}` is not the result of an elicitation: it has no known `action`");
         ErrorData::invalid_params(text, None)
@@ -359,7 +363,7 @@ pub(super) fn in_meta(resume: Option<&Raw>) -> Result<Option<Resume>, ErrorData>
 /// Returns the question for a client to which no question can be sent: a result for the model,
 /// which explains how to answer. It is an error if the tool has an output schema, because clients
 /// accept no other result without a value.
-pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
+pub(super) fn as_result(question: &Question, is_promised: bool) -> ToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = is_short(question).then(|| options(question)).flatten() {
         // The options of an object are its members' questions, not values to choose from.
@@ -371,14 +375,14 @@ pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     }
     let mut result = ToolResult::new(vec![ContentBlock::text(text)], is_promised);
     let answer_with = json!({"method": "tools/call", "_meta": {RESUME: {"answer": null, "state": question.state}}});
-    result.add_meta(META_QUESTION, &Told { question, answer_with });
+    result.add_meta(META_QUESTION, &QuestionResult { question, answer_with });
     result
 }
 
 /// Returns the question for a client with too many open ones: a result that says so, with the state
 /// for a later answer.
 pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
-    let mut result = told(question, true);
+    let mut result = as_result(question, true);
     result.content.insert(0, ContentBlock::text(error.message.to_string()));
     result.add_meta(
         META_ERROR,
@@ -389,7 +393,7 @@ pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolRe
 
 /// A question, and the request that answers it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct QuestionResult<'a> {
     #[serde(flatten)]
     question: &'a Question,
     answer_with: Value,

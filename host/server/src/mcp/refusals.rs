@@ -7,14 +7,14 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rmcp::model::{ErrorData, RequestId as RpcId};
 
-use super::events::{refused, refused_for};
+use super::events::{refusal_response, refused_for};
 use super::handler::{Handler, VERSIONS};
-use super::headers::{self, VERSION, one};
+use super::headers::{self, VERSION, header_text};
 use super::meta::Meta;
 use super::opening;
 use super::raw::Raw;
 use super::request::{self, Request};
-use super::wire::{Bad, Message};
+use super::wire::{BadMessage, Message};
 use super::{resources, result};
 use crate::principal::Principal;
 use crate::service::Service;
@@ -33,14 +33,14 @@ pub(super) async fn admit(
     if request.method == "tools/call"
         && let Err(busy) = service.check(principal)
     {
-        let bad = Bad { id: Some(request.id.clone()), error: result::error_of(&busy) };
+        let bad = BadMessage { id: Some(request.id.clone()), error: result::error_of(&busy) };
         return Err(match busy.retry_after() {
             Some(after) => {
                 let seconds =
                     u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
                 refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
             }
-            None => refused(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
+            None => refusal_response(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
         });
     }
     if request.method == "resources/read"
@@ -50,7 +50,7 @@ pub(super) async fn admit(
         let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
         if !request.take(room) {
             service.refused(principal, "busy");
-            let bad = Bad { id: Some(request.id.clone()), error: request::busy() };
+            let bad = BadMessage { id: Some(request.id.clone()), error: request::busy_error() };
             return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
         }
     }
@@ -65,14 +65,22 @@ pub(super) fn version<'a>(
     if !headers.contains_key(VERSION) {
         return Ok(None);
     }
-    let Some(version) = one(headers, &VERSION) else {
+    let Some(version) = header_text(headers, &VERSION) else {
         let text = "the header `MCP-Protocol-Version` is repeated or is not text";
-        return Err(refused(StatusCode::BAD_REQUEST, &Bad::request(message.id(), text)).into());
+        return Err(refusal_response(
+            StatusCode::BAD_REQUEST,
+            &BadMessage::request(message.id(), text),
+        )
+        .into());
     };
     let is_known = VERSIONS.iter().any(|served| served.as_str() == version);
     if !is_known && message.meta.version.is_none() && !message.is_request("initialize") {
         let error = ErrorData::unsupported_protocol_version(opening::unknown(version), &VERSIONS);
-        return Err(refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error }).into());
+        return Err(refusal_response(
+            StatusCode::BAD_REQUEST,
+            &BadMessage { id: message.id(), error },
+        )
+        .into());
     }
     Ok(Some(version))
 }
@@ -91,8 +99,9 @@ pub(super) fn check_modern(
         let text = "the header `MCP-Protocol-Version` is not the revision that `_meta` of the request names";
         return Err(mismatch(id, text.to_owned()));
     }
-    opening::check_metadata(meta)
-        .map_err(|error| refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }))?;
+    opening::check_metadata(meta).map_err(|error| {
+        refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
+    })?;
     if !meta.is_modern() {
         return Ok(());
     }
@@ -104,34 +113,34 @@ pub(super) fn check_modern(
 
 pub(super) fn mismatch(id: &RpcId, text: String) -> Refusal {
     let error = ErrorData::header_mismatch(text, None);
-    refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }).into()
+    refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error }).into()
 }
 
 pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Response {
-    let bad =
-        Bad::request(id, "the client accepts none of the types of the answer").with_hint(hint);
-    refused(StatusCode::NOT_ACCEPTABLE, &bad)
+    let bad = BadMessage::request(id, "the client accepts none of the types of the answer")
+        .with_hint(hint);
+    refusal_response(StatusCode::NOT_ACCEPTABLE, &bad)
 }
 
 pub(super) fn not_allowed(allowed: &'static str) -> Refusal {
-    let bad = Bad::request(None, format!("this method is not allowed here: {allowed}"));
-    let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, &bad);
+    let bad = BadMessage::request(None, format!("this method is not allowed here: {allowed}"));
+    let mut response = refusal_response(StatusCode::METHOD_NOT_ALLOWED, &bad);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response.into()
 }
 
 pub(super) fn needs_session(id: Option<RpcId>) -> Refusal {
-    let bad = Bad::request(
+    let bad = BadMessage::request(
         id,
         "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`",
     );
-    refused(StatusCode::BAD_REQUEST, &bad).into()
+    refusal_response(StatusCode::BAD_REQUEST, &bad).into()
 }
 
 pub(super) fn no_session(id: Option<RpcId>) -> Refusal {
-    refused(
+    refusal_response(
         StatusCode::NOT_FOUND,
-        &Bad::request(id, "there is no such session: open one with `initialize`"),
+        &BadMessage::request(id, "there is no such session: open one with `initialize`"),
     )
     .into()
 }

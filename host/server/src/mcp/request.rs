@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use toolcell::TreeRoom;
 
 use super::client::Client;
-use super::extension::Asked;
+use super::extension::ExtensionRequest;
 use super::meta::Meta;
 use super::raw::Raw;
-use crate::http::body::Held;
+use crate::http::body::RequestResources;
 use crate::principal::Principal;
 
 /// Time that a request waits for its turn to be parsed into a tree.
@@ -36,7 +36,7 @@ pub(super) struct Request {
     /// Cancelled when the client cancels the request, or its session ends.
     pub(super) cancelled: CancellationToken,
     /// The resources of the request until it has ended and its answer was sent. `None` over lines.
-    pub(super) held: Option<Arc<Held>>,
+    pub(super) resources: Option<Arc<RequestResources>>,
 }
 
 impl Request {
@@ -55,32 +55,32 @@ impl Request {
         principal: &Principal,
     ) -> Result<(T, TreeRoom), ErrorData> {
         let mut room = tree_room(principal, self.params.as_str()).await?;
-        let tree = self.params.read().ok_or_else(|| self.unfit())?;
+        let tree = self.params.read().ok_or_else(|| self.invalid_params())?;
         room.is_parsed();
         Ok((tree, room))
     }
 
     /// Returns the request as an extension sees it, counted as long as the room is held.
-    pub(super) async fn asked(
+    pub(super) async fn extension_request(
         &self,
         principal: &Principal,
-    ) -> Result<(Asked, TreeRoom), ErrorData> {
+    ) -> Result<(ExtensionRequest, TreeRoom), ErrorData> {
         let meta = self.params.member("_meta").unwrap_or_else(Raw::empty);
         let mut room = tree_room(principal, meta.as_str()).await?;
         let meta: RequestMetaObject = meta.read().unwrap_or_default();
         room.is_parsed();
         let (id, client) = (self.id.clone(), self.client.clone());
-        Ok((Asked { principal: principal.clone(), id, meta, client }, room))
+        Ok((ExtensionRequest { principal: principal.clone(), id, meta, client }, room))
     }
 
     /// Reserves room for `bytes` more, until the request has ended and its answer was sent. Returns
     /// true if there was room.
     pub(super) fn take(&self, bytes: usize) -> bool {
-        self.held.as_ref().is_none_or(|held| held.take(bytes))
+        self.resources.as_ref().is_none_or(|held| held.take(bytes))
     }
 
     /// Returns the error of params that do not fit the method.
-    pub(super) fn unfit(&self) -> ErrorData {
+    pub(super) fn invalid_params(&self) -> ErrorData {
         ErrorData::invalid_params(format!("the params do not fit `{}`", self.method), None)
     }
 }
@@ -88,18 +88,18 @@ impl Request {
 /// Reserves room for the tree of a client's text.
 pub(super) async fn tree_room(principal: &Principal, text: &str) -> Result<TreeRoom, ErrorData> {
     let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
-    room.ok_or_else(busy)
+    room.ok_or_else(busy_error)
 }
 
 /// Returns the error of a request for which the server has no room now.
-pub(super) fn busy() -> ErrorData {
+pub(super) fn busy_error() -> ErrorData {
     let data = json!({"code": "busy", "retry_after_ms": 1_000});
     let text = "the server holds as many bytes of requests and answers as it may; try again later";
     ErrorData::internal_error(text, Some(data))
 }
 
 /// Serializes the result to JSON.
-pub(super) fn written(result: &impl Serialize) -> Result<Answer, ErrorData> {
+pub(super) fn to_raw_json(result: &impl Serialize) -> Result<Answer, ErrorData> {
     serde_json::value::to_raw_value(result)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

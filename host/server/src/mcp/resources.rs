@@ -58,7 +58,7 @@ pub(super) async fn read(
 
 /// Stores a value as an artifact of the principal's tenant. Returns a link to it. `None`: there is
 /// no room, or it is too large to be read.
-pub(super) async fn keep(
+pub(super) async fn store_value(
     artifacts: &Artifacts,
     principal: &Principal,
     value: &Json,
@@ -67,7 +67,7 @@ pub(super) async fn keep(
         return None;
     }
     let (artifacts, owner, value) = (artifacts.clone(), principal.clone(), value.clone());
-    let put = move || artifacts.put_spare(owner.tenant(), value.as_str().as_bytes());
+    let put = move || artifacts.put_unrequested(owner.tenant(), value.as_str().as_bytes());
     let kept = tokio::task::spawn_blocking(put).await.map_err(failed).ok()?;
     let unkept = |error| {
         tracing::debug!(%error, tenant = principal.tenant(), "a large value could not be stored as an artifact: it has no link");

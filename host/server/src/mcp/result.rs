@@ -80,7 +80,7 @@ impl ToolResult {
     /// Adds a member of the metadata.
     pub(super) fn add_meta(&mut self, name: &'static str, value: &impl Serialize) {
         // Serializing these values does not fail.
-        if let Ok(value) = request::written(value) {
+        if let Ok(value) = request::to_raw_json(value) {
             self.meta.insert(name, value);
         }
     }
@@ -88,7 +88,7 @@ impl ToolResult {
     /// Serializes the result for the era. Only the era without sessions names the type of a result.
     pub(super) fn answer(mut self, is_modern: bool) -> Result<Answer, ErrorData> {
         self.result_type = is_modern.then_some(ResultType::COMPLETE);
-        request::written(&self)
+        request::to_raw_json(&self)
     }
 }
 
@@ -116,13 +116,14 @@ pub(super) fn of(
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             // The schema describes the tool's values. In a result that is not an error, clients
             // refuse structured content that breaks it.
-            let mut halted = valued(result, Vec::new(), !is_promised && is_object(result.as_str()));
+            let mut halted =
+                value_result(result, Vec::new(), !is_promised && is_object(result.as_str()));
             halted.is_error = is_promised;
             halted.add_meta(META_HALT, &json!({"reason": reason}));
             halted
         }
         CallResult::Outcome(Outcome::AskUser(question)) => {
-            super::question::told(question, is_promised)
+            super::question::as_result(question, is_promised)
         }
         CallResult::Outcome(Outcome::Error(error)) => {
             failed(error_text(error), error.retry_after_ms)
@@ -160,7 +161,7 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
         result
     } else {
         let mut result =
-            valued(&output.value, parts, is_structured || is_object(output.value.as_str()));
+            value_result(&output.value, parts, is_structured || is_object(output.value.as_str()));
         if let Some(message) = &output.message {
             result.add_meta(META_MESSAGE, message);
         }
@@ -174,7 +175,7 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
 
 /// Returns a value as text for the model, and as structured content for programs. The text of a
 /// large structured value is its head.
-fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
+fn value_result(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
     let text = serde_json::from_str::<String>(value.as_str()).ok();
     let mut text = text.unwrap_or_else(|| value.as_str().to_owned());
     let is_cut = is_structured && text.len() > MAX_TWIN;

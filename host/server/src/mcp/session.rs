@@ -1,7 +1,7 @@
 //! One session: the client's capabilities, its running requests, and its open questions.
 //!
-//! In: ids of requests, questions, answers. Out: [`Running`] for a running request, [`Asking`] for
-//! an open question.
+//! In: ids of requests, questions, answers. Out: [`Running`] for a running request,
+//! [`PendingQuestion`] for an open question.
 //! Invariants: an id is in use until the task of its request has ended, even if its connection
 //! ended before. A session has a bounded number of open questions.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
@@ -15,12 +15,12 @@ use rmcp::model::{LoggingLevel, RequestId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::client::Capabilities;
 use super::outbox::Outbox;
 use super::raw::Raw;
-use crate::http::body::Held;
+use crate::http::body::RequestResources;
 
 /// The running requests by their ids. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -103,15 +103,15 @@ pub(super) struct Session {
     /// Cancelled when no answer of the client can arrive any more.
     pub(super) no_answers: CancellationToken,
     /// True if the client is notified of changes.
-    is_told: AtomicBool,
-    open: Mutex<Open>,
+    is_notified: AtomicBool,
+    open: Mutex<OpenQuestions>,
     most_open: usize,
     /// The time when the client last sent something, or a request ended.
     last: Mutex<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenQuestions {
     next: i64,
     questions: HashMap<RequestId, oneshot::Sender<Reply>>,
 }
@@ -120,12 +120,12 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) answer: Result<Raw, Raw>,
-    _held: Option<Held>,
+    _held: Option<RequestResources>,
 }
 
 /// A pending question, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct PendingQuestion {
     session: Arc<Session>,
     pub(super) id: RequestId,
     pub(super) reply: oneshot::Receiver<Reply>,
@@ -141,20 +141,20 @@ impl Session {
             common,
             end: CancellationToken::new(),
             no_answers: CancellationToken::new(),
-            is_told: AtomicBool::new(false),
+            is_notified: AtomicBool::new(false),
             open: Mutex::default(),
-            most_open: if stands(Defence::OpenQuestions) { most_open } else { usize::MAX },
+            most_open: if stands(Control::OpenQuestions) { most_open } else { usize::MAX },
             last: Mutex::new(Instant::now()),
         }
     }
 
     /// Returns true at the first call: the client then starts to get notifications of changes.
-    pub(super) fn begins_to_be_told(&self) -> bool {
-        !self.is_told.swap(true, Ordering::AcqRel)
+    pub(super) fn start_notifications(&self) -> bool {
+        !self.is_notified.swap(true, Ordering::AcqRel)
     }
 
     /// Opens a question. `None`: the limit of open questions is reached.
-    pub(super) fn ask(self: &Arc<Self>) -> Option<Asking> {
+    pub(super) fn ask(self: &Arc<Self>) -> Option<PendingQuestion> {
         let (sender, reply) = oneshot::channel();
         let mut open = self.open.lock();
         if open.questions.len() >= self.most_open {
@@ -163,11 +163,16 @@ impl Session {
         let id = RequestId::Number(open.next);
         open.next += 1;
         open.questions.insert(id.clone(), sender);
-        Some(Asking { session: Arc::clone(self), id, reply })
+        Some(PendingQuestion { session: Arc::clone(self), id, reply })
     }
 
     /// Passes the client's answer to the request that asked. Other answers are ignored.
-    pub(super) fn answered(&self, id: &RequestId, answer: Result<Raw, Raw>, held: Option<Held>) {
+    pub(super) fn answered(
+        &self,
+        id: &RequestId,
+        answer: Result<Raw, Raw>,
+        held: Option<RequestResources>,
+    ) {
         let question = self.open.lock().questions.remove(id);
         if let Some(question) = question {
             // Fails only if the request has ended.
@@ -176,7 +181,7 @@ impl Session {
     }
 
     /// Records that the client sent something.
-    pub(super) fn touch(&self) {
+    pub(super) fn mark_used(&self) {
         *self.last.lock() = Instant::now();
     }
 
@@ -184,12 +189,12 @@ impl Session {
     /// an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting =
-            if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };
+            if stands(Control::IdleSessions) { self.open.lock().questions.len() } else { 0 };
         (self.requests.count() <= waiting).then(|| *self.last.lock())
     }
 }
 
-impl Drop for Asking {
+impl Drop for PendingQuestion {
     fn drop(&mut self) {
         self.session.open.lock().questions.remove(&self.id);
     }

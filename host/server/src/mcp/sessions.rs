@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::client::Capabilities;
 use super::outbox::{Outbox, Reader};
@@ -87,12 +87,12 @@ impl Sessions {
         let mut open = self.open.lock();
         let opened = open.get_mut(id)?;
         let is_same = opened.principal == *principal;
-        if is_same && principal.outlives(&opened.principal) {
+        if is_same && principal.expires_after(&opened.principal) {
             opened.principal = principal.clone();
         }
-        let is_found = is_same || !stands(Defence::SessionPrincipal);
+        let is_found = is_same || !stands(Control::SessionPrincipal);
         if is_found {
-            opened.session.touch();
+            opened.session.mark_used();
         }
         is_found.then(|| opened.clone())
     }
@@ -111,7 +111,7 @@ impl Sessions {
             let open = self.open.lock();
             let is_over = |opened: &Opened| {
                 opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
-                    || stands(Defence::RevokedStreams) && !known(&opened.principal)
+                    || stands(Control::RevokedStreams) && !known(&opened.principal)
             };
             open.iter()
                 .filter(|(_, opened)| is_over(opened))
@@ -149,7 +149,7 @@ impl Opened {
 
     /// Resumes after the event of this id. Returns the stream's number and a reader. `None`: the
     /// stream is unknown or has ended.
-    pub(super) fn take_up(&self, last: &str) -> Option<(Option<u64>, Reader)> {
+    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, Reader)> {
         let Some((event, stream)) = last.split_once('/') else {
             return Some((None, self.session.common.read(last.parse().ok()?)));
         };

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -33,7 +33,7 @@ use super::outbox::Outbox;
 use super::raw::Raw;
 use super::request::{self, Request};
 use super::session::{Requests, Session};
-use super::wire::{self, Bad, Kind, Message};
+use super::wire::{self, BadMessage, Kind, Message};
 use crate::principal::Principal;
 use crate::service::Service;
 
@@ -44,7 +44,7 @@ const OPENING: &str = "send `initialize` and `notifications/initialized` first, 
 /// The most messages that wait to be written. Above it no line is read.
 const WAITING: usize = 64;
 /// The byte order mark.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const LISTEN: &str = "subscriptions/listen";
 /// Time for the last answers to be written after the calls have ended.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -135,7 +135,7 @@ async fn serve(
     write: impl AsyncWrite + Send + Unpin + 'static,
     over: CancellationToken,
 ) -> Result<(), StdioError> {
-    let outbox = Arc::new(Outbox::keeping(0));
+    let outbox = Arc::new(Outbox::with_kept(0));
     let (gone, written) = (CancellationToken::new(), Arc::clone(&outbox));
     let mut reader = outbox.read(0);
     let stopped = gone.clone();
@@ -170,7 +170,7 @@ async fn serve(
             }
             Ok(Some(Line::TooLong)) => {
                 let text = format!("the line is longer than {} bytes", lines.most);
-                outbox.send(Bad::request(None, text).to_json());
+                outbox.send(BadMessage::request(None, text).to_json());
             }
             Ok(None) => break,
             Err(error) => {
@@ -229,7 +229,7 @@ impl Server {
     ///
     /// # Errors
     /// A line that is refused.
-    async fn take(&mut self, line: &[u8]) -> Result<(), Bad> {
+    async fn take(&mut self, line: &[u8]) -> Result<(), BadMessage> {
         while self.tasks.try_join_next().is_some() {}
         let text = line.trim_ascii_end();
         if text.is_empty() {
@@ -239,14 +239,14 @@ impl Server {
         match kind {
             Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
                 if self.session.is_some() {
-                    return Err(Bad::request(
+                    return Err(BadMessage::request(
                         Some(id),
                         "the session is open: start the server again for another",
                     ));
                 }
                 let opening = self.handler.initialize(&params);
                 let (answer, capabilities) =
-                    opening.map_err(|error| Bad { id: Some(id.clone()), error })?;
+                    opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
                 let mut session =
                     Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
                 (session.requests, session.no_answers) =
@@ -256,7 +256,7 @@ impl Server {
             }
             // Answered at once: it takes no slot of the running requests.
             Kind::Request { id, method } if method == "ping" && meta.version.is_none() => {
-                self.outbox.send(request::message(id, request::written(&json!({}))));
+                self.outbox.send(request::message(id, request::to_raw_json(&json!({}))));
             }
             Kind::Request { id, method } => self.begin(id, method, params, meta).await?,
             Kind::Notification { method } => match &self.session {
@@ -284,7 +284,7 @@ impl Server {
         method: String,
         params: Raw,
         meta: Meta,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), BadMessage> {
         let session = self.session.clone().filter(|_| !meta.is_modern());
         let client = match session {
             Some(session) => Client::of_session(&session, Some(Arc::clone(&self.outbox))),
@@ -292,11 +292,11 @@ impl Server {
             None if meta.version.is_none() => {
                 let text =
                     format!("the request `{}` comes before `initialize`", wire::shown(&method));
-                return Err(Bad::request(Some(id), text).with_hint(OPENING));
+                return Err(BadMessage::request(Some(id), text).with_hint(OPENING));
             }
             None => {
                 opening::check_metadata(&meta)
-                    .map_err(|error| Bad { id: Some(id.clone()), error })?;
+                    .map_err(|error| BadMessage { id: Some(id.clone()), error })?;
                 Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
             }
         };
@@ -305,7 +305,7 @@ impl Server {
         let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
         let is_full = self.requests.count() >= self.most;
         let Some(running) = self.requests.enter(&id, &end) else {
-            return Err(Bad::request(None, "a request with this id is running"));
+            return Err(BadMessage::request(None, "a request with this id is running"));
         };
         if is_full {
             let error = ErrorData::new(
@@ -313,7 +313,7 @@ impl Server {
                 "too many requests are running; try again later",
                 None,
             );
-            return Err(Bad { id: Some(id), error });
+            return Err(BadMessage { id: Some(id), error });
         }
         let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };
         let request = Request {
@@ -323,7 +323,7 @@ impl Server {
             meta,
             client,
             cancelled: running.cancelled.clone(),
-            held: None,
+            resources: None,
         };
         let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
         let task = async move {
@@ -409,7 +409,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let end = available.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(available.len(), |end| end + 1);
             let fits =
-                self.line.len() + end.unwrap_or(count) <= self.most || !stands(Defence::LineBytes);
+                self.line.len() + end.unwrap_or(count) <= self.most || !stands(Control::LineBytes);
             let is_too_long = !self.is_skipping && !fits;
             if !self.is_skipping && fits {
                 self.line.extend_from_slice(&available[..count]);
@@ -431,8 +431,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Takes the line, without the byte order mark that some programs write first.
     fn take(&mut self) -> Line {
         let mut line = std::mem::take(&mut self.line);
-        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(MARK) {
-            line.drain(..MARK.len());
+        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
         }
         Line::Text(line)
     }

@@ -1,6 +1,7 @@
 //! Decodes one JSON-RPC message strictly.
 //!
-//! In: the bytes of a body or of a line. Out: [`Message`], or [`Bad`] with the code of the error.
+//! In: the bytes of a body or of a line. Out: [`Message`], or [`BadMessage`] with the code of the
+//! error.
 //! Invariants: only an unambiguous object is accepted: no batch, no duplicate member, an id that is
 //! a string or an integer, params that are an object. A message is never parsed into a tree: its
 //! parts are text.
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use serde_json::json;
 use toolcell::Json;
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::meta::Meta;
 use super::raw::Raw;
@@ -65,13 +66,13 @@ pub(super) enum Kind {
 
 /// A message that is refused.
 #[derive(Debug)]
-pub(super) struct Bad {
+pub(super) struct BadMessage {
     /// The id of the request, if it could be read.
     pub(super) id: Option<RequestId>,
     pub(super) error: ErrorData,
 }
 
-impl Bad {
+impl BadMessage {
     fn parse(id: Option<RequestId>, text: impl Into<String>) -> Self {
         Self { id, error: ErrorData::new(ErrorCode::PARSE_ERROR, text.into(), None) }
     }
@@ -106,15 +107,15 @@ pub(super) fn shown(method: &str) -> String {
 }
 
 /// Decodes one message.
-pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| Bad::parse(None, "the message is not UTF-8"))?;
+pub(super) fn decode(bytes: &Bytes) -> Result<Message, BadMessage> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| BadMessage::parse(None, "the message is not UTF-8"))?;
     if let Err(fault) = Json::check(text)
-        && stands(Defence::OneMeaning)
+        && stands(Control::OneMeaning)
     {
         // The fault can be in the params, and the id still readable.
         let id = members(text, ["id"]).and_then(|[id]| read_id(id?));
-        return Err(Bad::parse(id, format!("the message is {fault}")));
+        return Err(BadMessage::parse(id, format!("the message is {fault}")));
     }
     let names = ["jsonrpc", "id", "method", "params", "result", "error"];
     let Some([version, id, method, params, result, error]) = members(text, names) else {
@@ -124,12 +125,12 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
         } else {
             "the message is not an object"
         };
-        return Err(Bad::request(None, text));
+        return Err(BadMessage::request(None, text));
     };
     let id = match id {
         None => None,
         Some(id) => Some(read_id(id).ok_or_else(|| {
-            Bad::request(
+            BadMessage::request(
                 None,
                 "the id is not a whole number of 64 bits or a text of at most 256 bytes",
             )
@@ -137,20 +138,20 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     };
     let read = |text: &str| serde_json::from_str::<String>(text).ok();
     if version.and_then(read).as_deref() != Some("2.0") {
-        return Err(Bad::request(id, "`jsonrpc` is not \"2.0\""));
+        return Err(BadMessage::request(id, "`jsonrpc` is not \"2.0\""));
     }
     if let Some(params) = params
         && method.is_some()
         && !is_object(params)
     {
         let error = ErrorData::invalid_params("`params` is not an object", None);
-        return Err(Bad { id, error });
+        return Err(BadMessage { id, error });
     }
     let part = |text: &str| Raw::part(bytes, text);
     let params = params.map_or_else(Raw::empty, part);
     let meta = params.member("_meta");
     if meta.as_ref().is_some_and(|meta| !meta.is_object()) {
-        return Err(Bad::request(
+        return Err(BadMessage::request(
             id,
             "the message does not fit the protocol: `_meta` is not an object",
         ));
@@ -158,7 +159,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     let kind = match (method.map(read), id, result, error) {
         (Some(Some(method)), id, None, None) => call(method, id)?,
         (Some(_), id, _, _) => {
-            return Err(Bad::request(
+            return Err(BadMessage::request(
                 id,
                 "`method` is not a text, or the message is also a response",
             ));
@@ -168,7 +169,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
         }
         (None, id, None, Some(error)) => Kind::Response { id, answer: Err(part(error)) },
         (None, id, _, _) => {
-            return Err(Bad::request(
+            return Err(BadMessage::request(
                 id,
                 "the message is not a request, a notification or a response",
             ));
@@ -177,12 +178,14 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     Ok(Message { kind, params, meta: meta.map_or_else(Meta::default, Meta::of) })
 }
 
-fn call(method: String, id: Option<RequestId>) -> Result<Kind, Bad> {
+fn call(method: String, id: Option<RequestId>) -> Result<Kind, BadMessage> {
     match (id, method.starts_with("notifications/")) {
         (Some(id), false) => Ok(Kind::Request { id, method }),
         (None, true) => Ok(Kind::Notification { method }),
-        (Some(id), true) => Err(Bad::request(Some(id), "a notification must not have an id")),
-        (None, false) => Err(Bad::request(None, "the request has no id")),
+        (Some(id), true) => {
+            Err(BadMessage::request(Some(id), "a notification must not have an id"))
+        }
+        (None, false) => Err(BadMessage::request(None, "the request has no id")),
     }
 }
 

@@ -39,7 +39,7 @@ impl State {
     }
 
     /// Records the result of a batch, and reports the first failure in a row.
-    fn ended(&self, result: &OTelSdkResult) {
+    fn record_result(&self, result: &OTelSdkResult) {
         let mut inner = self.0.lock();
         let is_failing = result.is_err();
         if let Err(error) = result {
@@ -87,7 +87,7 @@ impl Exporter {
 impl SpanExporter for Exporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let result = self.inner.export(batch).await;
-        self.state.ended(&result);
+        self.state.record_result(&result);
         result
     }
 

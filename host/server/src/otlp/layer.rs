@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::names::{self, Fields};
 
 /// A span that has not ended.
-struct Open {
+struct OpenSpan {
     context: SpanContext,
     parent: SpanId,
     is_remote: bool,
@@ -42,7 +42,7 @@ impl OpenSpans {
     }
 
     /// Waits until no span is open.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_until_closed(&self) {
         // Fails only without a sender, and `self` is one.
         let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
     }
@@ -76,7 +76,7 @@ impl SpanLayer {
     }
 
     /// Returns the context and the parent of a new span with this id.
-    fn placed(
+    fn context_and_parent(
         &self,
         id: SpanId,
         fields: &Fields,
@@ -129,12 +129,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let above = span.parent();
-        let above = above
-            .and_then(|above| above.extensions().get::<Open>().map(|open| open.context.clone()));
+        let above = above.and_then(|above| {
+            above.extensions().get::<OpenSpan>().map(|open| open.context.clone())
+        });
         let (context, parent, is_remote) =
-            self.placed(self.ids.new_span_id(), &fields, above.as_ref());
+            self.context_and_parent(self.ids.new_span_id(), &fields, above.as_ref());
         self.open.0.send_modify(|open| *open += 1);
-        span.extensions_mut().insert(Open {
+        span.extensions_mut().insert(OpenSpan {
             context,
             parent,
             is_remote,
@@ -146,20 +147,20 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
-        let Some(open) = extensions.get_mut::<Open>() else { return };
+        let Some(open) = extensions.get_mut::<OpenSpan>() else { return };
         let before = open.fields.text("parent_id").map(str::to_owned);
         values.record(&mut open.fields);
         // A request's caller is known after its headers, or its body, are read: before any child
         // span begins.
         if before.as_deref() != open.fields.text("parent_id") {
             (open.context, open.parent, open.is_remote) =
-                self.placed(open.context.span_id(), &open.fields, None);
+                self.context_and_parent(open.context.span_id(), &open.fields, None);
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(open) = span.extensions_mut().remove::<Open>() else { return };
+        let Some(open) = span.extensions_mut().remove::<OpenSpan>() else { return };
         let described = names::described(span.name(), &open.fields);
         self.processor.on_end(SpanData {
             span_context: open.context,

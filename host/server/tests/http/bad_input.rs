@@ -11,7 +11,7 @@ use toolcell_server::ListenOptions;
 
 use crate::client::{Reply, request, send, send_last};
 use crate::fixture::{BODY, Fixture, IN_FLIGHT};
-use crate::page::{ELSEWHERE, is_as_the_page_says, rows, told};
+use crate::page::{ELSEWHERE, is_as_the_page_says, rows, status_and_code};
 
 /// Far longer than the server waits in the test that uses it.
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -315,7 +315,7 @@ async fn http_errors_match_the_documented_table() {
             continue;
         };
         tried.insert(plain);
-        let got = told(Some(reply));
+        let got = status_and_code(Some(reply));
         if got != *expected {
             complaints.push(format!("{case}: {got:?}, and the page says {expected:?}: {reply:?}"));
         }

@@ -27,7 +27,7 @@ async fn drain_timeout_cancels_and_answers_running_calls() {
         "cancelled",
         "{answer:?}"
     );
-    fixture.ended().await;
+    fixture.wait().await;
 }
 
 /// A load balancer that checks `/ready` redirects new requests. Requests that it has sent already
@@ -45,7 +45,7 @@ async fn readiness_fails_before_requests_are_refused() {
         Fixture::with(ListenOptions::default().with_shutdown_delay(Duration::from_millis(10)))
             .await;
     fixture.shut_down();
-    fixture.ended().await;
+    fixture.wait().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,5 +88,5 @@ async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     service.cancel(&Principal::new(Some("acme"), &format!("key:{}", principal.id)), &id).unwrap();
     let answer = running.await.unwrap().unwrap();
     assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));
-    fixture.ended().await;
+    fixture.wait().await;
 }

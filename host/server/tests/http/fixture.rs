@@ -210,7 +210,7 @@ impl Fixture {
     }
 
     /// Returns when the server has ended.
-    pub(crate) async fn ended(self) {
+    pub(crate) async fn wait(self) {
         self.serving.await.expect("a fixture");
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement,
+    Component, Engine, Executor, Grants, Limits, ManualClock, OnMissingGrant, Overlay, Placement,
     Registry, Tenant, ToolCall,
 };
 use toolcell_server::{
@@ -110,7 +110,7 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .expect("a fixture");
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
-    let notes = Component::load_with(&engine, bytes("notes"), grants, Missing::Refused)
+    let notes = Component::load_with(&engine, bytes("notes"), grants, OnMissingGrant::Refused)
         .await
         .expect("a fixture");
     let registry = Registry::new();

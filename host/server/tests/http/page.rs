@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<(String, (String, String))> {
 }
 
 /// Returns status and code of an answer. The code is that of a problem, or of a refused call.
-pub(crate) fn told(reply: Option<&Reply>) -> (String, String) {
+pub(crate) fn status_and_code(reply: Option<&Reply>) -> (String, String) {
     let none = || "–".to_owned();
     let Some(reply) = reply else { return (none(), none()) };
     let refused = || reply.json()["outcome"]["refusal"]["kind"].as_str().map(str::to_owned);
@@ -43,5 +43,5 @@ pub(crate) fn is_as_the_page_says(case: &str, reply: Option<&Reply>) {
     assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");
     let row = rows().into_iter().find(|(row, _)| row == case);
     let (_, expected) = row.unwrap_or_else(|| panic!("no row `{case}`"));
-    assert_eq!(told(reply), expected, "{case}: {reply:?}");
+    assert_eq!(status_and_code(reply), expected, "{case}: {reply:?}");
 }

@@ -145,7 +145,7 @@ async fn kept(pages: &Pages, pause: Duration) -> (Authenticator, PublishedKeys) 
     let auth = Authenticator::jwt(JwtIssuer::without_keys(ISSUER, AUDIENCE));
     let (keeper, accepted) = (keys.clone(), auth.clone());
     tokio::spawn(async move {
-        let keep = keeper.keep(&accepted, |found| {
+        let keep = keeper.refresh(&accepted, |found| {
             let issuer =
                 found.ok().and_then(|text| JwtIssuer::from_published(ISSUER, AUDIENCE, &text).ok());
             let is_good = issuer.is_some();

@@ -30,10 +30,10 @@ fn is_ending(how: &String) -> Vec<String> {
     invoke("endings", "to call itself"),
 ])]
 fn end(how: String, context: &Context) -> Outcome {
-    ended(&how, context).unwrap_or_else(Outcome::Error)
+    outcome_for(&how, context).unwrap_or_else(Outcome::Error)
 }
 
-fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
+fn outcome_for(how: &str, context: &Context) -> Result<Outcome, Failure> {
     Ok(match how {
         "value" => Outcome::ok(json!({"list": [1, 2.5, "three"], "nothing": null, "yes": true})),
         "nothing" => Outcome::ok(()),

@@ -4,18 +4,18 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::super::work::{At, Opened, Opening, open};
+use super::super::work::{OpenSettings, Opened, WritePosition, open};
 use super::super::{Area, ledger::Ledger};
 use super::*;
 use crate::grants::Room;
 
-struct Scene {
+struct SharedDirectory {
     granted: TempDir,
     counts: TempDir,
     dir: File,
 }
 
-impl Scene {
+impl SharedDirectory {
     fn new() -> Self {
         let (granted, counts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let dir = File::open(granted.path()).unwrap();
@@ -25,12 +25,13 @@ impl Scene {
     /// The directory as a process has it, with room for 1000 bytes and 10 files.
     fn process(&self) -> std::sync::Arc<Area> {
         let room = Room { bytes: 1000, files: 10 };
-        let ledger = Ledger::apart(&self.dir, self.counts.path());
+        let ledger = Ledger::of_other_process(&self.dir, self.counts.path());
         std::sync::Arc::new(Area::new(room, std::sync::Arc::new(ledger)))
     }
 
-    fn file(&self, area: &std::sync::Arc<Area>, name: &str) -> (File, super::super::Hold) {
-        let opening = Opening { read: true, write: true, create: true, ..Opening::default() };
+    fn file(&self, area: &std::sync::Arc<Area>, name: &str) -> (File, super::super::OpenMark) {
+        let opening =
+            OpenSettings { read: true, write: true, create: true, ..OpenSettings::default() };
         match open(Some(area), &self.dir, name, opening).unwrap() {
             Opened::File(file, Some(hold)) => (file, hold),
             Opened::File(_, None) | Opened::Directory(_) => panic!("it is no file that is held"),
@@ -41,43 +42,43 @@ impl Scene {
 /// Fails without: one count for all processes.
 #[test]
 fn processes_share_one_directory_quota() {
-    let scene = Scene::new();
+    let scene = SharedDirectory::new();
     fs::write(scene.granted.path().join("old"), [0; 100]).unwrap();
     let (one, two) = (scene.process(), scene.process());
     let ((a, one_hold), (b, two_hold)) = (scene.file(&one, "a"), scene.file(&two, "b"));
-    one_hold.write(&a, &[1; 500], At::End).unwrap();
-    assert!(two_hold.write(&b, &[2; 401], At::End).is_err());
-    two_hold.write(&b, &[2; 400], At::End).unwrap();
-    assert!(one_hold.write(&a, &[1; 1], At::End).is_err());
+    one_hold.write(&a, &[1; 500], WritePosition::End).unwrap();
+    assert!(two_hold.write(&b, &[2; 401], WritePosition::End).is_err());
+    two_hold.write(&b, &[2; 400], WritePosition::End).unwrap();
+    assert!(one_hold.write(&a, &[1; 1], WritePosition::End).is_err());
     assert_eq!((one.used(), two.used()), ((1000, 3), (1000, 3)));
     one_hold.set_size(&a, 0).unwrap();
     two.remove_file(&scene.dir, "old").unwrap();
     assert_eq!((one.used(), two.used()), ((400, 2), (400, 2)));
-    two_hold.write(&b, &[2; 600], At::End).unwrap();
+    two_hold.write(&b, &[2; 600], WritePosition::End).unwrap();
 }
 
 /// Fails without: counting a file's bytes after it lost its name.
 #[test]
 fn unlinked_file_counts_until_its_last_close() {
-    let scene = Scene::new();
+    let scene = SharedDirectory::new();
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&one, "a");
-    hold.write(&file, &[1; 900], At::End).unwrap();
+    hold.write(&file, &[1; 900], WritePosition::End).unwrap();
     two.remove_file(&scene.dir, "a").unwrap();
     let (other, other_hold) = scene.file(&two, "b");
-    assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
+    assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
     // A file without a name can also grow and shrink.
-    hold.write(&file, &[1; 50], At::End).unwrap();
-    assert!(other_hold.write(&other, &[2; 51], At::End).is_err());
+    hold.write(&file, &[1; 50], WritePosition::End).unwrap();
+    assert!(other_hold.write(&other, &[2; 51], WritePosition::End).is_err());
     drop((file, hold));
-    other_hold.write(&other, &[2; 1000], At::End).unwrap();
+    other_hold.write(&other, &[2; 1000], WritePosition::End).unwrap();
     assert_eq!((one.used(), two.used()), ((1000, 1), (1000, 1)));
 }
 
 /// The state after `kill -9` between a change and its end.
 #[test]
 fn interrupted_change_triggers_a_recount() {
-    let scene = Scene::new();
+    let scene = SharedDirectory::new();
     let (one, two) = (scene.process(), scene.process());
     let dead = Shared::join(
         scene.counts.path(),
@@ -95,18 +96,18 @@ fn interrupted_change_triggers_a_recount() {
 /// finds no room.
 #[test]
 fn usage_of_dead_process_is_released() {
-    let scene = Scene::new();
+    let scene = SharedDirectory::new();
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&two, "a");
-    hold.write(&file, &[1; 900], At::End).unwrap();
+    hold.write(&file, &[1; 900], WritePosition::End).unwrap();
     two.remove_file(&scene.dir, "a").unwrap();
     let (other, other_hold) = scene.file(&one, "b");
-    assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
+    assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
     // The process dies with all that it holds.
     drop((file, hold, two));
     // Nameless files of other tests count as well, for as long as they are open.
     let until = Instant::now() + Duration::from_secs(20);
-    while other_hold.write(&other, &[2; 1000], At::End).is_err() {
+    while other_hold.write(&other, &[2; 1000], WritePosition::End).is_err() {
         assert!(Instant::now() < until, "{:?}", one.used());
         std::thread::yield_now();
     }
@@ -115,7 +116,7 @@ fn usage_of_dead_process_is_released() {
 /// The first process counts changes that were made while no process used the directory.
 #[test]
 fn first_process_recounts_usage() {
-    let scene = Scene::new();
+    let scene = SharedDirectory::new();
     assert_eq!(scene.process().used(), (0, 0));
     fs::write(scene.granted.path().join("a"), [0; 10]).unwrap();
     let one = scene.process();

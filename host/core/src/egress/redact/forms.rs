@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// The two alphabets of base32. Source: RFC 4648, sections 6 and 7.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -71,10 +71,10 @@ enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pieces {
     /// Parts are searched for: the writer of the bytes may know the value.
-    Sought,
+    Searched,
     /// Parts are not searched for: from the answers, the writer of the bytes could learn how a
     /// value continues.
-    Left,
+    Ignored,
 }
 
 impl Forms {
@@ -95,8 +95,8 @@ impl Forms {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
-            if stands(Defence::SpacedSecrets) {
-                forms.spaced(value, number, extent);
+            if stands(Control::SpacedSecrets) {
+                forms.add_spaced(value, number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
                 break;
@@ -106,7 +106,7 @@ impl Forms {
     }
 
     /// Adds the forms that are also found with other characters in between.
-    fn spaced(&mut self, value: &[u8], number: usize, extent: Extent) {
+    fn add_spaced(&mut self, value: &[u8], number: usize, extent: Extent) {
         let mut plain = vec![value.to_vec()];
         if extent == Extent::Every {
             plain.push(value.iter().rev().copied().collect());
@@ -183,7 +183,7 @@ const PUNCTUATION: Dropped = {
 
 /// Returns the bytes that a skeleton leaves out.
 pub(super) fn in_skeleton() -> &'static Dropped {
-    if stands(Defence::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
+    if stands(Control::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
 }
 
 /// Returns the bytes that are not dropped. Written without a branch because every searched byte
@@ -206,11 +206,11 @@ fn is_mixed(text: &[u8]) -> bool {
 
 fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
-    if extent == Extent::Plain || !stands(Defence::EncodedSecrets) {
+    if extent == Extent::Plain || !stands(Control::EncodedSecrets) {
         return forms;
     }
     let mut encoded = base64(value);
-    encoded.push(each(value, |byte| format!("{byte:02x}")));
+    encoded.push(escape_bytes(value, |byte| format!("{byte:02x}")));
     encoded.extend(urls(value));
     if let Ok(text) = std::str::from_utf8(value) {
         encoded.extend(quoted(text));
@@ -218,17 +218,17 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     if extent == Extent::Every {
         let twice: Vec<_> = urls(value).iter().map(|form| replaced(form, "%", "%25")).collect();
         encoded.extend(twice);
-        encoded.push(each(value, |byte| format!("{byte:02x}:")));
-        encoded.push(each(value, |byte| format!("{byte:02x}-")));
-        encoded.push(each(value, |byte| format!("\\x{byte:02x}")));
-        encoded.push(each(value, |byte| format!("\\{byte:03o}")));
+        encoded.push(escape_bytes(value, |byte| format!("{byte:02x}:")));
+        encoded.push(escape_bytes(value, |byte| format!("{byte:02x}-")));
+        encoded.push(escape_bytes(value, |byte| format!("\\x{byte:02x}")));
+        encoded.push(escape_bytes(value, |byte| format!("\\{byte:03o}")));
         if let Ok(text) = std::str::from_utf8(value) {
-            encoded.extend(by_numbers(text));
+            encoded.extend(numeric_escapes(text));
             encoded.push(text.chars().rev().collect::<String>().into_bytes());
         }
         encoded.push(value.iter().rev().copied().collect());
-        if of_it == Pieces::Sought {
-            forms.extend(pieces(value));
+        if of_it == Pieces::Searched {
+            forms.extend(half_parts(value));
         }
     }
     encoded.retain(|form| form.len() >= MIN_FORM);
@@ -242,20 +242,20 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     if extent == Extent::Plain {
         return forms;
     }
-    let hex = each(value, |byte| format!("{byte:02x}"));
+    let hex = escape_bytes(value, |byte| format!("{byte:02x}"));
     forms.extend(base64(value));
     forms.push(hex.clone());
     if extent == Extent::Every {
-        forms.push(each(value, |byte| format!("0x{byte:02x}")));
-        if stands(Defence::NestedSecrets) {
+        forms.push(escape_bytes(value, |byte| format!("0x{byte:02x}")));
+        if stands(Control::NestedSecrets) {
             for alphabet in [BASE32, BASE32_HEX] {
                 forms.extend((0..5).map(|before| base32_inside(before, value, alphabet)));
             }
             forms.extend(base64(value).iter().flat_map(|inner| base64(inner)));
             forms.extend([hex.to_ascii_uppercase(), hex].iter().flat_map(|hex| base64(hex)));
             // Lists of decimal numbers.
-            forms.push(each(value, |byte| byte.to_string()));
-            forms.push(each(value, |byte| format!("{byte:03}")));
+            forms.push(escape_bytes(value, |byte| byte.to_string()));
+            forms.push(escape_bytes(value, |byte| format!("{byte:03}")));
             forms.extend(Some(quoted_printable(value)).filter(|form| form != value));
         }
     }
@@ -276,7 +276,7 @@ fn quoted_printable(value: &[u8]) -> Vec<u8> {
     value.iter().flat_map(escaped).collect()
 }
 
-fn each(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
+fn escape_bytes(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
     let mut text: Vec<u8> = value.iter().flat_map(|byte| form(*byte).into_bytes()).collect();
     // Drops the separator after the last byte.
     if text.last().is_some_and(|last| b":-".contains(last)) {
@@ -291,7 +291,7 @@ fn replaced(form: &[u8], from: &str, to: &str) -> Vec<u8> {
 
 /// Returns the URL-encoded forms, for each common set of escaped characters.
 fn urls(value: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms = vec![each(value, |byte| format!("%{byte:02x}"))];
+    let mut forms = vec![escape_bytes(value, |byte| format!("%{byte:02x}"))];
     for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, QUERY, PATH] {
         let escaped = percent_encode(value, kept).to_string();
         forms.push(escaped.replace("%20", "+").into_bytes());
@@ -316,7 +316,7 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
 }
 
 /// Returns the value with every character as a numeric escape.
-fn by_numbers(text: &str) -> Vec<Vec<u8>> {
+fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
     let all =
         |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
     let mut units = [0; 2];
@@ -339,8 +339,8 @@ fn by_numbers(text: &str) -> Vec<Vec<u8>> {
 
 /// Returns the parts of half a value's length: a value that is split in two anywhere leaves one of
 /// them whole, and both if it is split in the middle.
-fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
-    if !stands(Defence::BrokenSecrets) {
+fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
+    if !stands(Control::BrokenSecrets) {
         return Vec::new();
     }
     let half = value.len() / 2;

@@ -9,7 +9,7 @@ use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use super::Redactor;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Bytes. The largest inflated body: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
@@ -36,25 +36,25 @@ pub(crate) enum Inflated {
 pub(crate) struct Inflation {
     redactor: Redactor,
     is_sought: Vec<bool>,
-    stage: Stage,
+    state: State,
     /// The end of the searched bytes, in which a form may have begun.
     tail: Vec<u8>,
     inflated: usize,
     searched: usize,
 }
 
-enum Stage {
+enum State {
     /// The bytes so far, which are too short to recognise the format.
-    Begun(Vec<u8>),
+    Undetected(Vec<u8>),
     Inflating(Box<InflateState>),
     /// The data cannot be inflated, or has ended.
-    Over,
+    Done,
 }
 
 impl Redactor {
     /// Searches the bytes that these inflate to.
     pub(crate) fn inflated(&self, bytes: &[u8]) -> Inflated {
-        Inflation::new(self.clone()).feed(bytes)
+        Inflation::new(self.clone()).push(bytes)
     }
 }
 
@@ -67,26 +67,26 @@ impl Inflation {
 
     /// Creates a search for the sought values.
     pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
-        let is_needed = is_sought.contains(&true) && stands(Defence::DeflatedSecrets);
-        let stage = if is_needed { Stage::Begun(Vec::new()) } else { Stage::Over };
-        Self { redactor, is_sought, stage, tail: Vec::new(), inflated: 0, searched: 0 }
+        let is_needed = is_sought.contains(&true) && stands(Control::DeflatedSecrets);
+        let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
+        Self { redactor, is_sought, state: stage, tail: Vec::new(), inflated: 0, searched: 0 }
     }
 
     /// Takes the next piece.
-    pub(crate) fn feed(&mut self, piece: &[u8]) -> Inflated {
-        match &mut self.stage {
-            Stage::Over => Inflated::Clean,
-            Stage::Inflating(_) => self.inflate(piece),
-            Stage::Begun(begun) => {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Inflated {
+        match &mut self.state {
+            State::Done => Inflated::Clean,
+            State::Inflating(_) => self.inflate(piece),
+            State::Undetected(begun) => {
                 begun.extend_from_slice(piece);
                 let Some(from) = start(begun) else {
                     if begun.len() > MAX_HEADER {
-                        self.stage = Stage::Over;
+                        self.state = State::Done;
                     }
                     return Inflated::Clean;
                 };
                 let begun = std::mem::take(begun);
-                self.stage = Stage::Inflating(InflateState::new_boxed(DataFormat::Raw));
+                self.state = State::Inflating(InflateState::new_boxed(DataFormat::Raw));
                 self.inflate(&begun[from..])
             }
         }
@@ -94,12 +94,12 @@ impl Inflation {
 
     fn inflate(&mut self, mut piece: &[u8]) -> Inflated {
         let mut out = vec![0; PIECE];
-        while let Stage::Inflating(state) = &mut self.stage {
+        while let State::Inflating(state) = &mut self.state {
             let done = inflate(state, piece, &mut out, MZFlush::None);
             piece = &piece[done.bytes_consumed..];
             match done.status {
                 Ok(MZStatus::Ok) | Err(MZError::Buf) => {}
-                Ok(MZStatus::StreamEnd | MZStatus::NeedDict) | Err(_) => self.stage = Stage::Over,
+                Ok(MZStatus::StreamEnd | MZStatus::NeedDict) | Err(_) => self.state = State::Done,
             }
             let told = self.search(&out[..done.bytes_written]);
             let is_settled = done.bytes_consumed == 0 && done.bytes_written == 0;

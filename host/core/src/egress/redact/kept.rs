@@ -19,35 +19,35 @@ const ROOM: usize = 128 << 20;
 /// Redactors by the values that they look for.
 pub(crate) struct Redactors {
     room: usize,
-    kept: Mutex<VecDeque<(blake3::Hash, Redactor)>>,
+    cached: Mutex<VecDeque<(blake3::Hash, Redactor)>>,
 }
 
 impl Redactors {
     fn with_room(room: usize) -> Self {
-        Self { room, kept: Mutex::default() }
+        Self { room, cached: Mutex::default() }
     }
 
     /// Returns the redactor for these values and builds it if it is not cached. Returns `None` for
     /// too many values.
     pub(crate) async fn of(&self, values: Vec<Secret>) -> Option<Redactor> {
-        self.made(values, Pieces::Sought).await
+        self.get_or_build(values, Pieces::Searched).await
     }
 
     /// Returns a redactor for values that the tool may not know: only whole values are found.
     pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
-        self.made(values, Pieces::Left).await
+        self.get_or_build(values, Pieces::Ignored).await
     }
 
-    async fn made(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
+    async fn get_or_build(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
         let name = name(&values, pieces);
-        if let Some(found) = self.kept(name) {
+        if let Some(found) = self.cached(name) {
             return Some(found);
         }
         let made =
-            tokio::task::spawn_blocking(move || Redactor::made(values, pieces)).await.ok()??;
-        let mut kept = self.kept.lock();
+            tokio::task::spawn_blocking(move || Redactor::build(values, pieces)).await.ok()??;
+        let mut kept = self.cached.lock();
         kept.push_front((name, made.clone()));
         while kept.len() > 1
             && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room
@@ -57,8 +57,8 @@ impl Redactors {
         Some(made)
     }
 
-    fn kept(&self, name: blake3::Hash) -> Option<Redactor> {
-        let mut kept = self.kept.lock();
+    fn cached(&self, name: blake3::Hash) -> Option<Redactor> {
+        let mut kept = self.cached.lock();
         let at = kept.iter().position(|(other, _)| *other == name)?;
         let found = kept.remove(at)?;
         let redactor = found.1.clone();
@@ -70,7 +70,7 @@ impl Redactors {
 /// Returns a hash that identifies a set of values without revealing them.
 fn name(values: &[Secret], pieces: Pieces) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&[u8::from(pieces == Pieces::Sought)]);
+    hasher.update(&[u8::from(pieces == Pieces::Searched)]);
     for value in values {
         hasher.update(&(value.expose().len() as u64).to_le_bytes());
         hasher.update(value.expose().as_bytes());
@@ -86,7 +86,7 @@ impl Default for Redactors {
 
 impl fmt::Debug for Redactors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactors({})", self.kept.lock().len())
+        write!(f, "Redactors({})", self.cached.lock().len())
     }
 }
 

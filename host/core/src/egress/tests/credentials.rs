@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::grants::{Placed, SecretUse};
+use crate::grants::{Injection, SecretGrant};
 use crate::secret::Secret;
 
 /// A value that can be spelled out.
@@ -18,21 +18,21 @@ const COMPRESSED: &[(&[u8], &[u8])] = &[
 ];
 const VALUE: &str = "canary/+&= \"\u{fc}?";
 
-fn placed(kind: &str) -> Placed {
+fn injection(kind: &str) -> Injection {
     match kind {
-        "bearer" => Placed::Bearer,
-        "basic" => Placed::Basic { user: "ann".into() },
-        "query" => Placed::Query { name: "key".into() },
-        name => Placed::Header { name: name.into() },
+        "bearer" => Injection::Bearer,
+        "basic" => Injection::Basic { user: "ann".into() },
+        "query" => Injection::Query { name: "key".into() },
+        name => Injection::Header { name: name.into() },
     }
 }
 
 fn credential(bound_to: &str, kind: &str) -> Result<Credential, SendError> {
-    let used = SecretUse::new(bound_to.parse().unwrap(), placed(kind));
+    let used = SecretGrant::new(bound_to.parse().unwrap(), injection(kind));
     Credential::new("token", &used, Secret::new(VALUE).unwrap())
 }
 
-async fn with(
+async fn send_with(
     server: &Server,
     outgoing: Outgoing,
     credentials: &[Credential],
@@ -44,7 +44,7 @@ async fn with(
 }
 
 /// Returns the request that a server receives, for a credential of this kind.
-async fn heard(kind: &str) -> String {
+async fn received_request(kind: &str) -> String {
     let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let server = Server::start(move |mut stream| {
         let said = said.clone();
@@ -52,7 +52,7 @@ async fn heard(kind: &str) -> String {
     })
     .await;
     let credentials = [credential(&server.url("/v1"), kind).unwrap()];
-    let _ = with(&server, get(&server.url("/v1/x?a=b")), &credentials).await;
+    let _ = send_with(&server, get(&server.url("/v1/x?a=b")), &credentials).await;
     heard.recv().await.unwrap()
 }
 
@@ -67,7 +67,7 @@ async fn secret_is_injected_where_its_grant_says() {
         ("X-Key", format!("\r\nx-key: {VALUE}\r\n")),
         ("query", "GET /v1/x?a=b&key=canary%2F%2B%26%3D+%22%C3%BC%3F HTTP/1.1\r\n".into()),
     ] {
-        let seen = heard(kind).await;
+        let seen = received_request(kind).await;
         assert!(seen.contains(&expected), "{kind}: {seen}");
         assert!(seen.contains("\r\naccept-encoding: identity\r\n"), "{seen}");
     }
@@ -106,7 +106,7 @@ async fn secret_is_sent_only_to_its_bound_destination() {
     let answered = table.iter().filter(|(.., expected)| *expected == "response").count();
     for (bound_to, kind_of, outgoing, expected) in table {
         let credentials = [credential(bound_to, kind_of).unwrap()];
-        let result = with(&server, outgoing.clone(), &credentials).await;
+        let result = send_with(&server, outgoing.clone(), &credentials).await;
         assert_eq!(kind(&result), expected, "{kind_of} for {bound_to}: {outgoing:?}");
         assert!(!format!("{credentials:?} {result:?}").contains("canary"));
         if let (Err(SendError::Invalid(problem)), true) = (&result, *bound_to != v1) {
@@ -118,9 +118,9 @@ async fn secret_is_sent_only_to_its_bound_destination() {
     }
     // Two credentials for one place: the second one is refused, as is a tool's own header.
     let twice = [credential(&v1, "bearer").unwrap(), credential(&v1, "basic").unwrap()];
-    assert_eq!(kind(&with(&server, plain("/v1"), &twice).await), "invalid");
+    assert_eq!(kind(&send_with(&server, plain("/v1"), &twice).await), "invalid");
     let two = [credential(&v1, "bearer").unwrap(), credential(&v1, "query").unwrap()];
-    assert_eq!(kind(&with(&server, plain("/v1"), &two).await), "response");
+    assert_eq!(kind(&send_with(&server, plain("/v1"), &two).await), "response");
     assert_eq!(server.connections(), answered + 1);
     assert!(credential(&v1, "not a header").is_err());
 }
@@ -141,7 +141,7 @@ async fn secret_echoed_by_a_server_is_redacted() {
         })
         .await;
         let credentials = [credential(&server.url("/"), kind_of).unwrap()];
-        let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
+        let response = send_with(&server, get(&server.url("/")), &credentials).await.unwrap();
         let headers: Vec<_> = response
             .headers
             .iter()
@@ -164,14 +164,18 @@ async fn unsearchable_response_encoding_is_refused() {
     {
         let answer =
             format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 2\r\n\r\nok");
-        let server = Server::saying(answer).await;
+        let server = Server::responding(answer).await;
         let credentials = [credential(&server.url("/"), "bearer").unwrap()];
         assert_eq!(
-            kind(&with(&server, get(&server.url("/")), &credentials).await),
+            kind(&send_with(&server, get(&server.url("/")), &credentials).await),
             expected,
             "{coding}"
         );
-        assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "response", "{coding}");
+        assert_eq!(
+            kind(&send_with(&server, get(&server.url("/")), &[]).await),
+            "response",
+            "{coding}"
+        );
     }
 }
 
@@ -180,12 +184,12 @@ async fn unsearchable_response_encoding_is_refused() {
 async fn unrequested_partial_response_is_refused() {
     let part =
         "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
-    let server = Server::saying(part).await;
+    let server = Server::responding(part).await;
     let credentials = [credential(&server.url("/"), "bearer").unwrap()];
-    assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), "broken");
-    assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "broken");
+    assert_eq!(kind(&send_with(&server, get(&server.url("/")), &credentials).await), "broken");
+    assert_eq!(kind(&send_with(&server, get(&server.url("/")), &[]).await), "broken");
     let asked = with_header(get(&server.url("/")), "range", "bytes=5-6");
-    assert_eq!(kind(&with(&server, asked, &[]).await), "response");
+    assert_eq!(kind(&send_with(&server, asked, &[]).await), "response");
 }
 
 /// A value spread over many headers, one character in each.
@@ -196,11 +200,11 @@ async fn secret_spread_over_headers_is_redacted() {
     let answer = format!(
         "HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok"
     );
-    let server = Server::saying(answer).await;
-    let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
+    let server = Server::responding(answer).await;
+    let used = SecretGrant::new(server.url("/").parse().unwrap(), Injection::Bearer);
     let credentials =
         [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
-    let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
+    let response = send_with(&server, get(&server.url("/")), &credentials).await.unwrap();
     let of = |name: &str| {
         response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice())
     };
@@ -231,11 +235,11 @@ async fn undeclared_compression_is_searched_for_secrets() {
                     );
                 }
                 answer.extend(b"0\r\n\r\n");
-                let server = Server::saying(answer).await;
-                let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
+                let server = Server::responding(answer).await;
+                let used = SecretGrant::new(server.url("/").parse().unwrap(), Injection::Bearer);
                 let credentials =
                     [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
-                let result = with(&server, get(&server.url("/")), &credentials).await;
+                let result = send_with(&server, get(&server.url("/")), &credentials).await;
                 assert_eq!(kind(&result), expected, "{prefix:?} {text} in pieces of {chunk}");
                 assert!(result.is_err() || result.unwrap().body == body);
             }

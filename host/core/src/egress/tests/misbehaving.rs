@@ -66,7 +66,7 @@ const ANSWERS: &[(&str, &str)] = &[
 #[tokio::test]
 async fn valid_answers_parse_and_malformed_ones_are_errors() {
     for (answer, expected) in ANSWERS {
-        let server = Server::saying(*answer).await;
+        let server = Server::responding(*answer).await;
         let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
         assert_eq!(kind(&result), *expected, "{answer:?}: {result:?}");
         if let Ok(response) = result {
@@ -87,7 +87,7 @@ async fn redirect_is_returned_not_followed() {
         "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
         elsewhere.url("/")
     );
-    let server = Server::saying(answer).await;
+    let server = Server::responding(answer).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
     assert_eq!(response.status, 302);
     assert!(response.headers.contains(&("location".into(), elsewhere.url("/").into())));
@@ -149,7 +149,8 @@ async fn hundred_headers_are_accepted_a_thousand_refused() {
     for (count, expected) in [(99, "response"), (1000, "broken")] {
         let headers: String = (0..count).map(|number| format!("x-{number}: y\r\n")).collect();
         let server =
-            Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n")).await;
+            Server::responding(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n"))
+                .await;
         let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
         assert_eq!(kind(&result), expected, "{count}");
     }
@@ -196,7 +197,7 @@ impl Reset for tokio::net::TcpStream {
 }
 
 /// A server that sends some bytes, and then a little more every ten milliseconds.
-async fn dripping(first: &'static str, again: &'static [u8]) -> Server {
+async fn slow_drip(first: &'static str, again: &'static [u8]) -> Server {
     Server::start(move |mut stream| async move {
         head(&mut stream).await;
         let _ = stream.write_all(first.as_bytes()).await;
@@ -214,17 +215,18 @@ async fn one_deadline_covers_every_stage() {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     })
     .await;
-    let half_a_head = Server::saying("HTTP/1.1 200 OK\r\nx: ").await;
-    let half_a_body = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let half_a_head = Server::responding("HTTP/1.1 200 OK\r\nx: ").await;
+    let half_a_body =
+        Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let one_chunk =
-        Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
-    let no_end = Server::saying("HTTP/1.1 200 OK\r\n\r\nx").await;
+        Server::responding("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    let no_end = Server::responding("HTTP/1.1 200 OK\r\n\r\nx").await;
     let drips = [
-        dripping("HTTP/1.1 200 OK\r\n\r\n", b"x").await,
-        dripping("HTTP/1.1 200 OK\r\nx: ", b"x").await,
+        slow_drip("HTTP/1.1 200 OK\r\n\r\n", b"x").await,
+        slow_drip("HTTP/1.1 200 OK\r\nx: ", b"x").await,
     ];
     let chunks =
-        dripping("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
+        slow_drip("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
     let reads_nothing = Server::start(|stream| async move {
         std::future::pending::<()>().await;
         drop(stream);
@@ -259,9 +261,9 @@ async fn one_deadline_covers_every_stage() {
 }
 
 /// Never answers, or panics.
-struct Stuck(bool);
+struct FailingResolver(bool);
 
-impl Resolver for Stuck {
+impl Resolver for FailingResolver {
     fn resolve(&self, _host: &str, _port: u16) -> Resolved {
         assert!(!self.0, "a resolver of an embedder's own");
         Box::pin(std::future::pending())
@@ -271,7 +273,7 @@ impl Resolver for Stuck {
 #[tokio::test]
 async fn deadline_covers_dns_and_connection_wait() {
     let rights = rights(["http://slow.example".parse().unwrap()]);
-    let egress = Egress::new().with_resolver(Stuck(false)).with_connections(1);
+    let egress = Egress::new().with_resolver(FailingResolver(false)).with_connections(1);
     let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
     let ends = (0..3).map(|_| {
         egress.send(&rights, &budget, get("http://slow.example/"), Secrets::default(), soon)
@@ -280,7 +282,7 @@ async fn deadline_covers_dns_and_connection_wait() {
         assert_eq!(kind(&end), "timeout");
     }
     assert_eq!(egress.connections.all.available_permits(), 1);
-    let panicking = Egress::new().with_resolver(Stuck(true));
+    let panicking = Egress::new().with_resolver(FailingResolver(true));
     let sent = AssertUnwindSafe(send(&panicking, &rights, get("http://slow.example/")))
         .catch_unwind()
         .await;
@@ -289,7 +291,7 @@ async fn deadline_covers_dns_and_connection_wait() {
 
 #[tokio::test]
 async fn dropped_request_or_body_frees_its_connection() {
-    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let (egress, rights) = (Egress::new().with_connections(1), local(&server));
     let (budget, deadline) = (Budget::default(), Instant::now() + AMPLE);
     let admitted = || {

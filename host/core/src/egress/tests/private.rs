@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::server::Scripted;
 use super::*;
-use crate::grants::addresses::{is_let_through, is_public};
+use crate::grants::addresses::{is_allowed_address, is_public};
 use crate::rights::Layer;
 
 /// One address per line. The attack campaign uses the same list.
@@ -89,10 +89,10 @@ fn spellings(address: IpAddr) -> Vec<String> {
 fn only_public_addresses_are_let_through() {
     assert_eq!(PRIVATE.lines().count(), 126);
     for text in PRIVATE.lines() {
-        assert!(!is_public(address(text)) && !is_let_through(address(text), &[]), "{text}");
+        assert!(!is_public(address(text)) && !is_allowed_address(address(text), &[]), "{text}");
     }
     for text in PUBLIC {
-        assert!(is_public(address(text)) && is_let_through(address(text), &[]), "{text}");
+        assert!(is_public(address(text)) && is_allowed_address(address(text), &[]), "{text}");
     }
 }
 
@@ -118,7 +118,11 @@ fn rule_networks_admit_only_named_private_addresses() {
     ];
     for (network, text, expected) in table {
         let network: IpNet = network.parse().unwrap();
-        assert_eq!(is_let_through(address(text), &[network]), expected, "{text} with {network}");
+        assert_eq!(
+            is_allowed_address(address(text), &[network]),
+            expected,
+            "{text} with {network}"
+        );
     }
 }
 
@@ -134,12 +138,12 @@ fn embedded_ipv4_addresses_are_checked() {
         "::127.0.0.1",
         "2002:7f00:1::1",
     ] {
-        assert!(!is_let_through(address(text), &[everything]), "{text}");
+        assert!(!is_allowed_address(address(text), &[everything]), "{text}");
     }
 }
 
 /// Returns the result of a request to this host on the server's port, with a rule that grants it.
-async fn tried(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
+async fn send_result(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
     let outgoing = Target::parse(&format!("http://{host}:{}/", server.port)).ok().map(|target| {
         let url = target.as_str().to_owned();
         (HttpRule::smallest(Method::Get, &target), get(&url))
@@ -155,7 +159,7 @@ async fn private_address_is_refused_in_every_spelling() {
     let mut spelt = 0;
     for text in PRIVATE.lines() {
         for host in spellings(address(text)) {
-            let end = tried(&egress, &server, &host).await;
+            let end = send_result(&egress, &server, &host).await;
             // Browsers do not accept some of the IPv4 spellings.
             assert!(end.map_or(!host.starts_with('['), |end| end == "private"), "{host}: {end:?}");
             spelt += usize::from(end.is_some());
@@ -172,15 +176,15 @@ async fn names_resolving_to_private_addresses_are_refused() {
     let resolver = Scripted::of(names.map(|text| vec![address(text)]));
     let egress = Egress::new().with_resolver(resolver.clone());
     for _ in 0..PRIVATE.lines().count() {
-        assert_eq!(tried(&egress, &server, "rebind.example").await, Some("private"));
+        assert_eq!(send_result(&egress, &server, "rebind.example").await, Some("private"));
     }
-    assert_eq!(tried(&Egress::new(), &server, "localhost").await, Some("private"));
-    assert_eq!(tried(&Egress::new(), &server, "LOCALHOST.").await, Some("private"));
-    assert_eq!((server.connections(), resolver.asked()), (0, PRIVATE.lines().count()));
+    assert_eq!(send_result(&Egress::new(), &server, "localhost").await, Some("private"));
+    assert_eq!(send_result(&Egress::new(), &server, "LOCALHOST.").await, Some("private"));
+    assert_eq!((server.connections(), resolver.lookups()), (0, PRIVATE.lines().count()));
 }
 
 /// The network named here stands for the public internet, which no test can reach.
-fn reaches(server: &Server) -> (Rights, Outgoing) {
+fn rebinding_request(server: &Server) -> (Rights, Outgoing) {
     let url = format!("http://rebind.example:{}/", server.port);
     let rule: HttpRule = url.parse().unwrap();
     (rights([rule.with_private(["127.0.0.1/32".parse().unwrap()])]), get(&url))
@@ -189,20 +193,20 @@ fn reaches(server: &Server) -> (Rights, Outgoing) {
 #[tokio::test]
 async fn each_request_resolves_once_and_checks_the_answer() {
     let server = Server::echoing().await;
-    let (rights, outgoing) = reaches(&server);
+    let (rights, outgoing) = rebinding_request(&server);
     let resolver = Scripted::new([["127.0.0.1"], ["127.0.0.2"]]);
     let egress = Egress::new().with_resolver(resolver.clone());
     for turn in 0..1000 {
         let expected = ["response", "private"][turn % 2];
         assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), expected, "{turn}");
     }
-    assert_eq!((server.connections(), resolver.asked()), (500, 1000));
+    assert_eq!((server.connections(), resolver.lookups()), (500, 1000));
 }
 
 #[tokio::test]
 async fn only_allowed_addresses_of_an_answer_are_tried() {
     let server = Server::echoing().await;
-    let (rights, outgoing) = reaches(&server);
+    let (rights, outgoing) = rebinding_request(&server);
     let crowd = (0..10_000).map(|number| Ipv4Addr::from(0x7f00_0002 + number).into());
     let answers = [
         (vec![address("127.0.0.2"), address("127.0.0.1")], "response"),

@@ -8,7 +8,7 @@ use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 
 use super::server::{Scripted, head};
-use super::tls::site;
+use super::tls::start_site;
 use super::*;
 
 /// Starts a proxy. Returns it with the heads of the requests that it receives.
@@ -33,7 +33,7 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
 
 /// Requests this URL through a proxy that gives this answer. Returns the response or the error, and
 /// the heads that the proxy received.
-async fn asked(
+async fn send_through_proxy(
     url: &str,
     answer: &'static str,
     roots: Roots,
@@ -60,12 +60,12 @@ async fn asked(
 #[tokio::test]
 async fn proxied_requests_go_to_checked_addresses() {
     const OPEN: &str = "HTTP/1.1 200 Connection established\r\nvia: x\r\n\r\n";
-    let site = site(&["good.example"], |_, name| {
+    let site = start_site(&["good.example"], |_, name| {
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
     })
     .await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
-    let plain = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
+    let plain = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
     let (https, http) = (site.server.port, plain.port);
     for (url, answer, roots, is_allowed, expected, is_asked) in [
         (format!("https://good.example:{https}/"), OPEN, own(), true, "good.example", true),
@@ -105,7 +105,7 @@ async fn proxied_requests_go_to_checked_addresses() {
             true,
         ),
     ] {
-        let (said, heads) = asked(&url, answer, roots, is_allowed).await;
+        let (said, heads) = send_through_proxy(&url, answer, roots, is_allowed).await;
         assert!(said.contains(expected), "{url} {answer}: {said}");
         let port = if url.starts_with("https") { https } else { http };
         let head = format!(
@@ -136,9 +136,10 @@ fn bad_proxy_url_is_refused_without_its_password() {
 #[tokio::test]
 async fn clones_use_replaced_proxy_and_roots() {
     let (server, heads) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
-    let site =
-        site(&["good.example"], |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned())
-            .await;
+    let site = start_site(&["good.example"], |_, _| {
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned()
+    })
+    .await;
     let url = format!("https://good.example:{}/", site.server.port);
     let rule: HttpRule = url.parse().unwrap();
     let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
@@ -166,7 +167,7 @@ async fn only_failed_connections_are_reported() {
         std::future::pending().await
     })
     .await;
-    let answering = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let answering = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let own = || ["127.0.0.0/8".parse().unwrap()];
     for (url, is_private, addresses, expected, is_told) in [

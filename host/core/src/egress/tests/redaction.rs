@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-use super::super::redact::MARK;
+use super::super::redact::REPLACEMENT;
 use super::*;
 use crate::secret::Secret;
 
@@ -86,11 +86,14 @@ fn secret_is_redacted_in_every_form_and_chunking() {
             let whole = redactor.redact(text.as_bytes());
             let shown = String::from_utf8_lossy(&whole);
             assert_eq!(shown.matches("[redacted]").count(), 2, "{form}: {shown}");
-            assert!(shown.len() <= "<> and <>".len() + 2 * (MARK.len() + left), "{form}: {shown}");
+            assert!(
+                shown.len() <= "<> and <>".len() + 2 * (REPLACEMENT.len() + left),
+                "{form}: {shown}"
+            );
             for size in [1, 2, 7, 64] {
                 let mut pieces = redactor.in_pieces();
                 let mut all: Vec<u8> =
-                    text.as_bytes().chunks(size).flat_map(|piece| pieces.feed(piece)).collect();
+                    text.as_bytes().chunks(size).flat_map(|piece| pieces.push(piece)).collect();
                 all.extend(pieces.finish());
                 assert_eq!(all, whole, "{form} in pieces of {size}");
             }
@@ -163,9 +166,9 @@ fn separators_do_not_hide_a_secret() {
             shown.chars().filter(|c| c.is_alphanumeric()).count() < "redacted".len() + 7,
             "{text:?}: {shown:?}"
         );
-        assert!(redactor.finds(text.as_bytes()), "{text:?}");
+        assert!(redactor.contains_value(text.as_bytes()), "{text:?}");
         let mut pieces = redactor.in_pieces();
-        let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.feed(&[byte])).collect();
+        let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.push(&[byte])).collect();
         all.extend(pieces.finish());
         assert_eq!(String::from_utf8(all).unwrap(), shown, "{text:?}");
     }
@@ -191,7 +194,7 @@ fn hidden(redactor: &Redactor, form: &str) {
     let left: String = shown.trim_end_matches(" and so on").replace("[redacted]", "");
     assert!(shown.contains("[redacted]") && left.len() <= 2 + 18, "{text:?}: {shown:?}");
     let mut pieces = redactor.in_pieces();
-    let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.feed(&[byte])).collect();
+    let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.push(&[byte])).collect();
     all.extend(pieces.finish());
     assert_eq!(String::from_utf8_lossy(&all), shown);
 }
@@ -324,7 +327,7 @@ fn all_of_many_secrets_are_found_in_fewer_forms() {
         (0..3000).map(|number| format!("secret-{number:08}-{}", "x".repeat(20))).collect();
     let redactor = looking_for(&values.iter().map(String::as_str).collect::<Vec<_>>());
     for value in values.iter().step_by(100) {
-        assert_eq!(redactor.redact(value.as_bytes()), MARK, "{value}");
+        assert_eq!(redactor.redact(value.as_bytes()), REPLACEMENT, "{value}");
     }
-    assert!(!redactor.finds(&values[0].bytes().rev().collect::<Vec<_>>()));
+    assert!(!redactor.contains_value(&values[0].bytes().rev().collect::<Vec<_>>()));
 }

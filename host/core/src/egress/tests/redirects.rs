@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt as _;
 
 use super::*;
-use crate::grants::{Placed, SecretUse};
+use crate::grants::{Injection, SecretGrant};
 use crate::secret::Secret;
 
 /// Each hop, with the result with and without the secret. `PLAIN` and `TLS` are ports.
@@ -39,15 +39,15 @@ impl Resolver for Names {
 
 /// The requests that arrived, and the target of each redirect.
 #[derive(Default)]
-struct Seen {
-    arrived: Mutex<Vec<String>>,
+struct RedirectLog {
+    received: Mutex<Vec<String>>,
     hops: OnceLock<Vec<String>>,
 }
 
-impl Seen {
+impl RedirectLog {
     /// Returns a redirect to the hop after the requested one.
     fn redirect(&self, request: &str) -> String {
-        self.arrived.lock().push(request.to_owned());
+        self.received.lock().push(request.to_owned());
         let path = request.split(' ').nth(1).unwrap();
         let hop: usize = path.rsplit('/').next().unwrap().parse().unwrap();
         let hops = self.hops.get().unwrap();
@@ -60,7 +60,7 @@ impl Seen {
 
 #[tokio::test]
 async fn every_redirect_hop_is_checked_anew() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(RedirectLog::default());
     let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
     let plain = Server::start(move |mut stream| {
         let seen = Arc::clone(&plain);
@@ -70,7 +70,7 @@ async fn every_redirect_hop_is_checked_anew() {
         }
     })
     .await;
-    let secure = tls::site(&["t.example"], move |request, _| secure.redirect(request)).await;
+    let secure = tls::start_site(&["t.example"], move |request, _| secure.redirect(request)).await;
     let (plain_port, tls_port) = (plain.port.to_string(), secure.server.port.to_string());
     let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);
     seen.hops.set(CHAIN.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
@@ -91,7 +91,7 @@ async fn every_redirect_hop_is_checked_anew() {
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
     let credential =
-        Credential::new("token", &SecretUse::new(bound_to, Placed::Bearer), secret).unwrap();
+        Credential::new("token", &SecretGrant::new(bound_to, Injection::Bearer), secret).unwrap();
 
     let budget = Budget::default();
     let mut expected = Vec::new();
@@ -118,7 +118,7 @@ async fn every_redirect_hop_is_checked_anew() {
         }
     }
     // One request per response, and the secret only in those that it is bound to.
-    let arrived = std::mem::take(&mut *seen.arrived.lock());
+    let arrived = std::mem::take(&mut *seen.received.lock());
     let arrived = arrived.iter().map(|head| {
         let line =
             |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);

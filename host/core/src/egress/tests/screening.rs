@@ -17,13 +17,16 @@ fn secret(value: &str) -> Secret {
 
 /// The values that a request is scanned for: another tenant's value, and one of the tool's own that
 /// is bound to a place.
-fn screen(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
+fn scan_secrets(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
     let others = Redactor::of_whole(vec![secret(OTHERS)]).unwrap();
     let own = Redactor::new(vec![secret(OWN)]);
     let seen = Arc::clone(seen);
     let tell = Box::new(move |kind| seen.lock().push(kind));
     let bound = vec![(bound_to.parse().unwrap(), secret(OWN))];
-    Secrets { screen: Some(Screen { others, own, bound, tell }), ..Secrets::default() }
+    Secrets {
+        scan: Some(OutboundScan { others, own, bound, on_suspect: tell }),
+        ..Secrets::default()
+    }
 }
 
 fn with_body(mut outgoing: Outgoing, body: impl Into<Bytes>) -> Outgoing {
@@ -36,7 +39,7 @@ async fn sent(
     outgoing: Outgoing,
     seen: &Arc<Mutex<Vec<&'static str>>>,
 ) -> Result<Incoming, SendError> {
-    let secrets = screen(&format!("GET,POST {}", server.url("/own")), seen);
+    let secrets = scan_secrets(&format!("GET,POST {}", server.url("/own")), seen);
     Egress::new()
         .send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE)
         .await
@@ -137,8 +140,10 @@ async fn call_denied_for_a_secret_sends_nothing_more() {
     for (body, expected) in
         [("harmless", "response"), (OTHERS, "denied"), ("harmless", "over budget")]
     {
-        let (outgoing, secrets) =
-            (with_body(get(&server.url("/")), body), screen("GET https://own.example", &seen));
+        let (outgoing, secrets) = (
+            with_body(get(&server.url("/")), body),
+            scan_secrets("GET https://own.example", &seen),
+        );
         let result = egress.send(&rights, &budget, outgoing, secrets, Instant::now() + AMPLE).await;
         assert_eq!(kind(&result), expected, "{body}");
     }
@@ -157,13 +162,13 @@ async fn concurrent_requests_yield_one_secret_denial() {
         .collect();
     // The first request may be scanned before the last one begins.
     let begin = |(admitted, outgoing)| {
-        let secrets = screen("GET https://own.example", &seen);
+        let secrets = scan_secrets("GET https://own.example", &seen);
         egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()
     };
     let begun: Vec<_> = admitted.into_iter().map(begin).collect();
     let mut ends = Vec::new();
     for begun in begun {
-        ends.push(kind(&in_time(begun.whole()).await));
+        ends.push(kind(&in_time(begun.collect()).await));
     }
     ends.sort_unstable();
     assert_eq!(ends, [["denied"; 1].as_slice(), &["over budget"; 7]].concat());

@@ -40,7 +40,7 @@ impl Server {
     }
 
     /// Reads a head, writes these bytes, and waits until the client closes the connection.
-    pub(super) async fn saying(bytes: impl Into<Vec<u8>>) -> Self {
+    pub(super) async fn responding(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into().into();
         Self::start(move |mut stream| {
             let bytes = Arc::clone(&bytes);
@@ -101,7 +101,7 @@ impl Scripted {
         Self(Arc::new(Mutex::new(answers.into_iter().collect())), Arc::default())
     }
 
-    pub(super) fn asked(&self) -> usize {
+    pub(super) fn lookups(&self) -> usize {
         self.1.load(Ordering::SeqCst)
     }
 }

@@ -18,26 +18,31 @@ async fn opened(
 
 /// Returns the connections that calls with these budgets get if none is released. A budget may be
 /// listed several times.
-async fn held(egress: &Egress, server: &Server, budgets: Vec<Budget>) -> Vec<http::Response<Body>> {
+async fn open_connections(
+    egress: &Egress,
+    server: &Server,
+    budgets: Vec<Budget>,
+) -> Vec<http::Response<Body>> {
     let opened = join_all(budgets.iter().map(|budget| opened(egress, server, budget))).await;
     opened.into_iter().flatten().map(Result::unwrap).collect()
 }
 
 #[tokio::test]
 async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
-    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let egress = Egress::new().with_connections(16);
-    let of_a = held(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
+    let of_a =
+        open_connections(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
     assert_eq!(of_a.len(), 4, "a quarter");
     assert_eq!(
-        held(&egress, &server, vec![Budget::of(Some("b"))]).await.len(),
+        open_connections(&egress, &server, vec![Budget::of(Some("b"))]).await.len(),
         1,
         "another tenant goes on"
     );
-    let of_one = held(&egress, &server, vec![Budget::of(None); 12]).await;
+    let of_one = open_connections(&egress, &server, vec![Budget::of(None); 12]).await;
     assert_eq!(of_one.len(), 8, "one call");
     assert_eq!(
-        held(&egress, &server, vec![Budget::of(None)]).await.len(),
+        open_connections(&egress, &server, vec![Budget::of(None)]).await.len(),
         1,
         "another call goes on"
     );
@@ -48,9 +53,9 @@ async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
 
 /// Never answers for one name, and counts the lookups of it.
 #[derive(Clone, Default)]
-struct Stalling(Arc<Mutex<usize>>);
+struct StallingResolver(Arc<Mutex<usize>>);
 
-impl Resolver for Stalling {
+impl Resolver for StallingResolver {
     fn resolve(&self, host: &str, _port: u16) -> Resolved {
         if host.starts_with("slow") {
             *self.0.lock() += 1;
@@ -62,12 +67,12 @@ impl Resolver for Stalling {
 
 #[tokio::test]
 async fn slow_dns_delays_only_its_own_tenant() {
-    let server = Server::saying("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let server = Server::responding("HTTP/1.1 204 No Content\r\n\r\n").await;
     let fast = server.url("/").replace("127.0.0.1", "fast.example");
     let rule: HttpRule = fast.parse().unwrap();
     let loopback = "127.0.0.0/8".parse().unwrap();
     let rights = rights([rule.with_private([loopback]), "http://slow.example".parse().unwrap()]);
-    let resolver = Stalling::default();
+    let resolver = StallingResolver::default();
     let egress = Egress::new().with_resolver(resolver.clone());
     let asked = |budget: Budget, url: &str, time| {
         let (egress, rights, outgoing) = (&egress, &rights, get(url));

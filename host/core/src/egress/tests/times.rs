@@ -11,19 +11,19 @@ const PAUSE: Duration = Duration::from_millis(300);
 const TO_CONNECT: Duration = Duration::from_millis(550);
 
 /// Never answers.
-struct Silent;
+struct SilentResolver;
 
-impl Resolver for Silent {
+impl Resolver for SilentResolver {
     fn resolve(&self, _host: &str, _port: u16) -> Resolved {
         Box::pin(std::future::pending())
     }
 }
 
-fn timed(url: &str, times: Times) -> Outgoing {
+fn get_with_times(url: &str, times: Times) -> Outgoing {
     Outgoing { times, ..get(url) }
 }
 
-fn stage(result: &Result<Incoming, SendError>) -> Option<Stage> {
+fn timeout_phase(result: &Result<Incoming, SendError>) -> Option<TimeoutPhase> {
     match result {
         Err(SendError::Timeout(stage)) => Some(*stage),
         _ => None,
@@ -31,7 +31,7 @@ fn stage(result: &Result<Incoming, SendError>) -> Option<Stage> {
 }
 
 /// A server that pauses before its answer and once in it.
-async fn slow() -> Server {
+async fn slow_server() -> Server {
     Server::start(|mut stream| async move {
         head(&mut stream).await;
         tokio::time::sleep(PAUSE).await;
@@ -45,20 +45,22 @@ async fn slow() -> Server {
 
 #[tokio::test]
 async fn each_timeout_bounds_only_its_own_stage() {
-    let (server, short, long, connect) = (slow().await, Some(SHORT), Some(AMPLE), Some(TO_CONNECT));
+    let (server, short, long, connect) =
+        (slow_server().await, Some(SHORT), Some(AMPLE), Some(TO_CONNECT));
     for (connect, first_byte, between_bytes, expected) in [
         (None, None, None, None),
         (connect, None, None, None),
         (connect, long, long, None),
-        (long, short, None, Some(Stage::FirstByte)),
-        (None, None, short, Some(Stage::BetweenBytes)),
-        (connect, long, short, Some(Stage::BetweenBytes)),
-        (long, Some(Duration::ZERO), long, Some(Stage::FirstByte)),
+        (long, short, None, Some(TimeoutPhase::FirstByte)),
+        (None, None, short, Some(TimeoutPhase::BetweenBytes)),
+        (connect, long, short, Some(TimeoutPhase::BetweenBytes)),
+        (long, Some(Duration::ZERO), long, Some(TimeoutPhase::FirstByte)),
     ] {
         let times = Times { connect, first_byte, between_bytes };
         let result =
-            in_time(send(&Egress::new(), &local(&server), timed(&server.url("/"), times))).await;
-        assert_eq!(stage(&result), expected, "{times:?}: {result:?}");
+            in_time(send(&Egress::new(), &local(&server), get_with_times(&server.url("/"), times)))
+                .await;
+        assert_eq!(timeout_phase(&result), expected, "{times:?}: {result:?}");
         assert!(
             expected.is_some() || result.is_ok_and(|response| response.body == "ok"),
             "{times:?}"
@@ -72,10 +74,10 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
     let rights =
         rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
     let times = Times { connect: Some(SHORT), ..Times::default() };
-    let egress = Egress::new().with_resolver(Silent).with_connections(1);
-    let asked = || send(&egress, &rights, timed("http://slow.example/", times));
+    let egress = Egress::new().with_resolver(SilentResolver).with_connections(1);
+    let asked = || send(&egress, &rights, get_with_times("http://slow.example/", times));
     for result in in_time(futures_util::future::join_all([asked(), asked()])).await {
-        assert_eq!(stage(&result), Some(Stage::Connect), "{result:?}");
+        assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
     }
     // A TLS server that sends nothing.
     let mute = Server::start(|mut stream| async move {
@@ -85,13 +87,13 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
     let url = mute.url("/").replace("http", "https");
     let rule: HttpRule = url.parse().unwrap();
     let rights = super::rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
-    let result = in_time(send(&Egress::new(), &rights, timed(&url, times))).await;
-    assert_eq!(stage(&result), Some(Stage::Connect), "{result:?}");
+    let result = in_time(send(&Egress::new(), &rights, get_with_times(&url, times))).await;
+    assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
 }
 
 #[tokio::test]
 async fn budget_error_names_the_exhausted_share() {
-    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
     let share = |result: &Result<Incoming, SendError>| match result {
         Err(SendError::OverBudget(share, _)) => Some(*share),
         _ => None,

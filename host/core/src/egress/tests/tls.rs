@@ -18,14 +18,14 @@ pub(super) struct Site {
 }
 
 /// Starts a site. `answer` gets the request's head and the server name of the TLS handshake.
-pub(super) async fn site(
+pub(super) async fn start_site(
     names: &[&str],
     answer: impl Fn(&str, &str) -> String + Send + Sync + 'static,
 ) -> Site {
     valid_in(names, (1975, 4096), answer).await
 }
 
-/// Starts a server as [`site`] does. Its certificate is valid between the beginnings of these
+/// Starts a server as [`start_site`] does. Its certificate is valid between the beginnings of these
 /// years.
 async fn valid_in(
     names: &[&str],
@@ -74,11 +74,11 @@ async fn valid_in(
 }
 
 /// Answers with the server name of the TLS handshake.
-fn says_its_name(_: &str, name: &str) -> String {
+fn echo_server_name(_: &str, name: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
 }
 
-async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendError> {
+async fn request(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendError> {
     let url = format!("https://{host}:{}/", site.server.port);
     let rule: HttpRule = url.parse().unwrap();
     let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
@@ -88,8 +88,8 @@ async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendEr
 
 #[tokio::test]
 async fn server_without_a_valid_certificate_is_refused() {
-    let site = site(&["good.example", "127.0.0.1"], says_its_name).await;
-    let other = self::site(&["good.example"], says_its_name).await;
+    let site = start_site(&["good.example", "127.0.0.1"], echo_server_name).await;
+    let other = self::start_site(&["good.example"], echo_server_name).await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
     let table = [
         ("good.example", own(), "response", "good.example"),
@@ -113,7 +113,7 @@ async fn server_without_a_valid_certificate_is_refused() {
         ),
     ];
     for (host, roots, expected, said) in table {
-        let result = asked(&site, host, roots.clone()).await;
+        let result = request(&site, host, roots.clone()).await;
         assert_eq!(kind(&result), expected, "{host} with {roots:?}: {result:?}");
         assert_eq!(result.map(|response| response.body).unwrap_or_default(), said, "{host}");
     }
@@ -132,10 +132,10 @@ async fn certificate_error_names_the_fault() {
         ("good.example", (1975, 1976), true, "has expired"),
         ("good.example", (4095, 4096), true, "is not valid yet"),
     ] {
-        let site = valid_in(&["good.example"], years, says_its_name).await;
+        let site = valid_in(&["good.example"], years, echo_server_name).await;
         let trusted = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
         let roots = if is_trusted { trusted() } else { Roots::default() };
-        let fault = asked(&site, host, roots).await.unwrap_err().to_string();
+        let fault = request(&site, host, roots).await.unwrap_err().to_string();
         assert!(fault.contains(&format!("its certificate {expected}")), "{fault}");
     }
 }
@@ -147,7 +147,7 @@ async fn plain_http_where_tls_was_granted_is_refused() {
     })
     .await;
     let site = Site { server, authority: String::new() };
-    assert_eq!(kind(&asked(&site, "good.example", Roots::default()).await), "unreachable");
+    assert_eq!(kind(&request(&site, "good.example", Roots::default()).await), "unreachable");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 /// `wasi:http`.
 const SMUGGLED: &str = include_str!("smuggled.json");
 
-async fn arrived(outgoing: impl Fn(&Server) -> Outgoing) -> String {
+async fn sent_text(outgoing: impl Fn(&Server) -> Outgoing) -> String {
     let server = Server::echoing().await;
     let outgoing = outgoing(&server);
     let response = send(&Egress::new(), &local(&server), outgoing).await.unwrap();
@@ -27,7 +27,7 @@ async fn request_has_origin_form_and_one_host() {
         ("/?\u{fc}|{}^`[]\"<>'", "/?%C3%BC|{}^`[]%22%3C%3E%27"),
     ];
     for (path, expected) in cases {
-        let seen = arrived(|server| get(&server.url(path))).await;
+        let seen = sent_text(|server| get(&server.url(path))).await;
         let first = seen.lines().next().unwrap().replace("%5E", "^");
         assert_eq!(first, format!("GET {expected} HTTP/1.1"), "{path}");
         assert_eq!(seen.matches("host: 127.0.0.1:PORT\r\n").count(), 1, "{seen}");
@@ -37,7 +37,7 @@ async fn request_has_origin_form_and_one_host() {
 
 #[tokio::test]
 async fn request_arrives_with_its_headers_and_length() {
-    let seen = arrived(|server| {
+    let seen = sent_text(|server| {
         let outgoing = with_header(get(&server.url("/x")), "X-One", "1");
         let outgoing = with_header(outgoing, "accept-encoding", "gzip");
         with_header(outgoing, "Cookie", b"a=\xc3\xbc")
@@ -54,7 +54,7 @@ async fn request_arrives_with_its_headers_and_length() {
         (Method::Post, "", Some("0")),
         (Method::Put, "more", Some("4")),
     ] {
-        let seen = arrived(|server| {
+        let seen = sent_text(|server| {
             let mut outgoing = get(&server.url("/"));
             (outgoing.method, outgoing.body) =
                 (if method == Method::Head { Method::Get } else { method }, body.into());
@@ -131,7 +131,7 @@ async fn call_gets_32_requests_and_frees_every_connection() {
 async fn byte_budget_covers_all_requests_of_a_call() {
     let body = "x".repeat(150);
     let server =
-        Server::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
+        Server::responding(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
     let (egress, rights) = (Egress::new(), local(&server));
     let mut outgoing = get(&server.url("/"));
     (outgoing.method, outgoing.body) = (Method::Post, vec![b'x'; 1000].into());
@@ -155,7 +155,7 @@ async fn byte_budget_covers_all_requests_of_a_call() {
 /// that no piece is held for a refused request.
 #[tokio::test]
 async fn request_is_admitted_before_its_body_arrives() {
-    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let (rights, budget) = (local(&server), Budget::new(3, 1000, 1000));
     let Outgoing { method, target, .. } = get(&server.url("/"));
     let elsewhere = Target::parse("http://elsewhere.example/").unwrap();
@@ -164,8 +164,8 @@ async fn request_is_admitted_before_its_body_arrives() {
         "and it counts"
     );
     let mut admitted = admit(&rights, &budget, method, &target).unwrap();
-    admitted.pay(&budget, 600).unwrap();
-    assert!(matches!(admitted.pay(&budget, 500), Err(SendError::OverBudget(..))));
+    admitted.charge(&budget, 600).unwrap();
+    assert!(matches!(admitted.charge(&budget, 500), Err(SendError::OverBudget(..))));
     let other = Outgoing { target: elsewhere, ..get(&server.url("/")) };
     let deadline = Instant::now() + AMPLE;
     let sent = Egress::new().open(admitted, &budget, other, Secrets::default(), deadline).await;
@@ -182,7 +182,7 @@ async fn compressed_response_is_not_decompressed() {
         "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
         bomb.len()
     );
-    let server = Server::saying([head.as_bytes(), &bomb].concat()).await;
+    let server = Server::responding([head.as_bytes(), &bomb].concat()).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
     assert_eq!(response.body[..], bomb[..]);
 }

@@ -1,7 +1,7 @@
 //! Single-flight across processes: one process makes a cache entry; the others wait and use it.
 //!
 //! In: the path of a lock file.
-//! Out: an [`Alone`]; other processes wait while it exists.
+//! Out: an [`EntryLock`]; other processes wait while it exists.
 //! Invariants: the lock (`flock`) ends with its process, and the next process gets it. A locked
 //! file that has lost its name meanwhile is no lock. Where locks are not available, the caller goes
 //! on without one.
@@ -19,12 +19,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The lock for one name. Other processes cannot take it while this exists.
 #[derive(Debug)]
-pub(in crate::engine) struct Alone {
+pub(in crate::engine) struct EntryLock {
     path: PathBuf,
     _file: File,
 }
 
-impl Drop for Alone {
+impl Drop for EntryLock {
     fn drop(&mut self) {
         // Before it is unlocked: a process that waits for this file then finds that it has no name,
         // and creates another.
@@ -34,14 +34,14 @@ impl Drop for Alone {
 
 /// Locks the file. While another process holds the lock, tries again for as long as `goes_on`
 /// returns true. Returns `None` if it returns false, or where locks are not available.
-pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<Alone> {
+pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<EntryLock> {
     loop {
         let file = open(path)
             .inspect_err(|error| tracing::debug!(%error, "a cache lock cannot be opened"))
             .ok()?;
         match file.try_lock() {
             Ok(()) if has_name(&file, path) => {
-                return Some(Alone { path: path.to_owned(), _file: file });
+                return Some(EntryLock { path: path.to_owned(), _file: file });
             }
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if goes_on() => std::thread::sleep(PAUSE),

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// The extensions of an entry's files.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];
@@ -26,7 +26,7 @@ const DIGITS: usize = 64;
 
 /// The files of one entry, their bytes on disk, and its last use.
 #[derive(Debug)]
-struct Kept {
+struct CacheEntry {
     files: Vec<PathBuf>,
     bytes: u64,
     used: SystemTime,
@@ -39,7 +39,7 @@ struct Kept {
 /// If the entry alone is larger than the bound.
 pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::Result<()> {
     let needed: u64 = lengths.iter().map(|length| on_disk(*length as u64)).sum();
-    if !stands(Defence::CacheBytes) {
+    if !stands(Control::CacheBytes) {
         return Ok(());
     }
     let Some(most) = most.checked_sub(needed) else {
@@ -47,7 +47,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
             "it needs {needed} bytes, and the cache holds {most} at most"
         )));
     };
-    let mut kept = kept(dir);
+    let mut kept = all_entries(dir);
     kept.remove(name);
     let mut bytes: u64 = kept.values().map(|kept| kept.bytes).sum();
     if bytes <= most {
@@ -57,7 +57,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
     let mut kept: Vec<_> = kept.into_iter().collect();
     // A time of use in the future comes from a wrong clock; such an entry is removed first.
     kept.sort_by_key(|(_, kept)| Some(kept.used).filter(|used| *used <= now));
-    for (name, Kept { files, bytes: its, .. }) in kept {
+    for (name, CacheEntry { files, bytes: its, .. }) in kept {
         if bytes <= most {
             break;
         }
@@ -74,7 +74,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
 }
 
 /// Returns all entries, by name.
-fn kept(dir: &Path) -> HashMap<String, Kept> {
+fn all_entries(dir: &Path) -> HashMap<String, CacheEntry> {
     let mut entries = HashMap::new();
     for file in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = file.file_name();
@@ -82,7 +82,7 @@ fn kept(dir: &Path) -> HashMap<String, Kept> {
         // Another process has removed it meanwhile, to make room.
         let Ok(found) = file.metadata() else { continue };
         let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        let nothing = || Kept { files: Vec::new(), bytes: 0, used };
+        let nothing = || CacheEntry { files: Vec::new(), bytes: 0, used };
         let kept = entries.entry(name.to_owned()).or_insert_with(nothing);
         kept.files.push(file.path());
         kept.bytes += on_disk(found.len());

@@ -7,17 +7,17 @@ use super::*;
 /// Bytes of a page of memory.
 const PAGE: usize = 4096;
 
-fn opened(dir: &Path) -> Cache {
+fn open(dir: &Path) -> Cache {
     Cache::open(dir, DEFAULT_CACHE_BYTES).unwrap()
 }
 
 #[test]
 fn stored_entry_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = opened(dir.path());
+    let cache = open(dir.path());
     assert!(cache.get("a").is_none());
     cache.put("a", b"code", b"tools").unwrap();
-    let entry = opened(dir.path()).get("a").unwrap();
+    let entry = open(dir.path()).get("a").unwrap();
     assert_eq!((fs::read(entry.code).unwrap(), entry.tools), (b"code".to_vec(), b"tools".to_vec()));
     assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
 }
@@ -33,7 +33,7 @@ fn existing_directory_keeps_its_permissions() {
     }
     let made = dir.path().join("a/b");
     fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-    opened(&made);
+    open(&made);
     assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
 }
 
@@ -41,7 +41,7 @@ fn existing_directory_keeps_its_permissions() {
 #[test]
 fn tampered_entry_is_refused_and_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = opened(dir.path());
+    let cache = open(dir.path());
     for part in ["code", "tools", "mac"] {
         for byte in 0..4 {
             cache.put("a", b"code", b"tool").unwrap();
@@ -59,7 +59,7 @@ fn tampered_entry_is_refused_and_removed() {
 #[test]
 fn changed_code_byte_invalidates_the_entry() {
     let dir = tempfile::tempdir().unwrap();
-    let (cache, code) = (opened(dir.path()), [0x5a; 2 * PAGE]);
+    let (cache, code) = (open(dir.path()), [0x5a; 2 * PAGE]);
     for byte in 0..PAGE {
         cache.put("a", &code, b"tools").unwrap();
         let mut changed = code;
@@ -76,7 +76,7 @@ fn changed_code_byte_invalidates_the_entry() {
 #[test]
 fn entry_copied_to_another_key_or_cache_is_refused() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (first, second) = (opened(one.path()), opened(two.path()));
+    let (first, second) = (open(one.path()), open(two.path()));
     first.put("a", b"code", b"tools").unwrap();
     for part in ["code", "tools", "mac"] {
         fs::copy(first.path("a", part), first.path("b", part)).unwrap();
@@ -104,10 +104,10 @@ fn insecure_cache_key_is_replaced() {
         },
     ];
     for spoil in doubtful {
-        opened(dir.path()).put("a", b"code", b"tools").unwrap();
+        open(dir.path()).put("a", b"code", b"tools").unwrap();
         let before = fs::read(&key).unwrap();
         spoil(&key);
-        assert!(opened(dir.path()).get("a").is_none());
+        assert!(open(dir.path()).get("a").is_none());
         assert_ne!(fs::read(&key).unwrap(), before);
         let _ = fs::remove_file(key.with_extension("old"));
     }
@@ -121,9 +121,9 @@ fn unreadable_cache_key_is_kept() {
     let key = dir.path().join("key");
     let too_many = || Err(rustix::io::Errno::MFILE.into());
     assert!(secret_in(too_many(), &key).unwrap().is_none(), "there is none");
-    opened(dir.path());
+    open(dir.path());
     assert!(secret_in(too_many(), &key).is_err());
-    assert!(secret_in(open(&key), &key).unwrap().is_some());
+    assert!(secret_in(super::open(&key), &key).unwrap().is_some());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn cache_path_that_is_a_file_is_refused() {
 #[test]
 fn unreadable_entry_is_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = opened(dir.path());
+    let cache = open(dir.path());
     cache.put("a", b"code", b"tools").unwrap();
     for part in room::PARTS {
         let (path, aside) = (cache.path("a", part), dir.path().join("aside"));
@@ -163,14 +163,14 @@ fn put(cache: &Cache, number: usize) {
 }
 
 /// Sets the entry's last use to this time.
-fn used(cache: &Cache, number: usize, at: SystemTime) {
+fn set_last_use(cache: &Cache, number: usize, at: SystemTime) {
     for part in room::PARTS {
         File::open(cache.path(&name(number), part)).unwrap().set_modified(at).unwrap();
     }
 }
 
 /// Returns the numbers of the entries that are whole.
-fn kept(cache: &Cache) -> Vec<usize> {
+fn complete_entries(cache: &Cache) -> Vec<usize> {
     (0..10)
         .filter(|number| room::PARTS.iter().all(|part| cache.path(&name(*number), part).exists()))
         .collect()
@@ -182,18 +182,22 @@ fn least_recently_used_entry_is_evicted() {
     let cache = Cache::open(dir.path(), 4 * SMALL).unwrap();
     for number in 0..4 {
         put(&cache, number);
-        used(&cache, number, now - HOUR * (10 - number as u32));
+        set_last_use(&cache, number, now - HOUR * (10 - number as u32));
     }
     assert!(cache.get(&name(0)).is_some());
     put(&cache, 4);
-    assert_eq!(kept(&cache), [0, 2, 3, 4], "of use a moment ago are the first and the last");
+    assert_eq!(
+        complete_entries(&cache),
+        [0, 2, 3, 4],
+        "of use a moment ago are the first and the last"
+    );
     put(&cache, 4);
-    assert_eq!(kept(&cache), [0, 2, 3, 4], "an entry takes its own place");
-    used(&cache, 4, now + HOUR);
+    assert_eq!(complete_entries(&cache), [0, 2, 3, 4], "an entry takes its own place");
+    set_last_use(&cache, 4, now + HOUR);
     put(&cache, 5);
-    assert_eq!(kept(&cache), [0, 2, 3, 5], "nothing was of use in the future");
+    assert_eq!(complete_entries(&cache), [0, 2, 3, 5], "nothing was of use in the future");
     cache.put(&name(6), &[0; 4097], b"").unwrap();
-    assert_eq!(kept(&cache), [0, 5, 6], "one more block than there was");
+    assert_eq!(complete_entries(&cache), [0, 5, 6], "one more block than there was");
 }
 
 #[test]
@@ -202,7 +206,10 @@ fn oversized_entry_evicts_nothing() {
     let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
     [0, 1].into_iter().for_each(|number| put(&cache, number));
     assert!(cache.put(&name(0), &vec![0; 2 * SMALL as usize], b"").is_err());
-    assert_eq!((kept(&cache), cache.get(&name(0)).unwrap().tools), (vec![0, 1], b"0".to_vec()));
+    assert_eq!(
+        (complete_entries(&cache), cache.get(&name(0)).unwrap().tools),
+        (vec![0, 1], b"0".to_vec())
+    );
 }
 
 /// This applies to readers in this process and in others.
@@ -212,12 +219,12 @@ fn entry_in_use_is_not_evicted() {
     let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
     [0, 1].into_iter().for_each(|number| put(&cache, number));
     let reading = Cache::open(dir.path(), 1).unwrap().get(&name(0)).unwrap();
-    used(&cache, 0, now - HOUR);
+    set_last_use(&cache, 0, now - HOUR);
     put(&cache, 2);
-    assert_eq!(kept(&cache), [0, 2]);
+    assert_eq!(complete_entries(&cache), [0, 2]);
     drop(reading);
     put(&cache, 3);
-    assert_eq!(kept(&cache), [2, 3]);
+    assert_eq!(complete_entries(&cache), [2, 3]);
 }
 
 /// The directory may be any, and a process may have died in it.
@@ -236,17 +243,21 @@ fn only_cache_files_are_removed() {
     }
     put(&cache, 1);
     let is_there = |file: &&str| dir.path().join(file).exists();
-    assert!(others.iter().all(is_there) && !parts.iter().any(is_there) && kept(&cache) == [1]);
-    assert!(opened(dir.path()).get(&name(1)).is_some(), "the key is another");
+    assert!(
+        others.iter().all(is_there)
+            && !parts.iter().any(is_there)
+            && complete_entries(&cache) == [1]
+    );
+    assert!(open(dir.path()).get(&name(1)).is_some(), "the key is another");
 }
 
 #[test]
 fn use_is_recorded_once_an_hour() {
     let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
-    let cache = opened(dir.path());
+    let cache = open(dir.path());
     put(&cache, 0);
     for (last, is_noted) in [(now - HOUR / 2, false), (now - 2 * HOUR, true), (now + HOUR, true)] {
-        used(&cache, 0, last);
+        set_last_use(&cache, 0, last);
         let before = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
         assert!(cache.get(&name(0)).is_some());
         let after = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
@@ -258,7 +269,7 @@ fn use_is_recorded_once_an_hour() {
 #[test]
 fn concurrent_caches_share_a_directory_safely() {
     let dir = tempfile::tempdir().unwrap();
-    opened(dir.path());
+    open(dir.path());
     std::thread::scope(|scope| {
         for process in 0..4 {
             let cache = Cache::open(dir.path(), 3 * SMALL).unwrap();
@@ -277,6 +288,6 @@ fn concurrent_caches_share_a_directory_safely() {
             });
         }
     });
-    put(&opened(dir.path()), 0);
-    assert!(opened(dir.path()).get(&name(0)).is_some());
+    put(&open(dir.path()), 0);
+    assert!(open(dir.path()).get(&name(0)).is_some());
 }

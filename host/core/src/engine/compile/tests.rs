@@ -2,7 +2,7 @@
 
 use super::*;
 
-const QUICK: Order = Order { tier: Tier::Quick, seconds: 60 };
+const QUICK: CompileOrder = CompileOrder { tier: Tier::Quick, seconds: 60 };
 
 fn worker(script: &str) -> Worker {
     let arguments = ["-c", script].map(OsString::from).to_vec();
@@ -42,7 +42,7 @@ fn worker_exit_maps_to_compile_result() {
         ),
     ] {
         let ended =
-            worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
+            worker(script).compile(Tier::Quick, Priority::Awaited, b"bytes", Watch::unattended());
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -57,8 +57,9 @@ fn worker_exit_maps_to_compile_result() {
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
-    assert!(worker.seconds(Haste::Awaited) + LAST_SECOND < 30);
-    for (haste, order) in [(Haste::Awaited, "quick/25\n"), (Haste::Background, "quick/50\n")] {
+    assert!(worker.seconds(Priority::Awaited) + LAST_SECOND < 30);
+    for (haste, order) in [(Priority::Awaited, "quick/25\n"), (Priority::Background, "quick/50\n")]
+    {
         let starved = Duration::from_secs(worker.seconds(haste)) * 10;
         assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
         let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
@@ -92,7 +93,7 @@ fn worker_is_killed_when_its_leash_drops() {
 #[test]
 fn compile_order_round_trips_or_is_refused() {
     for tier in [Tier::Quick, Tier::Optimised] {
-        let order = Order::of(&Order { tier, seconds: 7 }.to_string()).unwrap();
+        let order = CompileOrder::parse(&CompileOrder { tier, seconds: 7 }.to_string()).unwrap();
         assert_eq!((order.tier, order.seconds), (tier, 7));
     }
     for nonsense in ["", "60", "quick", "quick/", "fast/60", "quick/-1", "quick/60/1"] {
@@ -112,7 +113,7 @@ fn compile_worker_inherits_only_its_streams() {
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
     let told = worker("echo /proc/self/fd/*")
-        .compile(Tier::Quick, Haste::Awaited, b"", Watch::unattended())
+        .compile(Tier::Quick, Priority::Awaited, b"", Watch::unattended())
         .unwrap();
     // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);

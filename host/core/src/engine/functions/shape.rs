@@ -9,7 +9,7 @@ use std::fmt;
 
 use wasmtime::component::{Type, Val};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// Levels of nested types: the schema of one takes up to four levels of JSON.
 const MAX_LEVELS: usize = 24;
@@ -100,7 +100,7 @@ impl Parts {
 
     fn add(&mut self, parts: usize) -> Result<(), &'static str> {
         self.0 += parts;
-        let is_within = self.0 <= MAX_PARTS || !stands(Defence::FunctionTypes);
+        let is_within = self.0 <= MAX_PARTS || !stands(Control::FunctionTypes);
         if is_within { Ok(()) } else { Err("types with more than 1500 parts") }
     }
 }

@@ -14,7 +14,7 @@ use super::value::{from_json, to_json};
 use crate::call::{CallContext, ToolCall};
 use crate::component_kind::{ComponentBytes, ComponentKind};
 use crate::definition::Checks;
-use crate::engine::{Engine, Missing, Optimise};
+use crate::engine::{Engine, OnMissingGrant, Optimise};
 use crate::handler::Invocation;
 use crate::limits::Limits;
 use crate::schema::Schema;
@@ -35,7 +35,7 @@ fn boxed(shape: Shape) -> Box<Shape> {
 }
 
 /// Numbers the names, so that no two are equal.
-fn named<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
+fn with_unique_names<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
     items
         .into_iter()
         .enumerate()
@@ -43,7 +43,7 @@ fn named<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
         .collect()
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn any_shape() -> impl Strategy<Value = Shape> {
     let names = || {
         (1..4_usize)
             .prop_map(|count| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>())
@@ -70,9 +70,10 @@ fn shapes() -> impl Strategy<Value = Shape> {
             }),
             inner.clone().prop_map(|shape| Shape::Option(boxed(shape))),
             vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
-            vec(inner.clone(), 1..4).prop_map(|fields| Shape::Record(named("field", fields))),
+            vec(inner.clone(), 1..4)
+                .prop_map(|fields| Shape::Record(with_unique_names("field", fields))),
             vec(option::of(inner.clone()), 1..4)
-                .prop_map(|cases| Shape::Variant(named("case", cases))),
+                .prop_map(|cases| Shape::Variant(with_unique_names("case", cases))),
             (option::of(inner.clone()), option::of(inner))
                 .prop_map(|(ok, error)| Shape::Result(ok.map(boxed), error.map(boxed))),
         ]
@@ -162,7 +163,7 @@ proptest! {
 
     /// The values also fit the schema that a model is shown.
     #[test]
-    fn values_of_every_type_round_trip((shape, value) in shapes().prop_flat_map(|shape| {
+    fn values_of_every_type_round_trip((shape, value) in any_shape().prop_flat_map(|shape| {
         let values = values(&shape);
         (Just(shape), values)
     })) {
@@ -176,7 +177,7 @@ proptest! {
     /// Any JSON value for any type is either a fault, or a value that converts to JSON and back
     /// unchanged.
     #[test]
-    fn any_value_round_trips_or_is_a_fault(shape in shapes(), (_, value) in shapes().prop_flat_map(|shape| {
+    fn any_value_round_trips_or_is_a_fault(shape in any_shape(), (_, value) in any_shape().prop_flat_map(|shape| {
         let values = values(&shape);
         (Just(shape), values)
     })) {
@@ -314,7 +315,7 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
 fn random_values_round_trip_through_a_guest() {
     let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
     let wait = engine.0.sleeps;
-    let several = shapes().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));
+    let several = any_shape().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));
     let config =
         ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
     let tested = proptest::test_runner::TestRunner::new(config).run(&several, |(values, shape)| {
@@ -323,7 +324,7 @@ fn random_values_round_trip_through_a_guest() {
         let bytes = toolcell_test_guests::echoing(&declarations.join(" "), &ty);
         let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
         let loaded = wait
-            .block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None))
+            .block_on(engine.load(bytes, Arc::default(), OnMissingGrant::Refused, None, None))
             .unwrap();
         for value in values {
             let wrapped = json!({ "value": value, "pad": "18446744073709551615" });
@@ -332,8 +333,12 @@ fn random_values_round_trip_through_a_guest() {
                 arguments[format!("a{number}")] = json!(number);
             }
             let call = ToolCall::with_value("1", "echo_echo", &arguments);
-            let invocation =
-                Invocation::aside(call, arguments, CallContext::default(), Limits::default());
+            let invocation = Invocation::outside_call(
+                call,
+                arguments,
+                CallContext::default(),
+                Limits::default(),
+            );
             let result =
                 wait.block_on(loaded.call(Arc::new(invocation), Checks::default(), Arc::default()));
             let returned = result.value().map(|value| value.to_value());

@@ -26,7 +26,7 @@ fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> 
 
 fn started<F: Future<Output = ()> + Send + 'static>(
     lanes: &Lanes,
-    habit: &Arc<Habit>,
+    habit: &Arc<LatencyClass>,
     guest: F,
 ) -> Remote<F> {
     Remote::start(
@@ -35,7 +35,7 @@ fn started<F: Future<Output = ()> + Send + 'static>(
     )
 }
 
-fn ended(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
+fn wait(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
     clock::sleeps().unwrap().block_on(call).unwrap();
 }
 
@@ -48,8 +48,8 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// Returns the latency class after many interrupted calls.
-fn slow_habit() -> Arc<Habit> {
-    let habit = Arc::<Habit>::default();
+fn slow_habit() -> Arc<LatencyClass> {
+    let habit = Arc::<LatencyClass>::default();
     (0..20).for_each(|_| habit.note(true));
     habit
 }
@@ -57,7 +57,8 @@ fn slow_habit() -> Arc<Habit> {
 /// Fails without: latency classes.
 #[test]
 fn mostly_interrupted_calls_start_in_slow_lane() {
-    let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
+    let (lanes, habit, trail) =
+        (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
     // A long call counts once.
     let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
     let calls = calls.chain([(1, "quick slow"); 5]).chain([
@@ -68,13 +69,13 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
         (0, "quick"),
     ]);
     for (number, (ticks, expected)) in calls.enumerate() {
-        ended(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
+        wait(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
         threads.dedup();
         assert_eq!(threads.join(" "), expected, "call {number}");
     }
     // Calls of another class start as before.
-    ended(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
+    wait(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
     assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
 }
 
@@ -84,7 +85,7 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
 fn call_is_classed_by_work_after_its_first_wait() {
     let lanes = Lanes::new(1).unwrap();
     for (ticks, is_quick) in [(0, true), (2, false)] {
-        let (habit, trail) = (Arc::<Habit>::default(), Trail::default());
+        let (habit, trail) = (Arc::<LatencyClass>::default(), Trail::default());
         for _ in 0..30 {
             let (wakes, woken) = oneshot::channel();
             let rest = stopped(ticks, 'a', &trail);
@@ -92,23 +93,23 @@ fn call_is_classed_by_work_after_its_first_wait() {
                 woken.await.unwrap();
                 rest.await;
             };
-            let pulse = Arc::<Pulse>::default();
+            let pulse = Arc::<RunState>::default();
             let guest =
                 Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
             let call = Remote::start(&lanes, guest);
             wait_until("it does not wait", || pulse.is_waiting());
             wakes.send(()).unwrap();
-            ended(call);
+            wait(call);
         }
-        assert_eq!(habit.is_quick(), is_quick, "{ticks} ticks");
+        assert_eq!(habit.is_short(), is_quick, "{ticks} ticks");
     }
 }
 
 /// Takes the only turn of a lane with one thread.
-fn the_turn(lanes: &Lanes) -> slow::Turn {
+fn take_turn(lanes: &Lanes) -> slow::Turn {
     clock::sleeps()
         .unwrap()
-        .block_on(lanes.slow().line_up(&Arc::default(), &Arc::default(), true))
+        .block_on(lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true))
         .expect("it is free")
 }
 
@@ -117,7 +118,7 @@ fn the_turn(lanes: &Lanes) -> slow::Turn {
 #[test]
 fn slow_lane_serves_flows_in_turn() {
     let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
-    let only_turn = the_turn(&lanes);
+    let only_turn = take_turn(&lanes);
     let long = |name, many| {
         let habit = slow_habit();
         (0..many).map(|_| started(&lanes, &habit, stopped(3, name, &trail))).collect::<Vec<_>>()
@@ -130,7 +131,7 @@ fn slow_lane_serves_flows_in_turn() {
 }
 
 /// Builds a guest of this future, and polls it once.
-fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
+fn poll_once<F: Future>(future: F, pulse: &Arc<RunState>) -> (Guest<F>, Poll<Option<F::Output>>) {
     let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
     let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
     (guest, poll)
@@ -139,7 +140,7 @@ fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F:
 /// The poll ends in a wait, and no code would wake the guest again.
 #[test]
 fn guest_killed_during_poll_ends_at_once() {
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(RunState::default());
     let held = Arc::new(());
     let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
     let future = async move {
@@ -147,18 +148,18 @@ fn guest_killed_during_poll_ends_at_once() {
         std::future::pending::<()>().await;
         drop(witness);
     };
-    let (_guest, poll) = polled(future, &pulse);
+    let (_guest, poll) = poll_once(future, &pulse);
     assert!(matches!(poll, Poll::Ready(None)));
     assert_eq!(Arc::strong_count(&held), 1, "what it held is given back");
 }
 
 #[test]
 fn guest_killed_between_polls_is_dropped_at_once() {
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(RunState::default());
     let held = Arc::new(());
     let witness = Arc::clone(&held);
     let (guest, poll) =
-        polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+        poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
     assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
     guest.kill();
     assert_eq!(Arc::strong_count(&held), 1);
@@ -169,13 +170,13 @@ fn guest_killed_between_polls_is_dropped_at_once() {
 #[test]
 fn guest_killed_in_queue_ends_at_once() {
     let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
-    let only_turn = the_turn(&lanes);
+    let only_turn = take_turn(&lanes);
     let killed: Vec<_> =
         (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
     let lives = started(&lanes, &slow_habit(), stopped(1, 'l', &trail));
     drop(killed);
     wait_until("a killed guest's task has not ended", || Arc::strong_count(&habit) == 1);
     drop(only_turn);
-    ended(lives);
+    wait(lives);
     assert_eq!(trail.lock().iter().map(|(name, _)| *name).collect::<String>(), "ll");
 }

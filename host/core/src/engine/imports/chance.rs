@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use rand_core::TryRng;
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 
 /// The context from which the key of a call's randomness is derived. Source: BLAKE3, key
 /// derivation.
@@ -24,13 +24,13 @@ pub(super) enum Purpose {
 }
 
 /// A generator that cannot be predicted without the seed: the extended output of BLAKE3.
-pub(super) struct Chance(blake3::OutputReader);
+pub(super) struct SeededRandom(blake3::OutputReader);
 
-impl Chance {
+impl SeededRandom {
     pub(super) fn new(seed: u64, call: &str, purpose: Purpose) -> Self {
         let mut key = blake3::Hasher::new_derive_key(CONTEXT);
         key.update(&seed.to_le_bytes()).update(&[purpose as u8]);
-        if stands(Defence::RandomnessOfACall) {
+        if stands(Control::RandomnessOfACall) {
             key.update(call.as_bytes());
         }
         Self(key.finalize_xof())
@@ -47,7 +47,7 @@ impl Chance {
     }
 }
 
-impl TryRng for Chance {
+impl TryRng for SeededRandom {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -73,7 +73,7 @@ mod tests {
     /// Fails without: the call's id or the purpose in the key.
     #[test]
     fn seeded_randomness_repeats_but_differs_per_call() {
-        let first = |seed, call: &str, purpose| Chance::new(seed, call, purpose).next::<16>();
+        let first = |seed, call: &str, purpose| SeededRandom::new(seed, call, purpose).next::<16>();
         assert_eq!(first(7, "call-1", Purpose::Secure), first(7, "call-1", Purpose::Secure));
         let mut seen = HashSet::new();
         for call in 0..10_000 {

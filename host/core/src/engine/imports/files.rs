@@ -29,13 +29,13 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::call::CallFiles;
-use crate::directory::{Area, Hold, Mounts, Root, Scratch, is_exhausted};
-use crate::engine::cell::{Cell, Stop};
+use crate::directory::{Area, Mounts, OpenMark, Root, Scratch, is_exhausted};
+use crate::engine::cell::{Cell, LimitReached};
 use crate::engine::descriptors::Slot;
-use crate::engine::imports::chance::Chance;
+use crate::engine::imports::chance::SeededRandom;
 use crate::engine::recorder::joined;
-use crate::engine::retained::Retained;
-use crate::engine::shares::Way;
+use crate::engine::retained::HostMemory;
+use crate::engine::shares::PoolAccess;
 use crate::grants::{Access, SCRATCH, TEMPORARY, is_below};
 
 /// The open files of a cell; built at the first use.
@@ -43,17 +43,17 @@ pub(in crate::engine) struct Files {
     /// Open files and directories, by descriptor.
     places: HashMap<u32, Place>,
     scratch: Option<Scratch>,
-    way: Way,
-    retained: Arc<Retained>,
+    pool: PoolAccess,
+    host_memory: Arc<HostMemory>,
     /// The last path outside of the granted directories that was reported: libraries try the same
     /// one several times.
     ungranted: Option<(String, Access)>,
     /// The file times that the guest has set last, as time since 1970; it reads these back exactly.
     set: VecDeque<Duration>,
     /// The generator of `/dev/urandom` in a cell with a seed.
-    chance: Option<Arc<Mutex<Chance>>>,
+    chance: Option<Arc<Mutex<SeededRandom>>>,
     /// True if the log has the warning of a database that cannot be opened.
-    is_wal_told: bool,
+    is_wal_reported: bool,
 }
 
 /// An open file or directory, and the accounts that it counts in.
@@ -75,7 +75,7 @@ enum Account {
     /// The quota of a directory that can be written to.
     Directory(Arc<Area>),
     /// The hold of a file in such a directory.
-    File(Arc<Hold>),
+    File(Arc<OpenMark>),
 }
 
 /// Links the interfaces.
@@ -85,16 +85,16 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 impl Files {
-    pub(in crate::engine) fn new(way: Way) -> Self {
+    pub(in crate::engine) fn new(way: PoolAccess) -> Self {
         Self {
             places: HashMap::new(),
             scratch: None,
-            way,
-            retained: Arc::default(),
+            pool: way,
+            host_memory: Arc::default(),
             ungranted: None,
             set: VecDeque::new(),
             chance: None,
-            is_wal_told: false,
+            is_wal_reported: false,
         }
     }
 
@@ -105,12 +105,12 @@ impl Files {
     }
 
     /// The host memory that is charged for its streams and listings.
-    pub(in crate::engine) fn retained(&self) -> &Arc<Retained> {
-        &self.retained
+    pub(in crate::engine) fn host_memory(&self) -> &Arc<HostMemory> {
+        &self.host_memory
     }
 
     /// Returns true if a path outside of the granted directories differs from the last one.
-    fn is_told_anew(&mut self, path: &str, access: Access) -> bool {
+    fn is_new_denial(&mut self, path: &str, access: Access) -> bool {
         let is_same = |(last, how): &(String, Access)| last == path && *how == access;
         let is_new = !self.ungranted.as_ref().is_some_and(is_same);
         if is_new {
@@ -140,19 +140,19 @@ impl Files {
         Ok(roots)
     }
 
-    fn place(&self, descriptor: &Resource<Descriptor>) -> Option<&Place> {
+    fn place_of(&self, descriptor: &Resource<Descriptor>) -> Option<&Place> {
         self.places.get(&descriptor.rep())
     }
 
-    fn area(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Area>> {
-        match &self.place(descriptor)?.account {
+    fn area_of(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Area>> {
+        match &self.place_of(descriptor)?.account {
             Account::Directory(area) => Some(Arc::clone(area)),
             Account::File(_) | Account::None => None,
         }
     }
 
-    fn hold(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Hold>> {
-        match &self.place(descriptor)?.account {
+    fn open_mark(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<OpenMark>> {
+        match &self.place_of(descriptor)?.account {
             Account::File(hold) => Some(Arc::clone(hold)),
             Account::Directory(_) | Account::None => None,
         }
@@ -161,8 +161,8 @@ impl Files {
 
 impl Cell {
     /// Takes a permit for one more open file or directory.
-    fn slot(&self) -> Result<Arc<Slot>, Stop> {
-        self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
+    fn slot(&self) -> Result<Arc<Slot>, LimitReached> {
+        self.resources().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
     }
 
     /// Refuses a path outside of all granted directories. In a dry run, records and returns the
@@ -176,7 +176,7 @@ impl Cell {
     ) -> FsResult<Option<Arc<str>>> {
         self.refuse_ungranted(fd, path, access, is_directory)?;
         let Some(recorder) = self.recorder().cloned() else { return Ok(None) };
-        let directory = self.files().place(fd).and_then(|place| place.path.clone());
+        let directory = self.files().place_of(fd).and_then(|place| place.path.clone());
         Ok(directory.map(|directory| {
             let path = joined(&directory, path);
             recorder.path(path.clone(), access, is_directory);
@@ -197,7 +197,7 @@ impl Cell {
             None => (FsPerms::ReadOnly, OpenMode::READ),
         };
         let descriptor =
-            self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
+            self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, ON_CALLING_THREAD)))?;
         let account = area.map_or(Account::None, Account::Directory);
         self.files().places.insert(descriptor.rep(), Place { is_root: false, slot, account, path });
         Ok(descriptor)
@@ -205,7 +205,7 @@ impl Cell {
 }
 
 /// Lets wasmtime's own host work on the thread that calls it, which is one that may block.
-const BY_THEMSELVES: bool = true;
+const ON_CALLING_THREAD: bool = true;
 
 impl preopens::Host for Cell {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use super::secrets::{Handle, hide, told};
+use super::secrets::{Handle, denial_text, register_secret};
 use crate::egress::{self, Credential, Outgoing, SendError, Share, Times};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
@@ -34,7 +34,7 @@ pub(super) fn is_sent(rights: &Rights, request: &Request<'_>) -> bool {
 }
 
 /// The time limit of a request whose call has no deadline.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Links the interface.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -54,31 +54,32 @@ impl Pending {
     #[cfg(test)]
     pub(super) fn unanswered() -> Self {
         let charge =
-            Arc::<crate::engine::retained::Retained>::default().charge(0).expect("it is nothing");
-        Self { state: State::Going(Box::pin(std::future::pending())), charge }
+            Arc::<crate::engine::retained::HostMemory>::default().charge(0).expect("it is nothing");
+        Self { state: State::Sending(Box::pin(std::future::pending())), charge }
     }
 
     /// Returns true if it has no response yet.
-    pub(super) fn is_going(&self) -> bool {
-        matches!(self.state, State::Going(_))
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self.state, State::Sending(_))
     }
 }
 
 enum State {
-    Going(Going),
+    Sending(PendingResponse),
     Ended(Sent),
     Taken,
 }
 
 type Sent = Result<http::Response, SendError>;
-type Going = Pin<Box<dyn Future<Output = Sent> + Send>>;
+type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Pending {
     async fn ready(&mut self) {
-        if let State::Going(going) = &mut self.state {
+        if let State::Sending(going) = &mut self.state {
             let sent = going.await;
-            self.state = State::Ended(sent.and_then(|response| kept(&mut self.charge, response)));
+            self.state =
+                State::Ended(sent.and_then(|response| charge_response(&mut self.charge, response)));
         }
     }
 }
@@ -89,7 +90,7 @@ fn bytes_of(headers: &[(String, String)]) -> usize {
 }
 
 /// Charges a response, whose bytes count until the guest takes it.
-fn kept(charge: &mut Charge, response: http::Response) -> Sent {
+fn charge_response(charge: &mut Charge, response: http::Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
     let problem = || {
         format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20)
@@ -105,7 +106,7 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "send")?;
-        let _served = self.served();
+        let _served = self.mark_host_work();
         let sent = match self.started(request, credential).await? {
             Ok(going) => going.await,
             Err(error) => Err(error),
@@ -119,12 +120,14 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<Resource<Pending>, http::Fault>> {
         self.called("http", "start")?;
-        let _served = self.served();
+        let _served = self.mark_host_work();
         let body = request.body.as_ref().map_or(0, Vec::len);
         let bytes = request.url.len() + body + bytes_of(&request.headers);
-        let charge = self.files().retained().charge(bytes as u64)?;
+        let charge = self.files().host_memory().charge(bytes as u64)?;
         match self.started(request, credential).await? {
-            Ok(going) => Ok(Ok(self.table.push(Pending { state: State::Going(going), charge })?)),
+            Ok(going) => {
+                Ok(Ok(self.table.push(Pending { state: State::Sending(going), charge })?))
+            }
             Err(error) => Ok(Err(fault(error))),
         }
     }
@@ -141,12 +144,12 @@ impl http::HostPending for Cell {
         pending: Resource<Pending>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "[method]pending.finish")?;
-        let _served = self.served();
+        let _served = self.mark_host_work();
         let pending = self.table.get_mut(&pending)?;
         pending.ready().await;
         let sent = match std::mem::replace(&mut pending.state, State::Taken) {
             State::Ended(sent) => sent,
-            State::Going(_) | State::Taken => {
+            State::Sending(_) | State::Taken => {
                 Err(SendError::Invalid("its response was taken before".to_owned()))
             }
         };
@@ -165,7 +168,7 @@ impl Cell {
         &mut self,
         request: http::Request,
         credential: Option<Resource<Handle>>,
-    ) -> wasmtime::Result<Result<Going, SendError>> {
+    ) -> wasmtime::Result<Result<PendingResponse, SendError>> {
         let secret = credential
             .map(|handle| self.table.get(&handle).map(|handle| handle.name.clone()))
             .transpose()?;
@@ -194,7 +197,7 @@ impl Cell {
         &mut self,
         outgoing: Outgoing,
         secret: Option<&str>,
-    ) -> Result<Going, SendError> {
+    ) -> Result<PendingResponse, SendError> {
         let request =
             Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
         self.authorize(&request)?;
@@ -215,16 +218,20 @@ impl Cell {
         if let Some(name) = secret {
             credentials.push(self.credential(name).await?);
         }
-        let (egress, rights, budget) =
-            (self.world().egress.clone(), self.shared_rights(), self.invocation.egress_budget());
+        let (egress, rights, budget) = (
+            self.resources().egress.clone(),
+            self.shared_rights(),
+            self.invocation.egress_budget(),
+        );
         let (screening, latest, invocation) =
-            (self.screening(), self.latest(), Arc::clone(&self.invocation));
+            (self.outbound_scan(), self.latest(), Arc::clone(&self.invocation));
         let secrets = screening.secrets(credentials).await?;
         let begun = egress::admit(&rights, &budget, outgoing.method, &outgoing.target)
             .and_then(|admitted| egress.begin(admitted, &budget, outgoing, secrets, latest))
-            .inspect_err(|error| tell(&invocation, error))?;
+            .inspect_err(|error| report_denial(&invocation, error))?;
         Ok(Box::pin(async move {
-            let response = begun.whole().await.inspect_err(|error| tell(&invocation, error))?;
+            let response =
+                begun.collect().await.inspect_err(|error| report_denial(&invocation, error))?;
             let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
             Ok(http::Response {
                 status: response.status,
@@ -241,13 +248,13 @@ impl Cell {
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
         let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
         let (source, context) =
-            (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
-        let veil = self.veil();
+            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
+        let veil = self.redactor();
         let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
             tracing::error!(name, %error, "a granted secret is not available");
             unavailable()
         })?;
-        if !hide(veil, name, &secret).await {
+        if !register_secret(veil, name, &secret).await {
             return Err(unavailable());
         }
         Credential::new(name, &used, secret)
@@ -255,12 +262,12 @@ impl Cell {
 
     /// Returns the time by which a request of this call must end.
     pub(super) fn latest(&self) -> Instant {
-        self.invocation.deadline().unwrap_or_else(|| Instant::now() + LONGEST)
+        self.invocation.deadline().unwrap_or_else(|| Instant::now() + REQUEST_TIMEOUT)
     }
 }
 
 /// Reports a denial of a request in [`egress`](crate::egress) as an event.
-pub(super) fn tell(invocation: &Invocation, error: &SendError) {
+pub(super) fn report_denial(invocation: &Invocation, error: &SendError) {
     if let Some(denial) = error.denial() {
         invocation.denied(denial);
     }
@@ -283,7 +290,7 @@ fn outgoing(request: http::Request) -> Result<Outgoing, String> {
 
 fn fault(error: SendError) -> http::Fault {
     match error {
-        SendError::Denied(denial) => http::Fault::Denied(told(&denial)),
+        SendError::Denied(denial) => http::Fault::Denied(denial_text(&denial)),
         SendError::Private(_) => http::Fault::Denied(format!("{error}; {}", error.hint())),
         SendError::Invalid(problem) => http::Fault::Invalid(problem),
         SendError::Unreachable(problem) => http::Fault::Unreachable(problem),

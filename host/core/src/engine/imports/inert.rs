@@ -13,13 +13,13 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
-use super::chance::{Chance, Purpose};
+use super::chance::{Purpose, SeededRandom};
 use super::errors;
 use super::lines::Lines;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::engine::cell::Cell;
 use crate::engine::command::Streams;
-use crate::engine::world::{Pace, Time, World};
+use crate::engine::world::{EngineResources, Pace, Time};
 use crate::event::LogSource;
 use crate::grants::{Access, SCRATCH};
 use crate::rights::{Decision, Request, Rights};
@@ -89,7 +89,7 @@ impl cli::environment::Host for Cell {
 /// input, and an output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
-    world: &World,
+    world: &EngineResources,
     clock: Clock,
     rights: Option<&Rights>,
     call: &str,
@@ -97,7 +97,7 @@ pub(in crate::engine) fn context(
 ) -> WasiCtx {
     let mut builder = WasiCtxBuilder::new();
     match streams {
-        Some(Streams { words, stdin, stdout }) => {
+        Some(Streams { argv: words, stdin, stdout }) => {
             builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout.clone());
         }
         None => {
@@ -106,7 +106,7 @@ pub(in crate::engine) fn context(
     }
     builder
         .stderr(lines.stream(LogSource::Stderr))
-        .max_random_size(if stands(Defence::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
+        .max_random_size(if stands(Control::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
@@ -123,7 +123,7 @@ pub(in crate::engine) fn context(
         builder.env(TMPDIR, SCRATCH);
     }
     if let Some(seed) = world.seed {
-        let chance = |purpose| Chance::new(seed, call, purpose);
+        let chance = |purpose| SeededRandom::new(seed, call, purpose);
         builder
             .secure_random(chance(Purpose::Secure))
             .insecure_random(chance(Purpose::Insecure))
@@ -141,14 +141,14 @@ fn has_scratch(rights: &Rights) -> bool {
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
     let allows = |name: &str| {
-        !stands(Defence::Environment)
+        !stands(Control::Environment)
             || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
     };
     rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
 
 fn coarse(duration: Duration) -> Duration {
-    let step = if stands(Defence::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
+    let step = if stands(Control::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
     Duration::new(duration.as_secs(), duration.subsec_nanos() / step * step)
 }
 
@@ -173,17 +173,17 @@ impl Clock {
     }
 
     /// Returns the time that has passed for the cell.
-    fn passed(&self) -> Duration {
+    fn elapsed(&self) -> Duration {
         match self.pace {
             Pace::Running => self.began.elapsed(),
-            Pace::Frozen if stands(Defence::FrozenClock) => Duration::ZERO,
+            Pace::Frozen if stands(Control::FrozenClock) => Duration::ZERO,
             Pace::Frozen => self.began.elapsed(),
         }
     }
 
     /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
     /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
-    pub(in crate::engine) fn tell(&self, date: Duration) -> Duration {
+    pub(in crate::engine) fn to_cell_time(&self, date: Duration) -> Duration {
         coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
             (None, _) => date,
             (Some(_), Pace::Frozen) => self.start,
@@ -200,7 +200,7 @@ impl HostMonotonicClock for Clock {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(coarse(MONOTONIC_START.saturating_add(self.passed())).as_nanos())
+        u64::try_from(coarse(MONOTONIC_START.saturating_add(self.elapsed())).as_nanos())
             .unwrap_or(u64::MAX)
     }
 }
@@ -211,7 +211,7 @@ impl HostWallClock for Clock {
     }
 
     fn now(&self) -> Duration {
-        coarse(self.start.saturating_add(self.passed()))
+        coarse(self.start.saturating_add(self.elapsed()))
     }
 }
 
@@ -256,32 +256,32 @@ mod tests {
             (second, Pace::Frozen, [date - second, second, second, second]),
         ] {
             let clock = Clock { began: Instant::now(), date, start, pace };
-            let told =
-                [date - second, date - DISK_TICK, date, date + second].map(|date| clock.tell(date));
+            let told = [date - second, date - DISK_TICK, date, date + second]
+                .map(|date| clock.to_cell_time(date));
             assert_eq!(told, expected, "{clock:?}");
             let fine = Duration::from_nanos(1_999_999);
-            assert_eq!(clock.tell(fine), Duration::from_millis(1));
-            assert!(clock.tell(Duration::MAX) <= Duration::MAX);
+            assert_eq!(clock.to_cell_time(fine), Duration::from_millis(1));
+            assert!(clock.to_cell_time(Duration::MAX) <= Duration::MAX);
         }
     }
 
     /// Builds a context as for a call without a seed.
-    fn fresh() -> WasiCtx {
-        let invocation = crate::handler::Invocation::aside(
+    fn unseeded_context() -> WasiCtx {
+        let invocation = crate::handler::Invocation::outside_call(
             crate::call::ToolCall::new("1", "t", "{}"),
             serde_json::Value::Null,
             crate::call::CallContext::default(),
             crate::limits::Limits::default(),
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
-        let world = World::default();
+        let world = EngineResources::default();
         context(&lines, &world, Clock::new(world.time), None, "1", None)
     }
 
     /// Fails without: the limit (the stock limit is larger).
     #[test]
     fn random_request_size_is_bounded() {
-        let mut context = fresh();
+        let mut context = unseeded_context();
         let random = context.random();
         assert_eq!(random.get_random_bytes(RANDOM_BYTES).unwrap().len() as u64, RANDOM_BYTES);
         assert_eq!(
@@ -298,7 +298,7 @@ mod tests {
     fn random_draws_never_repeat() {
         let mut seen = HashSet::new();
         for call in 0..100 {
-            let mut context = fresh();
+            let mut context = unseeded_context();
             let random = context.random();
             for draw in 0..100 {
                 for bytes in [random.get_random_bytes(64), random.get_insecure_random_bytes(64)] {

@@ -8,12 +8,12 @@ use serde::Serialize;
 use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 
-use super::secrets::told;
+use super::secrets::denial_text;
 use crate::call::CallResult;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::engine::bindings::toolcell::tool::invoke::{Ending, Fault};
 use crate::engine::cell::Cell;
-use crate::handler::{Invoker, SubCall, Veiled};
+use crate::handler::{Invoker, SecretRedactor, SubCall};
 use crate::limits::Limits;
 use crate::outcome::{Outcome, Question};
 use crate::rights::{Decision, Request, Rights};
@@ -51,14 +51,14 @@ fn called(
             let asked = cell.authorize(&Request::Invoke { tool: name.into(), own: false });
             return Ok((asked
                 .map(|()| Ending::Ok(STAND_IN.into()))
-                .map_err(|denial| Fault::Denied(told(&denial))),));
+                .map_err(|denial| Fault::Denied(denial_text(&denial))),));
         }
         let (invoker, SubCall { call, options, caller }) =
             match cell.sub_call(&name, arguments, fuel) {
                 Ok(made) => made,
                 Err(fault) => return Ok((Err(fault),)),
             };
-        let served = cell.served();
+        let served = cell.mark_host_work();
         let charging = Charging { store, meter: Arc::clone(&caller.meter) };
         let completion = invoker.invoke(call, options, caller).await;
         drop((charging, served));
@@ -78,7 +78,8 @@ impl Cell {
         let Some(invoker) = self.invocation.invoker.clone() else {
             return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));
         };
-        let (left, veiled) = (self.left(fuel), self.veil().map(|veil| Veiled(veil.redactor())));
+        let (left, veiled) =
+            (self.remaining(fuel), self.redactor().map(|veil| SecretRedactor(veil.redactor())));
         let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, veiled, left);
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }
@@ -90,22 +91,22 @@ impl Cell {
             return Ok(None);
         }
         match self.authorize(&request(false)) {
-            Err(denial) if stands(Defence::InvokeGrant) => Err(Fault::Denied(told(&denial))),
+            Err(denial) if stands(Control::InvokeGrant) => Err(Fault::Denied(denial_text(&denial))),
             Err(_) | Ok(()) => Ok(Some(self.shared_rights())),
         }
     }
 
     /// Returns what this call has left of its limits.
-    fn left(&self, fuel: u64) -> Limits {
+    fn remaining(&self, fuel: u64) -> Limits {
         let limits = self.invocation.limits;
-        if !stands(Defence::SubCallBudget) {
+        if !stands(Control::SubCallBudget) {
             return limits;
         }
         let logged = self.invocation.meter.log_bytes.load(Relaxed);
         limits
             .with_fuel(fuel)
             .with_timeout(self.invocation.remaining())
-            .with_memory(self.limiter.left())
+            .with_memory(self.limiter.remaining())
             .with_log(limits.log.saturating_sub(logged))
             .with_host_calls(self.host_calls_unused())
     }
@@ -119,7 +120,7 @@ struct Charging<'a> {
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        if !stands(Defence::SubCallBudget) {
+        if !stands(Control::SubCallBudget) {
             return;
         }
         let left = self.store.get_fuel().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
-use super::secrets::told;
+use super::secrets::denial_text;
 use crate::engine::bindings::toolcell::tool::kv;
 use crate::engine::cell::Cell;
 use crate::engine::host_span::host_span;
@@ -83,7 +83,7 @@ impl Cell {
     /// Returns true if a write has the value of a secret that only a tool which led to this call
     /// may read. A stored value outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
-        self.veil().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
+        self.redactor().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
     }
 
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
@@ -96,7 +96,7 @@ impl Cell {
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
-        let _served = self.served();
+        let _served = self.mark_host_work();
         let span = host_span(&self.invocation, "kv", function);
         let allowed = self.authorize(request).and_then(|()| {
             let denial = is_foreign.then(|| Denial::by_secrets(request));
@@ -107,14 +107,14 @@ impl Cell {
         });
         if let Err(denial) = allowed {
             span.record("error", "denied");
-            return Ok(Err(kv::Fault::Denied(told(&denial))));
+            return Ok(Err(kv::Fault::Denied(denial_text(&denial))));
         }
-        let Some(store) = self.world().keys.clone() else {
+        let Some(store) = self.resources().keys.clone() else {
             return Ok(Err(kv::Fault::Unavailable("this host has no key-value store".into())));
         };
         let tenant = self.invocation.context.tenant.as_deref();
         let own = Namespace::new(tenant, self.rights().store());
-        let way = self.world().for_keys.way(tenant);
+        let way = self.resources().for_keys.way(tenant);
         match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
             Ok(done) => Ok(done.map_err(|error| {
                 span.record("error", kind(&error));

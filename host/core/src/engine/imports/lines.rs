@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::event::{Event, LogLevel, LogSource};
 use crate::handler::Invocation;
 
@@ -44,12 +44,12 @@ struct Streams {
     invocation: Arc<Invocation>,
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
-    last_words: Mutex<LastWords>,
+    stderr_excerpt: Mutex<StderrExcerpt>,
 }
 
 /// The text that was written to standard error: all of it, or its beginning and its end.
 #[derive(Default)]
-struct LastWords {
+struct StderrExcerpt {
     text: String,
     /// True if the last line has not ended yet.
     is_open: bool,
@@ -61,7 +61,7 @@ impl Lines {
             invocation,
             stdout: Mutex::default(),
             stderr: Mutex::default(),
-            last_words: Mutex::default(),
+            stderr_excerpt: Mutex::default(),
         }))
     }
 
@@ -71,9 +71,9 @@ impl Lines {
     }
 
     /// Returns the text that is kept of standard error; `None` if there is none.
-    pub(in crate::engine) fn last_words(&self) -> Option<String> {
+    pub(in crate::engine) fn stderr_excerpt(&self) -> Option<String> {
         self.finish();
-        let words = self.0.last_words.lock();
+        let words = self.0.stderr_excerpt.lock();
         let words = words.text.trim();
         (!words.is_empty()).then(|| words.to_owned())
     }
@@ -118,17 +118,17 @@ impl Lines {
     }
 
     fn line(&self, source: LogSource, line: &[u8], end: u64) {
-        let text = as_text(line);
+        let text = escape_utf8(line);
         let level = if source == LogSource::Stderr { LogLevel::Warn } else { LogLevel::Info };
         if source == LogSource::Stderr {
-            self.0.last_words.lock().remember(&text, end > 0);
+            self.0.stderr_excerpt.lock().remember(&text, end > 0);
         }
         emit(&self.0.invocation, source, level, &text, line.len() as u64 + end);
     }
 }
 
 /// Returns bytes as text. A byte that is not UTF-8 is written as its escape, for example `\xff`.
-fn as_text(bytes: &[u8]) -> Cow<'_, str> {
+fn escape_utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
     }
@@ -150,7 +150,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     (1..=tail.len()).find(is_begun).unwrap_or(0)
 }
 
-impl LastWords {
+impl StderrExcerpt {
     /// Appends the beginning of a line; nothing if it continues one. Over the bound, the middle is
     /// dropped.
     fn remember(&mut self, line: &str, is_whole: bool) {
@@ -183,7 +183,7 @@ pub(in crate::engine) fn emit(
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
-    if cost > room && stands(Defence::LogBytes) {
+    if cost > room && stands(Control::LogBytes) {
         meter.log_bytes_lost.fetch_add(cost, Ordering::Relaxed);
         return;
     }
@@ -247,10 +247,10 @@ mod tests {
 
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
     /// lost. Also checks the bound of the buffer after each write.
-    fn written(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
+    fn write_pieces(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
         let limits = Limits::default().with_log(limit);
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Arc::new(Invocation::aside(
+        let invocation = Arc::new(Invocation::outside_call(
             call,
             serde_json::Value::Null,
             CallContext::default(),
@@ -275,7 +275,7 @@ mod tests {
             (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"),
             ("\u{fffd}".as_bytes(), "\u{fffd}"),
         ] {
-            assert_eq!(as_text(bytes), text);
+            assert_eq!(escape_utf8(bytes), text);
         }
         for (bytes, expected) in [
             (&b""[..], 0),
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn long_message_keeps_its_head_and_stack() {
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::aside(
+        let invocation = Invocation::outside_call(
             call,
             serde_json::Value::Null,
             CallContext::default(),
@@ -308,7 +308,7 @@ mod tests {
         {
             stream.write(Bytes::copy_from_slice(part.as_bytes())).unwrap();
         }
-        let words = lines.last_words().unwrap();
+        let words = lines.stderr_excerpt().unwrap();
         assert!(
             words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"),
             "{words}"
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn many_line_message_keeps_its_head_and_end() {
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::aside(
+        let invocation = Invocation::outside_call(
             call,
             serde_json::Value::Null,
             CallContext::default(),
@@ -329,7 +329,7 @@ mod tests {
         let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
         let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
         lines.stream(LogSource::Stderr).write(message.into()).unwrap();
-        let words = lines.last_words().unwrap();
+        let words = lines.stderr_excerpt().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
         assert!(
             words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"),
@@ -360,7 +360,7 @@ mod tests {
         for (index, pieces) in table.into_iter().enumerate() {
             let all = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
             for limit in [0, 1, 1000, 10_000, u64::MAX] {
-                let (kept, lost) = written(limit, pieces);
+                let (kept, lost) = write_pieces(limit, pieces);
                 assert_eq!(kept + lost, all, "{index}, {limit}");
                 assert!(
                     kept <= limit && (lost == 0 || all > limit),

@@ -45,14 +45,14 @@ impl progress::Host for Cell {
         message: Option<String>,
     ) -> wasmtime::Result<()> {
         self.called("progress", "report")?;
-        let message = message.map(shortened);
+        let message = message.map(shorten);
         self.invocation.progress(done, total, message);
         Ok(())
     }
 }
 
 /// Cuts a message at [`PROGRESS_CHARS`], and appends the number of characters that were cut.
-fn shortened(text: String) -> String {
+fn shorten(text: String) -> String {
     match text.char_indices().nth(PROGRESS_CHARS).map(|(end, _)| text.split_at(end)) {
         Some((kept, rest)) => format!("{kept}… ({} more characters)", rest.chars().count()),
         None => text,
@@ -67,16 +67,16 @@ impl abort::Host for Cell {
 
     fn subscribe(&mut self) -> wasmtime::Result<Resource<DynPollable>> {
         self.called("abort", "subscribe")?;
-        let waiting = self.table.push(Waiting(self.invocation.abort.clone()))?;
+        let waiting = self.table.push(AbortPollable(self.invocation.abort.clone()))?;
         subscribe(&mut self.table, waiting)
     }
 }
 
 /// Ready when the caller has asked the call to stop.
-struct Waiting(AbortSignal);
+struct AbortPollable(AbortSignal);
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Waiting {
+impl Pollable for AbortPollable {
     async fn ready(&mut self) {
         self.0.raised().await;
     }
@@ -90,7 +90,7 @@ fn remaining(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<budget::A
     Ok(budget::Allowance {
         fuel: Some(fuel),
         milliseconds: u64::try_from(cell.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
-        memory: cell.limiter.left(),
+        memory: cell.limiter.remaining(),
     })
 }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn shortened_message_reports_omitted_characters() {
         let long = "é".repeat(PROGRESS_CHARS);
-        assert_eq!(shortened(long.clone()), long);
-        assert_eq!(shortened(long.clone() + "end"), long + "… (3 more characters)");
+        assert_eq!(shorten(long.clone()), long);
+        assert_eq!(shorten(long.clone() + "end"), long + "… (3 more characters)");
     }
 }

@@ -9,7 +9,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::engine::bindings::toolcell::tool::{reveal, secrets};
 use crate::engine::cell::Cell;
 use crate::engine::host_span::host_span;
-use crate::engine::veil::Veil;
+use crate::engine::veil::CallRedactor;
 use crate::rights::{Denial, Request};
 use crate::secret::Secret;
 
@@ -30,11 +30,11 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 fn denied(denial: &Denial) -> secrets::Fault {
-    secrets::Fault::Denied(told(denial))
+    secrets::Fault::Denied(denial_text(denial))
 }
 
 /// Returns a denial as text for the tool, with a hint for the person who can change the grants.
-pub(super) fn told(denial: &Denial) -> String {
+pub(super) fn denial_text(denial: &Denial) -> String {
     format!("{denial}; {}", denial.hint())
 }
 
@@ -66,7 +66,7 @@ impl secrets::HostSecret for Cell {
 impl reveal::Host for Cell {
     async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
         self.called("reveal", "value")?;
-        let _served = self.served();
+        let _served = self.mark_host_work();
         let span = host_span(&self.invocation, "reveal", "value");
         if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
             span.record("error", "denied");
@@ -76,11 +76,13 @@ impl reveal::Host for Cell {
             return Ok(Ok(REVEALED.to_owned()));
         }
         let (source, context) =
-            (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
-        let veil = self.veil();
+            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
+        let veil = self.redactor();
         match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
             // Registered with the redactor before the tool gets the value.
-            Ok(secret) if hide(veil, &name, &secret).await => Ok(Ok(secret.expose().to_owned())),
+            Ok(secret) if register_secret(veil, &name, &secret).await => {
+                Ok(Ok(secret.expose().to_owned()))
+            }
             Ok(_) => Ok(Err(unavailable())),
             Err(error) => {
                 // The error may name where the host keeps its secrets, which is not for the tool.
@@ -94,7 +96,11 @@ impl reveal::Host for Cell {
 
 /// Registers a value with the call redactor before it is used. Returns false if that is not
 /// possible.
-pub(super) async fn hide(veil: Option<Arc<Veil>>, name: &str, value: &Secret) -> bool {
+pub(super) async fn register_secret(
+    veil: Option<Arc<CallRedactor>>,
+    name: &str,
+    value: &Secret,
+) -> bool {
     match veil {
         Some(veil) => veil.learn(name, value).await,
         // Not reached: a call that was granted a secret has a redactor.

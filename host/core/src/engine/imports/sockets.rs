@@ -89,7 +89,7 @@ const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     let mut network = interface(linker, "network")?;
-    network.resource("network", ResourceType::host::<Network>(), nothing)?;
+    network.resource("network", ResourceType::host::<Network>(), drop_handle)?;
     network.func_wrap("network-error-code", |_, (_,): (Resource<wasmtime::Error>,)| {
         Ok((None::<ErrorCode>,))
     })?;
@@ -100,13 +100,17 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     })?;
 
     let mut lookup = interface(linker, "ip-name-lookup")?;
-    lookup.resource("resolve-address-stream", ResourceType::host::<Addresses>(), nothing)?;
+    lookup.resource("resolve-address-stream", ResourceType::host::<Addresses>(), drop_handle)?;
     lookup.func_wrap("resolve-addresses", |store, (_, name): (Resource<Network>, String)| {
         let name: String = name.chars().take(NAME_CHARS).collect();
         denied::<Addresses>(store, "resolve-addresses", format!("resolve {name}"))
     })?;
 
-    interface(linker, "tcp")?.resource("tcp-socket", ResourceType::host::<TcpSocket>(), nothing)?;
+    interface(linker, "tcp")?.resource(
+        "tcp-socket",
+        ResourceType::host::<TcpSocket>(),
+        drop_handle,
+    )?;
     interface(linker, "tcp-create-socket")?.func_wrap(
         "create-tcp-socket",
         |store, (_,): (IpAddressFamily,)| {
@@ -115,9 +119,17 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     )?;
 
     let mut udp = interface(linker, "udp")?;
-    udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), nothing)?;
-    udp.resource("incoming-datagram-stream", ResourceType::host::<IncomingDatagrams>(), nothing)?;
-    udp.resource("outgoing-datagram-stream", ResourceType::host::<OutgoingDatagrams>(), nothing)?;
+    udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), drop_handle)?;
+    udp.resource(
+        "incoming-datagram-stream",
+        ResourceType::host::<IncomingDatagrams>(),
+        drop_handle,
+    )?;
+    udp.resource(
+        "outgoing-datagram-stream",
+        ResourceType::host::<OutgoingDatagrams>(),
+        drop_handle,
+    )?;
     interface(linker, "udp-create-socket")?.func_wrap(
         "create-udp-socket",
         |store, (_,): (IpAddressFamily,)| {
@@ -144,7 +156,7 @@ fn interface<'a>(
 }
 
 /// Drops a handle, behind which there is nothing.
-fn nothing(mut store: StoreContextMut<'_, Cell>, _: u32) -> wasmtime::Result<()> {
+fn drop_handle(mut store: StoreContextMut<'_, Cell>, _: u32) -> wasmtime::Result<()> {
     Ok(store.data_mut().count_host_call()?)
 }
 

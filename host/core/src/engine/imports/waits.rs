@@ -68,7 +68,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 cell.awaits(if is_body { Awaited::Http } else { Awaited::File });
                 let read = cell.table.blocking_read(stream, len).await;
                 cell.awaits(None);
-                Ok((told(&mut cell.table, read)?,))
+                Ok((stream_result(&mut cell.table, read)?,))
             })
         },
     )?;
@@ -89,7 +89,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                     Err(error) => Err(error.into()),
                 };
                 cell.awaits(None);
-                Ok((told(&mut cell.table, written)?,))
+                Ok((stream_result(&mut cell.table, written)?,))
             })
         },
     )?;
@@ -100,7 +100,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 let cell = store.data_mut();
                 cell.called("streams", "[method]output-stream.blocking-write-zeroes-and-flush")?;
                 let written = zeroes(cell, &stream, len).await;
-                Ok((told(&mut cell.table, written)?,))
+                Ok((stream_result(&mut cell.table, written)?,))
             })
         },
     )?;
@@ -124,7 +124,7 @@ fn waiting<'a>(
 fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {
-        let is_going = object.downcast_ref().is_some_and(Pending::is_going);
+        let is_going = object.downcast_ref().is_some_and(Pending::is_pending);
         if is_going || matches!(object.downcast_ref(), Some(HostFutureIncomingResponse::Pending(_)))
         {
             return Some(Awaited::Http);
@@ -139,7 +139,7 @@ fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
 }
 
 /// Converts the result of a stream to the guest's type.
-fn told<T>(
+fn stream_result<T>(
     table: &mut ResourceTable,
     answer: StreamResult<T>,
 ) -> wasmtime::Result<Result<T, streams::StreamError>> {

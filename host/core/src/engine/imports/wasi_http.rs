@@ -28,14 +28,14 @@ use wasmtime_wasi_http::{
     WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, tell};
-use crate::defence::{Defence, stands};
+use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, report_denial};
+use crate::defence::{Control, stands};
 use crate::egress::{
-    self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, Stage, Times,
+    self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, TimeoutPhase, Times,
 };
 use crate::engine::cell::{Cell, authorized};
 use crate::engine::host_span::{host_span, note_end, note_request};
-use crate::engine::screening::Screening;
+use crate::engine::screening::ScanContext;
 use crate::grants::{Method, Target};
 use crate::handler::Invocation;
 use crate::rights::{self, Rights};
@@ -73,7 +73,7 @@ fn body_stream(
         *stream = Box::new(BodyStream {
             inner,
             held: BytesMut::new(),
-            written: Arc::clone(&state.hooks.written),
+            written_bytes: Arc::clone(&state.hooks.written_bytes),
         });
     }
     Ok((stream,))
@@ -87,8 +87,8 @@ pub(in crate::engine) struct WasiHttpState {
 
 impl WasiHttpState {
     /// Returns the bytes that the guest has written into bodies of requests.
-    pub(in crate::engine) fn written(&self) -> u64 {
-        self.hooks.written.load(Ordering::Relaxed)
+    pub(in crate::engine) fn written_bytes(&self) -> u64 {
+        self.hooks.written_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -100,13 +100,13 @@ impl Cell {
             let mut context = WasiHttpCtx::new();
             context.set_field_size_limit(FIELDS);
             let hooks = Hooks {
-                egress: self.world().egress.clone(),
+                egress: self.resources().egress.clone(),
                 rights: self.shared_rights(),
                 budget: self.invocation.egress_budget(),
                 latest: self.latest(),
                 invocation: Arc::clone(&self.invocation),
-                screening: self.screening(),
-                written: Arc::default(),
+                scan: self.outbound_scan(),
+                written_bytes: Arc::default(),
             };
             self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
         }
@@ -121,9 +121,9 @@ struct Hooks {
     budget: Budget,
     latest: Instant,
     invocation: Arc<Invocation>,
-    screening: Screening,
+    scan: ScanContext,
     /// Bytes that the guest has written into bodies of requests, refused ones included.
-    written: Arc<AtomicU64>,
+    written_bytes: Arc<AtomicU64>,
 }
 
 /// The stream of a request's body. It collects writes into pieces of [`CHUNK`] bytes, so that a
@@ -131,18 +131,18 @@ struct Hooks {
 struct BodyStream {
     inner: DynOutputStream,
     held: BytesMut,
-    written: Arc<AtomicU64>,
+    written_bytes: Arc<AtomicU64>,
 }
 
 /// Returns true if the bodies of a call hold more than it may send.
 fn is_too_much(written: u64) -> bool {
-    written > DEFAULT_SENT && stands(Defence::SentBytes)
+    written > DEFAULT_SENT && stands(Control::SentBytes)
 }
 
 impl OutputStream for BodyStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let size = bytes.len() as u64;
-        let written = self.written.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        let written = self.written_bytes.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         if is_too_much(written) {
             let error = types::ErrorCode::HttpRequestBodySize(Some(written));
             return Err(StreamError::LastOperationFailed(error.into()));
@@ -206,7 +206,7 @@ impl WasiHttpHooks for Hooks {
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
         let (egress, budget, latest) = (self.egress.clone(), self.budget.clone(), self.latest);
         let (screening, invocation, written) =
-            (self.screening.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written));
+            (self.scan.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written_bytes));
         let (head, body) = request.into_parts();
         // Checked now instead of when the body is complete: the body of a refused request is not
         // collected further.
@@ -217,10 +217,10 @@ impl WasiHttpHooks for Hooks {
                 Box::new(std::future::ready(Ok(())));
             let (method, target, admitted) = admitted?;
             let Some(mut admitted) = admitted else {
-                whole(body, |bytes| budget.take_sent(bytes as u64)).await?;
-                return Ok((stand_in()?, done));
+                collect_body(body, |bytes| budget.take_sent(bytes as u64)).await?;
+                return Ok((placeholder_response()?, done));
             };
-            let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
+            let body = collect_body(body, |bytes| admitted.charge(&budget, bytes)).await?;
             // If a write failed, the body is incomplete.
             let written = written.load(Ordering::Relaxed);
             if is_too_much(written) {
@@ -234,7 +234,7 @@ impl WasiHttpHooks for Hooks {
                 &Span::current(),
                 response.as_ref().map(|response| response.status().as_u16()),
             );
-            let response = response.map_err(|error| told(&invocation, error))?;
+            let response = response.map_err(|error| report_error(&invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         };
         Box::new(sending.instrument(span))
@@ -252,9 +252,9 @@ impl Hooks {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target =
             Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        if self.screening.world.recorder.is_some() {
+        if self.scan.resources.recorder.is_some() {
             let request = rights::Request::Http { method, target: Cow::Borrowed(&target) };
-            authorized(&self.screening.world, &self.rights, &self.invocation, &request)
+            authorized(&self.scan.resources, &self.rights, &self.invocation, &request)
                 .map_err(|_denial| Error::HttpRequestDenied)?;
             if !is_sent(&self.rights, &request) {
                 return Ok((method, target, None));
@@ -263,7 +263,7 @@ impl Hooks {
         let admitted = egress::admit(&self.rights, &self.budget, method, &target);
         let admitted = admitted.map_err(|error| {
             note_end(span, Err(&error));
-            told(&self.invocation, error)
+            report_error(&self.invocation, error)
         })?;
         note_request(span, method, &target);
         Ok((method, target, Some(admitted)))
@@ -271,7 +271,7 @@ impl Hooks {
 }
 
 /// Builds the answer to a request that is not sent.
-fn stand_in() -> Result<Response<WasiBody>, Error> {
+fn placeholder_response() -> Result<Response<WasiBody>, Error> {
     let (name, value) = STAND_IN_TYPE;
     let body = Full::new(Bytes::from_static(STAND_IN.as_bytes())).map_err(|never| match never {});
     let response = Response::builder().header(name, value).body(body.boxed_unsync());
@@ -299,7 +299,7 @@ fn times(options: Option<RequestOptions>) -> Times {
 }
 
 /// Collects the whole body, and counts its bytes against the budget as they come.
-async fn whole(
+async fn collect_body(
     mut body: WasiBody,
     mut pay: impl FnMut(usize) -> Result<(), SendError>,
 ) -> Result<Bytes, Error> {
@@ -313,8 +313,8 @@ async fn whole(
 }
 
 /// Reports a denial as an event, and converts the error.
-fn told(invocation: &Invocation, error: SendError) -> Error {
-    tell(invocation, &error);
+fn report_error(invocation: &Invocation, error: SendError) -> Error {
+    report_denial(invocation, &error);
     fault(error)
 }
 
@@ -326,9 +326,11 @@ fn fault(error: SendError) -> Error {
             Error::InternalError(Some(format!("the request cannot be sent: {problem}")))
         }
         SendError::Unreachable(_) => Error::DestinationUnavailable,
-        SendError::Timeout(Stage::Connect) => Error::ConnectionTimeout,
-        SendError::Timeout(Stage::BetweenBytes) => Error::ConnectionReadTimeout,
-        SendError::Timeout(Stage::FirstByte | Stage::Whole) => Error::HttpResponseTimeout,
+        SendError::Timeout(TimeoutPhase::Connect) => Error::ConnectionTimeout,
+        SendError::Timeout(TimeoutPhase::BetweenBytes) => Error::ConnectionReadTimeout,
+        SendError::Timeout(TimeoutPhase::FirstByte | TimeoutPhase::Whole) => {
+            Error::HttpResponseTimeout
+        }
         SendError::OverBudget(Share::Requests, _) => Error::ConnectionLimitReached,
         SendError::OverBudget(Share::Sent, _) => Error::HttpRequestBodySize(None),
         SendError::OverBudget(Share::Received, _) => Error::HttpResponseBodySize(None),
@@ -347,9 +349,9 @@ mod tests {
         let over = |share| SendError::OverBudget(share, "too much".to_owned());
         let mut codes = Vec::new();
         for (error, expected) in [
-            (SendError::Timeout(Stage::Connect), "ConnectionTimeout"),
-            (SendError::Timeout(Stage::FirstByte), "HttpResponseTimeout"),
-            (SendError::Timeout(Stage::BetweenBytes), "ConnectionReadTimeout"),
+            (SendError::Timeout(TimeoutPhase::Connect), "ConnectionTimeout"),
+            (SendError::Timeout(TimeoutPhase::FirstByte), "HttpResponseTimeout"),
+            (SendError::Timeout(TimeoutPhase::BetweenBytes), "ConnectionReadTimeout"),
             (over(Share::Requests), "ConnectionLimitReached"),
             (over(Share::Sent), "HttpRequestBodySize(None)"),
             (over(Share::Received), "HttpResponseBodySize(None)"),

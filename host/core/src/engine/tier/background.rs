@@ -14,11 +14,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::Current;
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::engine::compile::Watch;
 use crate::engine::invoke::Ready;
 use crate::engine::runtimes::{SLOW_NICENESS, less_urgent};
-use crate::fence::fenced;
+use crate::fence::guarded;
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
@@ -112,7 +112,7 @@ impl<R> Queue<R> {
         let fits = |jobs: &VecDeque<Job<R>>| {
             let all: usize = jobs.iter().chain([&job]).map(bytes).sum();
             let tenants: usize = jobs.iter().chain([&job]).filter(is_of_tenant).map(bytes).sum();
-            all <= MAX_WAITING && (tenants <= OF_TENANT || !stands(Defence::OptimiserShare))
+            all <= MAX_WAITING && (tenants <= OF_TENANT || !stands(Control::OptimiserShare))
         };
         if !fits(&self.jobs) {
             self.jobs.retain(Job::is_wanted);
@@ -128,7 +128,7 @@ impl<R> Queue<R> {
     /// there is one. If there is none, records that the thread ends.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
-        let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Defence::OptimiserTurn);
+        let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Control::OptimiserTurn);
         let others = self.jobs.iter().position(is_others);
         let Some(job) = self.jobs.remove(others.unwrap_or(0)) else {
             self.is_worked_on = false;
@@ -146,19 +146,19 @@ impl<R> Job<R> {
 
     fn run(self) {
         let Self { component, current, watch, work, .. } = self;
-        if fenced(|| work(&component, &current, watch)).is_none() {
+        if guarded(|| work(&component, &current, watch)).is_none() {
             tracing::warn!("the compiler panicked; the component stays as it is, unoptimised");
         }
         // Has no effect if the work has settled the code already.
         if let Some(current) = current.upgrade() {
-            current.keep();
+            current.settle_unoptimised();
         }
     }
 
     fn give_up(self, why: &str) {
         tracing::warn!(why, "a component stays unoptimised");
         if let Some(current) = self.current.upgrade() {
-            current.keep();
+            current.settle_unoptimised();
         }
     }
 }

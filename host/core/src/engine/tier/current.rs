@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tokio::sync::SetOnce;
 
 use super::Code;
-use crate::engine::compile::Leash;
+use crate::engine::compile::KillOnDrop;
 use crate::engine::invoke::Ready;
 
 /// The code of a component.
@@ -18,7 +18,7 @@ pub(in crate::engine) struct Current<R = Ready> {
     now: RwLock<Arc<R>>,
     settled: SetOnce<(Arc<R>, Code)>,
     /// Ends the compiler when the last handle to the component is dropped.
-    _leash: Option<Leash>,
+    _leash: Option<KillOnDrop>,
 }
 
 impl<R> Current<R> {
@@ -29,7 +29,7 @@ impl<R> Current<R> {
     }
 
     /// Builds code that is replaced when the compiler on this leash has better code.
-    pub(in crate::engine) fn quick(ready: Arc<R>, leash: Leash) -> Self {
+    pub(in crate::engine) fn unoptimised(ready: Arc<R>, leash: KillOnDrop) -> Self {
         Self { now: RwLock::new(ready), settled: SetOnce::new(), _leash: Some(leash) }
     }
 
@@ -62,7 +62,7 @@ impl<R> Current<R> {
     }
 
     /// Settles on the present code.
-    pub(in crate::engine) fn keep(&self) {
+    pub(in crate::engine) fn settle_unoptimised(&self) {
         self.settle(self.ready(), Code::Unoptimised);
     }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn call_ends_on_the_code_it_started_with() {
         let quick = Arc::new("quick");
-        let current = Current::quick(Arc::clone(&quick), leash().0);
+        let current = Current::unoptimised(Arc::clone(&quick), leash().0);
         let in_flight = current.ready();
         assert_eq!((current.code(), current.last().now_or_never()), (Code::Quick, None));
         current.replace(Arc::new("optimised"));
@@ -97,15 +97,15 @@ mod tests {
 
     #[test]
     fn first_tier_decision_is_final() {
-        let current = Current::quick(Arc::new("quick"), leash().0);
-        current.keep();
-        current.keep();
+        let current = Current::unoptimised(Arc::new("quick"), leash().0);
+        current.settle_unoptimised();
+        current.settle_unoptimised();
         assert_eq!(
             (*current.ready(), current.last().now_or_never()),
             ("quick", Some(Code::Unoptimised))
         );
         let settled = Current::settled(Arc::new("optimised"), Code::Optimised);
-        settled.keep();
+        settled.settle_unoptimised();
         assert_eq!((*settled.ready(), settled.code()), ("optimised", Code::Optimised));
     }
 }

@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "resources";
 
 /// The extension's entry for one part. Members of later versions are ignored.
 #[derive(Deserialize)]
-struct Named {
+struct ResourceEntry {
     /// The index of the part.
     part: usize,
     uri: String,
@@ -36,9 +36,9 @@ pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRu
         field: format!("extensions.{NAME}"),
         detail: format!("not valid: {detail}"),
     };
-    let named: Vec<Named> =
+    let named: Vec<ResourceEntry> =
         serde_json::from_str(resources.as_str()).map_err(|error| rule(error.to_string()))?;
-    for Named { part: index, uri, mime_type } in named {
+    for ResourceEntry { part: index, uri, mime_type } in named {
         let part = parts.get_mut(index).ok_or_else(|| rule(format!("there is no part {index}")))?;
         let (own_type, content) = match part {
             Part::Text { text } => (None, ResourceContent::Text { text: std::mem::take(text) }),

@@ -9,8 +9,8 @@ use crate::tool_error::{Raised, RaisedKind, Timeout};
 
 const VALUE: &str = "canary-4711-of-the-test";
 
-fn veiled() -> Veiled {
-    Veiled(
+fn redactor() -> SecretRedactor {
+    SecretRedactor(
         Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()])
             .unwrap(),
     )
@@ -18,7 +18,7 @@ fn veiled() -> Veiled {
 
 fn json(text: &str) -> String {
     let mut json = Json::parse(text.into()).unwrap();
-    veiled().json(&mut json);
+    redactor().json(&mut json);
     assert!(Json::parse(json.to_string()).is_ok(), "{json}");
     json.to_string()
 }
@@ -84,11 +84,14 @@ fn tool_outcomes_and_errors_contain_no_secret() {
         Outcome::AskUser(question),
         Outcome::Halt(Halt::new(VALUE, with())),
     ] {
-        veiled().outcome(&mut outcome);
+        redactor().outcome(&mut outcome);
         let shown = serde_json::to_string(&outcome).unwrap();
         // The bytes of media are base64 here.
         let hidden = serde_json::to_string(&Outcome::from(Value::from(shown.clone()))).unwrap();
-        assert!(!hidden.contains("canary") && !veiled().0.finds(shown.as_bytes()), "{shown}");
+        assert!(
+            !hidden.contains("canary") && !redactor().0.contains_value(shown.as_bytes()),
+            "{shown}"
+        );
     }
     let mut raised = Raised::new(RaisedKind::Unreachable);
     (raised.panic_message, raised.stdout) = (text(), text().map(String::into_boxed_str));
@@ -116,7 +119,7 @@ fn tool_outcomes_and_errors_contain_no_secret() {
         ToolError::InvalidReturn(ReturnRule::Schema { faults: vec![fault] }),
         ToolError::EncodingFailed(VALUE.into()),
     ] {
-        veiled().error(&mut error);
+        redactor().error(&mut error);
         let shown = format!("{} {error:?}", serde_json::to_string(&error).unwrap());
         assert!(!shown.contains("canary") && shown.contains("[redacted]"), "{shown}");
     }

@@ -38,11 +38,11 @@ fn store_persists_and_is_private_to_its_user() {
 /// Refused with the problem, the place and a hint.
 #[test]
 fn foreign_or_damaged_store_is_refused() {
-    type Spoil = fn(&Path);
+    type Damage = fn(&Path);
     fn relabelled(file: &Path, pragma: &str, value: i64) {
         Connection::open(file).unwrap().pragma_update(None, pragma, value).unwrap();
     }
-    let spoilt: [(&str, Spoil); 11] = [
+    let spoilt: [(&str, Damage); 11] = [
         ("has layout 3", |file| relabelled(file, "user_version", 3)),
         ("has layout 1", |file| relabelled(file, "user_version", 1)),
         ("that toolcell did not create", |file| relabelled(file, "application_id", 1)),
@@ -134,7 +134,7 @@ fn store_can_be_open_twice_in_a_process() {
         store.set(&notes(), "again", &[round], None).unwrap();
         assert_eq!(other.get(&notes(), "again").unwrap().unwrap().data, [round]);
         drop(other);
-        let mut child = writer(dir.path(), "1");
+        let mut child = spawn_writer(dir.path(), "1");
         assert!(child.wait().unwrap().success());
         assert!(
             store.get(&notes(), "next").unwrap().is_some(),
@@ -149,7 +149,7 @@ fn store_can_be_open_twice_in_a_process() {
 #[test]
 fn concurrent_processes_share_a_store() {
     let dir = tempfile::tempdir().unwrap();
-    let children: Vec<_> = (0..8).map(|_| writer(dir.path(), "20")).collect();
+    let children: Vec<_> = (0..8).map(|_| spawn_writer(dir.path(), "20")).collect();
     let mut versions = Vec::new();
     for mut child in children {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -275,7 +275,7 @@ fn full_disk_loses_no_acknowledged_write() {
 
 /// Starts a process that writes this many values, or without end, and reports each acknowledged
 /// one.
-fn writer(dir: &Path, values: &str) -> Child {
+fn spawn_writer(dir: &Path, values: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kv::tests::disk::child_writes_until_killed", "--nocapture"])
         .env(CHILD, dir)
@@ -311,7 +311,7 @@ fn killed_process_loses_no_acknowledged_write() {
     let dir = scratch.path().join("store");
     let mut acknowledged = std::collections::BTreeMap::new();
     for round in 0..20 {
-        let mut child = writer(&dir, "for ever");
+        let mut child = spawn_writer(&dir, "for ever");
         let kill_after = random.usize(..30);
         let (mut count, mut killed) = (0, false);
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {

@@ -8,20 +8,20 @@ const OPERATIONS: usize = 10_000;
 const QUOTA: Quota = Quota { bytes: 300, keys: 10, value: 60 };
 
 /// A stored value: data, version, expiry.
-type Held = (Vec<u8>, u64, u64);
+type StoredValue = (Vec<u8>, u64, u64);
 
 /// The expected state of one namespace.
 #[derive(Default)]
 struct Model {
-    held: BTreeMap<String, Held>,
+    values: BTreeMap<String, StoredValue>,
     version: u64,
 }
 
 impl Model {
     /// Returns the expected answer to a write. `said` is the store's answer: its version is
     /// expected if it is a new one.
-    fn keep(&mut self, key: &str, data: &[u8], end: u64, said: Option<u64>) -> Option<u64> {
-        let others = || self.held.iter().filter(|(other, _)| *other != key);
+    fn put(&mut self, key: &str, data: &[u8], end: u64, said: Option<u64>) -> Option<u64> {
+        let others = || self.values.iter().filter(|(other, _)| *other != key);
         let bytes: usize = others().map(|(key, held)| key.len() + held.0.len()).sum();
         let size = (bytes + key.len() + data.len()) as u64;
         if data.len() as u64 > QUOTA.value
@@ -32,13 +32,13 @@ impl Model {
         }
         let version = said.filter(|said| *said > self.version).unwrap_or_default();
         self.version = version;
-        self.held.insert(key.into(), (data.into(), version, end));
+        self.values.insert(key.into(), (data.into(), version, end));
         Some(version)
     }
 }
 
 /// Maps an exceeded quota to `None`.
-fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
+fn unless_over_quota<T>(result: Result<T, StoreError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(StoreError::OverQuota(_)) => None,
@@ -54,7 +54,7 @@ fn namespace_never_reads_a_foreign_value() {
         .into_iter()
         .flat_map(|tenant| ["notes", "search"].map(|component| Namespace::new(tenant, component)))
         .collect();
-    for subject in subjects(QUOTA) {
+    for subject in empty_stores(QUOTA) {
         let mut random = fastrand::Rng::with_seed(55);
         let mut models: Vec<_> = spaces.iter().map(|_| Model::default()).collect();
         let (mut now, mut over) = (0, 0);
@@ -63,7 +63,7 @@ fn namespace_never_reads_a_foreign_value() {
             subject.hand.set(now);
             let at = random.usize(..spaces.len());
             let (store, space, model) = (&subject.store, &spaces[at], &mut models[at]);
-            model.held.retain(|_, held| held.2 > now);
+            model.values.retain(|_, held| held.2 > now);
             let key = format!("{}{}", random.choice(["a", "a/", "b"]).unwrap(), random.u8(..6));
             let mut data =
                 format!("{:?} {} {round}", space.tenant(), space.component()).into_bytes();
@@ -71,12 +71,12 @@ fn namespace_never_reads_a_foreign_value() {
             let ttl = random.bool().then(|| random.u64(..200));
             let (end, ttl) =
                 (ttl.map_or(u64::MAX, |ttl| now + ttl), ttl.map(Duration::from_millis));
-            let held = model.held.get(&key).cloned();
+            let held = model.values.get(&key).cloned();
             match random.u8(..10) {
                 0..4 => {
-                    let version = kept(store.set(space, &key, &data, ttl));
+                    let version = unless_over_quota(store.set(space, &key, &data, ttl));
                     over += usize::from(version.is_none());
-                    assert_eq!(version, model.keep(&key, &data, end, version), "{round}");
+                    assert_eq!(version, model.put(&key, &data, end, version), "{round}");
                 }
                 4..6 => {
                     let found =
@@ -85,16 +85,18 @@ fn namespace_never_reads_a_foreign_value() {
                 }
                 6 => assert_eq!(
                     store.delete(space, &key).unwrap(),
-                    model.held.remove(&key).is_some(),
+                    model.values.remove(&key).is_some(),
                     "{round}"
                 ),
                 7..9 => {
                     let actual = held.map(|held| held.1);
                     let expected =
                         if random.bool() { actual } else { Some(random.u64(..model.version + 2)) };
-                    let swapped = kept(store.compare_and_swap(space, &key, expected, &data, ttl));
+                    let swapped = unless_over_quota(
+                        store.compare_and_swap(space, &key, expected, &data, ttl),
+                    );
                     let right = if expected == actual {
-                        model.keep(&key, &data, end, swapped.flatten()).map(Some)
+                        model.put(&key, &data, end, swapped.flatten()).map(Some)
                     } else {
                         Some(None)
                     };
@@ -103,8 +105,12 @@ fn namespace_never_reads_a_foreign_value() {
                 _ => {
                     let prefix = random.choice(["", "a", "a/", "b", "c"]).unwrap();
                     let keys = pages(&**store, space, prefix, random.usize(1..6)).unwrap().concat();
-                    let right: Vec<_> =
-                        model.held.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+                    let right: Vec<_> = model
+                        .values
+                        .keys()
+                        .filter(|key| key.starts_with(prefix))
+                        .cloned()
+                        .collect();
                     assert_eq!(keys, right, "{round}");
                 }
             }

@@ -8,7 +8,7 @@ use super::*;
 fn concurrent_swaps_lose_no_update() {
     const THREADS: u64 = 8;
     const EACH: u64 = 200;
-    for subject in subjects(Quota::default()) {
+    for subject in empty_stores(Quota::default()) {
         let (store, space) = (&subject.store, namespace());
         let add = || {
             loop {
@@ -46,7 +46,7 @@ fn concurrent_swaps_lose_no_update() {
 /// Keys that exist all the time are on exactly one page, while others are added and removed.
 #[test]
 fn list_pages_are_stable_during_writes() {
-    for subject in subjects(Quota::default()) {
+    for subject in empty_stores(Quota::default()) {
         let (store, space, is_over) = (&subject.store, namespace(), AtomicBool::new(false));
         let stays: Vec<_> = (0..50).map(|key| format!("{key:02}")).collect();
         for key in &stays {

@@ -30,7 +30,7 @@ fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
 }
 
 /// Creates namespaces that disappear by deletion and by the expiry of their keys.
-fn come_and_go(store: &SqliteStore, hand: &Hand) {
+fn create_and_remove(store: &SqliteStore, hand: &TestClock) {
     for at in 0..100 {
         hand.set(at);
         let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
@@ -48,8 +48,8 @@ fn come_and_go(store: &SqliteStore, hand: &Hand) {
 #[test]
 fn empty_namespace_uses_no_space() {
     for kind in ["memory", "disk"] {
-        let (hand, (store, _dir)) = (Hand::default(), empty(kind));
-        come_and_go(&store.with_clock(hand.clock()), &hand);
+        let (hand, (store, _dir)) = (TestClock::default(), empty(kind));
+        create_and_remove(&store.with_clock(hand.clock()), &hand);
     }
 }
 
@@ -79,7 +79,7 @@ fn versions_are_never_reused() {
 /// More keys have expired than one write removes: room is made all the same.
 #[test]
 fn expired_keys_do_not_count_against_the_quota() {
-    for subject in subjects(Quota { keys: 200, ..Quota::default() }) {
+    for subject in empty_stores(Quota { keys: 200, ..Quota::default() }) {
         let (store, space) = (&subject.store, namespace());
         for key in 0..200 {
             store.set(&space, &key.to_string(), b"", Some(Duration::from_millis(1))).unwrap();

@@ -38,7 +38,7 @@ impl<'a, 'n> Subset<'a, 'n> {
     /// Returns the schema of the arguments, which is always an object.
     pub(super) fn parameters(mut self) -> Result<Fields, ProviderError> {
         let object = self.rewrite.object(&mut self.open)?;
-        self.typed(&object, "object", "/parameters")
+        self.convert_type(&object, "object", "/parameters")
     }
 
     fn convert(&mut self, schema: &Value, at: &str) -> Result<Value, ProviderError> {
@@ -98,7 +98,7 @@ impl<'a, 'n> Subset<'a, 'n> {
             }
             self.open.truncate(opened);
         }
-        self.together(&head, forms, nullable, at)
+        self.combine(&head, forms, nullable, at)
     }
 
     /// Converts a schema without alternatives, for each type that it allows.
@@ -111,13 +111,13 @@ impl<'a, 'n> Subset<'a, 'n> {
         let head = head_of(&mut schema);
         let forms = kinds
             .into_iter()
-            .map(|kind| self.typed(&schema, kind, at))
+            .map(|kind| self.convert_type(&schema, kind, at))
             .collect::<Result<_, _>>()?;
-        self.together(&head, forms, nullable, at)
+        self.combine(&head, forms, nullable, at)
     }
 
     /// Combines several forms into one schema. Title and description are copied into each form.
-    fn together(
+    fn combine(
         &mut self,
         head: &Fields,
         forms: Vec<Fields>,
@@ -125,7 +125,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         at: &str,
     ) -> Result<Fields, ProviderError> {
         let mut whole: Vec<Fields> = Vec::new();
-        for form in forms.into_iter().flat_map(spliced) {
+        for form in forms.into_iter().flat_map(alternatives_of) {
             let mut fields = head.clone();
             self.rewrite.merge(&mut fields, form, at);
             if nullable {
@@ -171,7 +171,7 @@ impl<'a, 'n> Subset<'a, 'n> {
             return (ANY.into_iter().filter(|kind| allowed(kind)).collect(), allowed("null"));
         }
         let concerned: Vec<_> =
-            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.concerns()).collect();
+            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.restricted_type()).collect();
         if concerned.is_empty() {
             let change = "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
@@ -182,7 +182,7 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Converts the parts of a schema that concern one type.
-    fn typed(
+    fn convert_type(
         &mut self,
         schema: &Fields,
         kind: &'static str,
@@ -195,13 +195,13 @@ impl<'a, 'n> Subset<'a, 'n> {
         for (keyword, value) in schema {
             let place = inside(at, keyword);
             let known = Keyword::of(keyword);
-            if known.is_some_and(|known| !known.is_about(kind)) {
+            if known.is_some_and(|known| !known.restricts(kind)) {
                 continue;
             }
             match known {
                 // The required members are added after the members.
-                Some(Keyword::Apart | Keyword::Required) => {}
-                Some(Keyword::Kept(_)) => {
+                Some(Keyword::Separate | Keyword::Required) => {}
+                Some(Keyword::Unchanged(_)) => {
                     fields.entry(keyword.as_str()).or_insert_with(|| value.clone());
                 }
                 Some(Keyword::Values) => self.values(&mut fields, keyword, value, kind, &place),
@@ -220,10 +220,10 @@ impl<'a, 'n> Subset<'a, 'n> {
                 }
                 Some(Keyword::Flag(_)) if *value == json!(false) => {}
                 Some(
-                    Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Said(_),
+                    Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Described(_),
                 )
                 | None => {
-                    self.rewrite.say(&mut fields, keyword, value, &place, NO_SUCH);
+                    self.rewrite.describe_keyword(&mut fields, keyword, value, &place, NO_SUCH);
                 }
             }
         }
@@ -280,7 +280,13 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
         if !others.is_empty() {
             let reason = "only a declared member can be required";
-            self.rewrite.say(fields, "required", &others.into(), &inside(at, "required"), reason);
+            self.rewrite.describe_keyword(
+                fields,
+                "required",
+                &others.into(),
+                &inside(at, "required"),
+                reason,
+            );
         }
     }
 
@@ -301,7 +307,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         if sayable && !fields.contains_key("enum") {
             fields.insert("enum".into(), json!(listed));
         } else if !says_all {
-            self.rewrite.say(
+            self.rewrite.describe_keyword(
                 fields,
                 keyword,
                 value,
@@ -326,7 +332,13 @@ impl<'a, 'n> Subset<'a, 'n> {
         let tightest = schema.get(field).filter(|own| is_tighter(own)).unwrap_or(&bound).clone();
         fields.insert(field.into(), tightest);
         if next.is_none() {
-            self.rewrite.say(fields, keyword, value, at, "Gemini has no exclusive bounds");
+            self.rewrite.describe_keyword(
+                fields,
+                keyword,
+                value,
+                at,
+                "Gemini has no exclusive bounds",
+            );
         }
     }
 }
@@ -337,7 +349,7 @@ fn head_of(schema: &mut Fields) -> Fields {
 }
 
 /// Returns the alternatives of a form, or the form itself.
-fn spliced(mut form: Fields) -> Vec<Fields> {
+fn alternatives_of(mut form: Fields) -> Vec<Fields> {
     match form.remove("anyOf") {
         Some(Value::Array(inner)) => {
             let object = |form| if let Value::Object(form) = form { Some(form) } else { None };

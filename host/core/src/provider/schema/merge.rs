@@ -24,7 +24,7 @@ impl Rewrite<'_, '_> {
                 Some(held) if *held == value => {}
                 Some(held) => {
                     if let Err(value) = combine(&keyword, held, value) {
-                        self.say(
+                        self.describe_keyword(
                             into,
                             &keyword,
                             &value,

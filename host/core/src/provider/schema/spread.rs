@@ -12,7 +12,7 @@ impl Rewrite<'_, '_> {
     /// alternative, and requires the members that all of them require. The alternatives themselves
     /// go into the description. If only one of them accepts objects, that one is merged as a
     /// requirement, and the references that were followed in it stay in `open`.
-    pub(super) fn spread(
+    pub(super) fn merge_alternatives(
         &mut self,
         object: &mut Schema,
         keyword: &str,
@@ -46,7 +46,13 @@ impl Rewrite<'_, '_> {
         if !required.is_empty() {
             self.merge(object, Map::from_iter([("required".to_owned(), required.into())]), &at);
         }
-        self.say(object, keyword, &branches, &at, "the API does not allow alternatives at the top");
+        self.describe_keyword(
+            object,
+            keyword,
+            &branches,
+            &at,
+            "the API does not allow alternatives at the top",
+        );
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use super::{FaultKind, LengthUnit};
 use crate::json::JsonFault;
 
 /// Characters of one alternative in the sentence about all of them.
-const WANT: usize = 160;
+const MAX_ALTERNATIVE: usize = 160;
 
 impl fmt::Display for LengthUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +53,7 @@ impl fmt::Display for FaultKind {
             }
             Self::Alternatives { alternatives } => {
                 let mut wants = Vec::new();
-                for want in alternatives.iter().map(wanted) {
+                for want in alternatives.iter().map(expectation) {
                     if !wants.contains(&want) {
                         wants.push(want);
                     }
@@ -78,7 +78,7 @@ impl fmt::Display for FaultKind {
 }
 
 /// Returns what an alternative expects, derived from the fault against it.
-fn wanted(kind: &FaultKind) -> String {
+fn expectation(kind: &FaultKind) -> String {
     let want = if let FaultKind::Required { member } = kind {
         format!("an object with `{member}`")
     } else if let FaultKind::UnknownMember { member } = kind {
@@ -86,7 +86,7 @@ fn wanted(kind: &FaultKind) -> String {
     } else {
         kind.to_string()
     };
-    shorten(want.strip_prefix("expected ").unwrap_or(&want), WANT)
+    shorten(want.strip_prefix("expected ").unwrap_or(&want), MAX_ALTERNATIVE)
 }
 
 fn counted(bound: u64, unit: LengthUnit) -> String {

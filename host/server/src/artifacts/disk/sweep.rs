@@ -7,20 +7,20 @@
 
 use std::fs;
 
-use toolcell::defence::{Defence, stands};
+use toolcell::defence::{Control, stands};
 
 use super::Store;
 
 /// Files that one sweep removes. The next sweep removes the rest.
-const MOST: usize = 1000;
+const MAX_REMOVED: usize = 1000;
 /// Files that are removed under one lock of the store, before other requests can use it.
 const PIECE: usize = 16;
 
 impl Store {
     /// Removes expired artifacts, and the directories of tenants that have none left.
     pub(in crate::artifacts) fn sweep(&self) {
-        if stands(Defence::ArtifactSweep) {
-            self.sweep_up_to(MOST);
+        if stands(Control::ArtifactSweep) {
+            self.sweep_up_to(MAX_REMOVED);
         }
     }
 

@@ -31,9 +31,9 @@ enum Kind {
 
 /// A sequence of random numbers from a seed.
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
-struct Dice(u64);
+struct SplitMix(u64);
 
-impl Dice {
+impl SplitMix {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,7 +44,7 @@ impl Dice {
 
 /// In seven of eight cases, leaves out the proposals that the host disables, so that most binaries
 /// get as far as they can.
-fn config(dice: &mut Dice) -> Config {
+fn config(dice: &mut SplitMix) -> Config {
     let mut config =
         Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };
     if !dice.roll().is_multiple_of(8) {
@@ -59,7 +59,7 @@ fn config(dice: &mut Dice) -> Config {
     config
 }
 
-fn made(kind: Kind, dice: &mut Dice, base: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
+fn generate(kind: Kind, dice: &mut SplitMix, base: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
     let chance: Vec<u8> = (0..CHANCE / 8).flat_map(|_| dice.roll().to_le_bytes()).collect();
     let fault = |error: arbitrary::Error| Failure::new(error.to_string());
     let wanted = || Failure::new("a base is wanted");
@@ -89,7 +89,7 @@ fn forge(kind: Kind, seed: u64, base: Option<String>) -> Result<String, Failure>
         .map(|base| STANDARD.decode(base))
         .transpose()
         .map_err(|error| Failure::new(error.to_string()))?;
-    Ok(STANDARD.encode(made(kind, &mut Dice(seed), base)?))
+    Ok(STANDARD.encode(generate(kind, &mut SplitMix(seed), base)?))
 }
 
 tools![forge];

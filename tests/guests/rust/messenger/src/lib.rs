@@ -20,7 +20,7 @@ fn confide(to: String, with: String) -> Result<Value, Failure> {
     let parts = [("$all", value.as_str()), ("$1", one), ("$2", two), ("$3", three)];
     let arguments = parts.into_iter().fold(with, |text, (name, part)| text.replace(name, part));
     let arguments: Value = arguments.parse().map_err(|error| Failure::new(format!("{error}")))?;
-    Ok(ended(&to, &arguments))
+    Ok(call_ending(&to, &arguments))
 }
 
 /// Says the words, joined, in this way; `at` is a URL or the name of a tool where it needs one.
@@ -43,8 +43,8 @@ fn repeat(words: Vec<String>, how: String, at: String) -> Result<Outcome, Failur
         "url" => return Ok(Outcome::ok(http::get(format!("{at}{text}")).send()?.status())),
         "header" => return Ok(Outcome::ok(http::get(at).header("x-key", &text).send()?.status())),
         "body" => return Ok(Outcome::ok(http::post(at).body(text).send()?.status())),
-        "on" => return Ok(Outcome::ok(ended(&at, &json!({ "text": text })))),
-        "name" => return Ok(Outcome::ok(ended(&text, &json!({})))),
+        "on" => return Ok(Outcome::ok(call_ending(&at, &json!({ "text": text })))),
+        "name" => return Ok(Outcome::ok(call_ending(&text, &json!({})))),
         _ => return Err(Failure::new("that is no way to say it")),
     }
     Ok(Outcome::ok("said"))
@@ -56,7 +56,7 @@ fn stored() -> Result<Vec<String>, Failure> {
     Ok(kv::list("").collect::<Result<Vec<_>, _>>()?)
 }
 
-fn ended(name: &str, arguments: &Value) -> Value {
+fn call_ending(name: &str, arguments: &Value) -> Value {
     match invoke::call::<Value>(name, arguments) {
         Ok(value) => json!({ "ok": value }),
         Err(Error::Failed(said) | Error::AskUser(said) | Error::Halt(said)) => said,

@@ -97,13 +97,13 @@ fn surroundings() {
 }
 
 /// Creates a file in the directory.
-fn made(directory: &Descriptor, name: &str) -> Descriptor {
+fn create(directory: &Descriptor, name: &str) -> Descriptor {
     let (open, flags) = (OpenFlags::CREATE, DescriptorFlags::READ | DescriptorFlags::WRITE);
     directory.open_at(PathFlags::empty(), name, open, flags).unwrap()
 }
 
 fn files(directory: &Descriptor) {
-    let file = made(directory, "a");
+    let file = create(directory, "a");
     file.write(&[b'x'; 100], 0).unwrap();
     file.read(10, 0).unwrap();
     file.advise(0, 10, Advice::Normal).unwrap();
@@ -153,7 +153,7 @@ fn directories(directory: &Descriptor) {
     directory.metadata_hash_at(none, "b").unwrap();
     directory.set_times_at(none, "b", NewTimestamp::Now, NewTimestamp::Now).unwrap();
     directory.remove_directory_at("b").unwrap();
-    drop(made(directory, "c"));
+    drop(create(directory, "c"));
     directory.symlink_at("c", "d").unwrap();
     directory.readlink_at("d").unwrap();
     directory.link_at(none, "c", directory, "e").unwrap();
@@ -167,7 +167,7 @@ fn directories(directory: &Descriptor) {
 
 /// Returns the error of a stream that writes more than there is space for.
 fn broken_stream(directory: &Descriptor) -> wasip2::io::error::Error {
-    let stream = made(directory, "g").write_via_stream(0).unwrap();
+    let stream = create(directory, "g").write_via_stream(0).unwrap();
     let error = loop {
         match stream.blocking_write_and_flush(&[b'x'; 4096]) {
             Ok(()) => {}

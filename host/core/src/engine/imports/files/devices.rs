@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::{
 };
 
 use crate::engine::cell::Cell;
-use crate::engine::imports::chance::{Chance, Purpose};
+use crate::engine::imports::chance::{Purpose, SeededRandom};
 
 /// Bytes that one read of a device returns at most.
 const PIECE: usize = 4096;
@@ -32,7 +32,7 @@ pub(super) enum Device {
 
 impl Device {
     /// Returns the device of this path.
-    pub(super) fn at(path: &str) -> Option<Self> {
+    pub(super) fn at_path(path: &str) -> Option<Self> {
         match path {
             "/dev/null" => Some(Self::Null),
             "/dev/urandom" | "/dev/random" => Some(Self::Random),
@@ -112,16 +112,16 @@ impl Cell {
     }
 
     fn randomness(&mut self) -> Randomness {
-        let Some(seed) = self.world().seed else { return Randomness(None) };
+        let Some(seed) = self.resources().seed else { return Randomness(None) };
         let call = self.invocation.call.id.clone();
-        let made = || Arc::new(Mutex::new(Chance::new(seed, &call, Purpose::Device)));
+        let made = || Arc::new(Mutex::new(SeededRandom::new(seed, &call, Purpose::Device)));
         Randomness(Some(Arc::clone(self.files().chance.get_or_insert_with(made))))
     }
 }
 
 /// Random bytes: of the generator that all devices of the cell share, if there is a seed; else of
 /// the operating system.
-struct Randomness(Option<Arc<Mutex<Chance>>>);
+struct Randomness(Option<Arc<Mutex<SeededRandom>>>);
 
 impl Randomness {
     fn bytes(&self, len: usize) -> Result<Vec<u8>, getrandom::Error> {

@@ -13,8 +13,8 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 use super::devices::Device;
 use super::streams::{PIECE, Source};
 use super::ungranted::is_ungranted;
-use crate::defence::{Defence, stands};
-use crate::directory::{Area, Hold, is_exhausted};
+use crate::defence::{Control, stands};
+use crate::directory::{Area, OpenMark, is_exhausted};
 use crate::engine::cell::Cell;
 use crate::engine::shares::Unserved;
 use crate::tool_error::Awaited;
@@ -53,13 +53,13 @@ impl Cell {
     pub(super) fn writable(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
         self.count_host_call().map_err(FsError::trap)?;
         let dir = self.directory(fd)?;
-        Ok((dir, self.files().area(fd).ok_or(ErrorCode::NotPermitted)?))
+        Ok((dir, self.files().area_of(fd).ok_or(ErrorCode::NotPermitted)?))
     }
 
-    pub(super) fn writable_file(&mut self, fd: &Fd) -> FsResult<(File, Arc<Hold>)> {
+    pub(super) fn writable_file(&mut self, fd: &Fd) -> FsResult<(File, Arc<OpenMark>)> {
         self.count_host_call().map_err(FsError::trap)?;
         let file = self.file(fd)?;
-        Ok((file, self.files().hold(fd).ok_or(ErrorCode::NotPermitted)?))
+        Ok((file, self.files().open_mark(fd).ok_or(ErrorCode::NotPermitted)?))
     }
 
     /// Returns two directories with the same quota: nothing can be moved between quotas.
@@ -70,8 +70,8 @@ impl Cell {
     ) -> FsResult<(Dir, Dir, Arc<Area>)> {
         let (from, area) = self.writable(one)?;
         let to = self.directory(other)?;
-        let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
-        let is_same = Arc::ptr_eq(&area, &same) || !stands(Defence::DirectoriesApart);
+        let same = self.files().area_of(other).ok_or(ErrorCode::NotPermitted)?;
+        let is_same = Arc::ptr_eq(&area, &same) || !stands(Control::DirectoriesApart);
         if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
 
@@ -81,7 +81,7 @@ impl Cell {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> FsResult<T> {
         self.awaits(Awaited::File);
-        let way = self.files().way.clone();
+        let way = self.files().pool.clone();
         way.run(work).await.map_err(|unserved| match unserved {
             Unserved::Blocked => ErrorCode::Busy.into(),
             Unserved::Failed(error) => FsError::trap(error),
@@ -99,12 +99,12 @@ impl Cell {
     }
 
     /// Runs a function of wasmtime's own WASI host on a descriptor, on a thread that may block.
-    pub(super) async fn look<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
+    pub(super) async fn run_wasi<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
     where
         L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
     {
         self.count_host_call().map_err(FsError::trap)?;
-        let seen = self.seen(fd)?;
+        let seen = self.duplicate(fd)?;
         let asked = self.wait_for(move || {
             let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
             let fd = table.push(seen)?;
@@ -119,7 +119,7 @@ impl Cell {
     }
 
     /// Returns another handle of the same file or directory.
-    pub(super) fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
+    pub(super) fn duplicate(&self, fd: &Fd) -> FsResult<Descriptor> {
         Ok(match self.descriptor(fd)? {
             Descriptor::File(file) => Descriptor::File(file.clone()),
             Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
@@ -129,8 +129,8 @@ impl Cell {
     /// Returns the source of a file's stream.
     pub(super) fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
         let files = self.files();
-        let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;
-        let slot = files.place(fd).map(|place| Arc::clone(&place.slot));
-        Ok(Source { file: file.file, way: files.way.clone(), _slot: slot, _charge: charge })
+        let charge = files.host_memory().charge(PIECE as u64).map_err(FsError::trap)?;
+        let slot = files.place_of(fd).map(|place| Arc::clone(&place.slot));
+        Ok(Source { file: file.file, pool: files.pool.clone(), _slot: slot, _charge: charge })
     }
 }

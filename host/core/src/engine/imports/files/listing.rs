@@ -102,7 +102,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::retained::{HOST_BYTES, Retained};
+    use crate::engine::retained::{HOST_BYTES, HostMemory};
 
     fn names(listing: Listing) -> Vec<String> {
         let mut names: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();
@@ -117,14 +117,14 @@ mod tests {
         for name in ["a", "b"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let (file, retained) = (File::open(dir.path()).unwrap(), Arc::<Retained>::default());
+        let (file, retained) = (File::open(dir.path()).unwrap(), Arc::<HostMemory>::default());
         let listing = Listing::of(&file, retained.charge(0).unwrap()).unwrap();
-        assert_eq!(retained.held(), 2 * (size_of::<Entry>() as u64 + 1));
+        assert_eq!(retained.charged(), 2 * (size_of::<Entry>() as u64 + 1));
         assert_eq!(names(listing), ["a", "b"]);
-        assert_eq!(retained.held(), 0);
+        assert_eq!(retained.charged(), 0);
         let all_but_one = retained.charge(HOST_BYTES - size_of::<Entry>() as u64 - 1).unwrap();
         assert!(Listing::of(&file, retained.charge(0).unwrap()).is_err());
-        assert_eq!(retained.held(), HOST_BYTES - size_of::<Entry>() as u64 - 1);
+        assert_eq!(retained.charged(), HOST_BYTES - size_of::<Entry>() as u64 - 1);
         drop(all_but_one);
     }
 }

@@ -13,11 +13,11 @@ use futures_util::FutureExt as _;
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::defence::{Defence, stands};
-use crate::directory::{At, Hold};
+use crate::defence::{Control, stands};
+use crate::directory::{OpenMark, WritePosition};
 use crate::engine::descriptors::Slot;
 use crate::engine::retained::Charge;
-use crate::engine::shares::{Running, Unserved, Way};
+use crate::engine::shares::{PoolAccess, StartedWork, Unserved};
 
 /// Bytes that one write may carry, and that one read returns at most.
 pub(super) const PIECE: usize = 64 << 10;
@@ -25,7 +25,7 @@ pub(super) const PIECE: usize = 64 << 10;
 /// The file of a stream, and what the stream holds while it exists.
 pub(super) struct Source {
     pub(super) file: Arc<File>,
-    pub(super) way: Way,
+    pub(super) pool: PoolAccess,
     /// The permit of the open file: the file's own descriptor may be closed before the stream.
     pub(super) _slot: Option<Arc<Slot>>,
     /// The host-memory charge for one piece.
@@ -35,20 +35,20 @@ pub(super) struct Source {
 /// A stream that writes to a file.
 pub(super) struct Writer {
     source: Source,
-    hold: Arc<Hold>,
-    at: At,
+    open_mark: Arc<OpenMark>,
+    position: WritePosition,
     state: Writing,
 }
 
 enum Writing {
     Ready,
-    Busy(Running<io::Result<At>>),
+    Busy(StartedWork<io::Result<WritePosition>>),
     Failed(wasmtime::Error),
     Closed,
 }
 
 /// Converts the result of an operation to a stream's error.
-fn told<T>(done: Result<io::Result<T>, Unserved>) -> wasmtime::Result<T> {
+fn stream_result<T>(done: Result<io::Result<T>, Unserved>) -> wasmtime::Result<T> {
     match done {
         Ok(done) => done.map_err(wasmtime::Error::from),
         Err(Unserved::Blocked) => Err(io::Error::from(Errno::BUSY).into()),
@@ -57,8 +57,8 @@ fn told<T>(done: Result<io::Result<T>, Unserved>) -> wasmtime::Result<T> {
 }
 
 impl Writer {
-    pub(super) fn new(source: Source, hold: Arc<Hold>, at: At) -> Self {
-        Self { source, hold, at, state: Writing::Ready }
+    pub(super) fn new(source: Source, hold: Arc<OpenMark>, at: WritePosition) -> Self {
+        Self { source, open_mark: hold, position: at, state: Writing::Ready }
     }
 
     /// Returns the failure once; after that the stream is closed.
@@ -73,7 +73,7 @@ impl Writer {
 impl OutputStream for Writer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         match self.state {
-            Writing::Ready if bytes.len() > PIECE && stands(Defence::WritePermits) => {
+            Writing::Ready if bytes.len() > PIECE && stands(Control::WritePermits) => {
                 return Err(StreamError::trap("a write of more than was permitted"));
             }
             Writing::Ready => {}
@@ -82,12 +82,15 @@ impl OutputStream for Writer {
                 return Err(StreamError::trap("a write without asking whether it may"));
             }
         }
-        let (file, hold, at) = (Arc::clone(&self.source.file), Arc::clone(&self.hold), self.at);
-        self.state = Writing::Busy(self.source.way.start(move || {
+        let (file, hold, at) =
+            (Arc::clone(&self.source.file), Arc::clone(&self.open_mark), self.position);
+        self.state = Writing::Busy(self.source.pool.start(move || {
             hold.write(&file, &bytes, at)?;
             Ok(match at {
-                At::Offset(offset) => At::Offset(offset.saturating_add(bytes.len() as u64)),
-                At::End => At::End,
+                WritePosition::Offset(offset) => {
+                    WritePosition::Offset(offset.saturating_add(bytes.len() as u64))
+                }
+                WritePosition::End => WritePosition::End,
             })
         }));
         Ok(())
@@ -113,9 +116,9 @@ impl OutputStream for Writer {
 impl Pollable for Writer {
     async fn ready(&mut self) {
         if let Writing::Busy(work) = &mut self.state {
-            self.state = match told(work.await) {
+            self.state = match stream_result(work.await) {
                 Ok(at) => {
-                    self.at = at;
+                    self.position = at;
                     Writing::Ready
                 }
                 Err(error) => Writing::Failed(error),
@@ -130,14 +133,14 @@ impl Pollable for Writer {
 /// each read sees what other handles have written or truncated since the last one.
 pub(super) struct Reader {
     source: Source,
-    _hold: Option<Arc<Hold>>,
-    at: u64,
+    _hold: Option<Arc<OpenMark>>,
+    position: u64,
     state: Reading,
 }
 
 enum Reading {
     Idle,
-    Busy(Running<io::Result<Bytes>>),
+    Busy(StartedWork<io::Result<Bytes>>),
     /// The bytes that were read; empty at the end of the file.
     Read(Bytes),
     Failed(wasmtime::Error),
@@ -145,21 +148,21 @@ enum Reading {
 }
 
 impl Reader {
-    pub(super) fn new(source: Source, hold: Option<Arc<Hold>>, at: u64) -> Self {
-        Self { source, _hold: hold, at, state: Reading::Idle }
+    pub(super) fn new(source: Source, hold: Option<Arc<OpenMark>>, at: u64) -> Self {
+        Self { source, _hold: hold, position: at, state: Reading::Idle }
     }
 
     /// Starts to read at most `size` bytes.
     fn begin(&mut self, size: usize) {
-        let (file, at) = (Arc::clone(&self.source.file), self.at);
+        let (file, at) = (Arc::clone(&self.source.file), self.position);
         self.state =
-            Reading::Busy(self.source.way.start(move || piece(&file, at, size.min(PIECE))));
+            Reading::Busy(self.source.pool.start(move || piece(&file, at, size.min(PIECE))));
     }
 
     /// Waits for the read that was started.
     async fn end(&mut self) {
         if let Reading::Busy(work) = &mut self.state {
-            self.state = told(work.await).map_or_else(Reading::Failed, Reading::Read);
+            self.state = stream_result(work.await).map_or_else(Reading::Failed, Reading::Read);
         }
     }
 
@@ -173,7 +176,7 @@ impl Reader {
                     return Err(StreamError::Closed);
                 }
                 let taken = bytes.slice(..bytes.len().min(size));
-                self.at = self.at.saturating_add(taken.len() as u64);
+                self.position = self.position.saturating_add(taken.len() as u64);
                 Ok(taken)
             }
             Reading::Failed(error) => Err(StreamError::LastOperationFailed(error)),

@@ -11,14 +11,14 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
 
-use crate::defence::{Defence, stands};
+use crate::defence::{Control, stands};
 use crate::engine::imports::inert::Clock;
 
 /// Converts a time that a tool sets.
 ///
 /// # Errors
 /// `Overflow` if this machine cannot represent it.
-pub(super) fn given(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
+pub(super) fn system_time(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
     match time {
         NewTimestamp::NoChange => Ok(None),
         NewTimestamp::Now => Ok(Some(SystemTime::now())),
@@ -43,7 +43,7 @@ pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
 
 /// Returns the attributes of a file with times at the precision of the tool's clock. A time that
 /// the tool has set is exact.
-pub(super) fn told(
+pub(super) fn rounded_times(
     mut file: DescriptorStat,
     clock: Clock,
     set: &VecDeque<Duration>,
@@ -53,10 +53,10 @@ pub(super) fn told(
         &mut file.data_modification_timestamp,
         &mut file.status_change_timestamp,
     ];
-    for time in times.into_iter().filter(|_| stands(Defence::FileTimes)) {
+    for time in times.into_iter().filter(|_| stands(Control::FileTimes)) {
         let told = time
             .and_then(since_1970)
-            .map(|since| if set.contains(&since) { since } else { clock.tell(since) });
+            .map(|since| if set.contains(&since) { since } else { clock.to_cell_time(since) });
         *time =
             told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn unrepresentable_file_time_overflows() {
         let at = |seconds, nanoseconds| {
-            given(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }))
+            system_time(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }))
         };
         assert_eq!(at(0, 0).unwrap(), Some(SystemTime::UNIX_EPOCH));
         let last = i64::MAX.unsigned_abs();

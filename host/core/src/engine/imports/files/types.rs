@@ -15,10 +15,10 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 use super::devices::Device;
 use super::listing::Listing;
 use super::streams::{Reader, Writer};
-use super::times::{given, told};
+use super::times::{rounded_times, system_time};
 use super::ungranted::{self, is_ungranted};
-use super::{Account, BY_THEMSELVES, Place};
-use crate::directory::{At, Opened, Opening, open};
+use super::{Account, ON_CALLING_THREAD, Place};
+use crate::directory::{OpenSettings, Opened, WritePosition, open};
 use crate::engine::cell::Cell;
 use crate::engine::host_span::host_span;
 use crate::event::LogLevel;
@@ -72,7 +72,7 @@ impl HostDescriptor for Cell {
         if let Some(device) = self.device(&fd, &path) {
             return device.open(&mut self.table, open_flags);
         }
-        let opening = Opening {
+        let opening = OpenSettings {
             read: flags.contains(DescriptorFlags::READ),
             write: flags.contains(DescriptorFlags::WRITE),
             create: open_flags.contains(OpenFlags::CREATE),
@@ -85,7 +85,7 @@ impl HostDescriptor for Cell {
         let access = if opening.write || changes { Access::Write } else { Access::Read };
         let noted = self.note_path(&fd, &path, access, opening.directory)?;
         let dir = self.directory(&fd)?;
-        let area = self.files().area(&fd);
+        let area = self.files().area_of(&fd);
         let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC
             | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -106,7 +106,7 @@ impl HostDescriptor for Cell {
             Ok((opened, is_wal))
         });
         let opened = opened.await.map(|(opened, is_wal)| {
-            if is_wal && !std::mem::replace(&mut self.files().is_wal_told, true) {
+            if is_wal && !std::mem::replace(&mut self.files().is_wal_reported, true) {
                 self.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
             }
             opened
@@ -130,7 +130,7 @@ impl HostDescriptor for Cell {
                     file,
                     perms,
                     mode,
-                    BY_THEMSELVES,
+                    ON_CALLING_THREAD,
                 )))?;
                 let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
                 self.files()
@@ -165,7 +165,8 @@ impl HostDescriptor for Cell {
         }
         let (file, hold) = self.writable_file(&fd)?;
         self.blocking(move || {
-            hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)
+            hold.write(&file.file, &bytes, WritePosition::Offset(offset))
+                .map(|()| bytes.len() as u64)
         })
         .await
     }
@@ -180,7 +181,7 @@ impl HostDescriptor for Cell {
         }
         let (file, hold) = self.writable_file(&fd)?;
         let writer: DynOutputStream =
-            Box::new(Writer::new(self.source(&fd, file)?, hold, At::Offset(offset)));
+            Box::new(Writer::new(self.source(&fd, file)?, hold, WritePosition::Offset(offset)));
         Ok(self.table.push(writer)?)
     }
 
@@ -189,7 +190,8 @@ impl HostDescriptor for Cell {
             return self.counted(device)?.writer(&mut self.table);
         }
         let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::End));
+        let writer: DynOutputStream =
+            Box::new(Writer::new(self.source(&fd, file)?, hold, WritePosition::End));
         Ok(self.table.push(writer)?)
     }
 
@@ -198,10 +200,10 @@ impl HostDescriptor for Cell {
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.device_reader(device);
         }
-        let Descriptor::File(file) = self.seen(&fd)? else {
+        let Descriptor::File(file) = self.duplicate(&fd)? else {
             return Err(ErrorCode::IsDirectory.into());
         };
-        let hold = self.files().hold(&fd);
+        let hold = self.files().open_mark(&fd);
         let reader: DynInputStream = Box::new(Reader::new(self.source(&fd, file)?, hold, offset));
         Ok(self.table.push(reader)?)
     }
@@ -264,7 +266,8 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await?;
+        self.run_wasi(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await)
+            .await?;
         self.files().sets([accessed, modified]);
         Ok(())
     }
@@ -281,17 +284,17 @@ impl HostDescriptor for Cell {
             let look = async move |host: &mut View<'_>, fd| {
                 host.set_times_at(fd, flags, path, accessed, modified).await
             };
-            self.look(&fd, look).await?;
+            self.run_wasi(&fd, look).await?;
             self.files().sets([accessed, modified]);
             return Ok(());
         }
         // wasmtime's own host would open the file, and wait for the other end of a pipe.
         let (dir, area) = self.writable(&fd)?;
         let mut times = std::fs::FileTimes::new();
-        times = given(accessed)?.map_or(times, |time| times.set_accessed(time));
-        times = given(modified)?.map_or(times, |time| times.set_modified(time));
+        times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
+        times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
         self.blocking(move || {
-            let opening = Opening { read: true, follow: true, ..Opening::default() };
+            let opening = OpenSettings { read: true, follow: true, ..OpenSettings::default() };
             match open(Some(&area), &dir.dir, &path, opening)? {
                 Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
             }
@@ -310,11 +313,11 @@ impl HostDescriptor for Cell {
         len: Filesize,
         advice: Advice,
     ) -> FsResult<()> {
-        self.look(&fd, async move |host, fd| host.advise(fd, offset, len, advice).await).await
+        self.run_wasi(&fd, async move |host, fd| host.advise(fd, offset, len, advice).await).await
     }
 
     async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
-        self.look(&fd, async move |host, fd| host.sync_data(fd).await).await
+        self.run_wasi(&fd, async move |host, fd| host.sync_data(fd).await).await
     }
 
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
@@ -324,7 +327,7 @@ impl HostDescriptor for Cell {
         if Device::of(&self.table, &fd).is_some() {
             return self.counted(Device::flags());
         }
-        self.look(&fd, async move |host, fd| host.get_flags(fd).await).await
+        self.run_wasi(&fd, async move |host, fd| host.get_flags(fd).await).await
     }
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
@@ -334,7 +337,7 @@ impl HostDescriptor for Cell {
         if Device::of(&self.table, &fd).is_some() {
             return self.counted(Device::TYPE);
         }
-        self.look(&fd, async move |host, fd| host.get_type(fd).await).await
+        self.run_wasi(&fd, async move |host, fd| host.get_type(fd).await).await
     }
 
     async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
@@ -342,19 +345,19 @@ impl HostDescriptor for Cell {
             let device = self.counted(device)?;
             return self.read_device(device, len);
         }
-        self.look(&fd, async move |host, fd| host.read(fd, len, offset).await).await
+        self.run_wasi(&fd, async move |host, fd| host.read(fd, len, offset).await).await
     }
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.directory(&fd)?;
         self.count_host_call().map_err(FsError::trap)?;
-        let charge = self.files().retained().charge(0).map_err(FsError::trap)?;
+        let charge = self.files().host_memory().charge(0).map_err(FsError::trap)?;
         let listing = self.wait_for(move || Listing::of(&dir.dir, charge)).await??;
         Ok(Resource::new_own(self.table.push(listing)?.rep()))
     }
 
     async fn sync(&mut self, fd: Fd) -> FsResult<()> {
-        self.look(&fd, async move |host, fd| host.sync(fd).await).await
+        self.run_wasi(&fd, async move |host, fd| host.sync(fd).await).await
     }
 
     async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
@@ -365,8 +368,8 @@ impl HostDescriptor for Cell {
             return self.counted(Device::STAT);
         }
         let (clock, set) = (self.clock(), self.files().set.clone());
-        self.look(&fd, async move |host, fd| {
-            host.stat(fd).await.map(|file| told(file, clock, &set))
+        self.run_wasi(&fd, async move |host, fd| {
+            host.stat(fd).await.map(|file| rounded_times(file, clock, &set))
         })
         .await
     }
@@ -383,13 +386,13 @@ impl HostDescriptor for Cell {
         self.note_path(&fd, &path, Access::Read, false)?;
         let (clock, set) = (self.clock(), self.files().set.clone());
         let look = async move |host: &mut View<'_>, fd| {
-            host.stat_at(fd, flags, path).await.map(|file| told(file, clock, &set))
+            host.stat_at(fd, flags, path).await.map(|file| rounded_times(file, clock, &set))
         };
-        self.look(&fd, look).await
+        self.run_wasi(&fd, look).await
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        self.look(&fd, async move |host, fd| host.readlink_at(fd, path).await).await
+        self.run_wasi(&fd, async move |host, fd| host.readlink_at(fd, path).await).await
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
@@ -400,13 +403,13 @@ impl HostDescriptor for Cell {
             self.count_host_call()?;
             return Ok(first == second);
         }
-        let same = match self.seen(&other) {
+        let same = match self.duplicate(&other) {
             Ok(other) => {
                 let look = async move |host: &mut View<'_>, one| {
                     let other = host.table.push(other)?;
                     host.is_same_object(one, other).await.map_err(FsError::trap)
                 };
-                self.look(&one, look).await
+                self.run_wasi(&one, look).await
             }
             Err(error) => Err(error),
         };
@@ -420,7 +423,7 @@ impl HostDescriptor for Cell {
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.counted(device.hash());
         }
-        self.look(&fd, async move |host, fd| host.metadata_hash(fd).await).await
+        self.run_wasi(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
 
     async fn metadata_hash_at(
@@ -432,6 +435,6 @@ impl HostDescriptor for Cell {
         if let Some(device) = self.device(&fd, &path) {
             return self.counted(device.hash());
         }
-        self.look(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
+        self.run_wasi(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
     }
 }

@@ -75,10 +75,10 @@ impl Cell {
     pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
         let name = match name(&self.table, fd) {
             Some(name) => name,
-            None if self.files().place(fd).is_some_and(|place| place.is_root) => NAME,
+            None if self.files().place_of(fd).is_some_and(|place| place.is_root) => NAME,
             None => return None,
         };
-        Device::at(&joined(name, path))
+        Device::at_path(&joined(name, path))
     }
 
     /// Counts a call into the host, and returns this answer.
@@ -101,7 +101,7 @@ impl Cell {
         if let Some(recorder) = self.recorder() {
             recorder.path(path.clone(), access, is_directory);
         }
-        if name == NAME && self.files().is_told_anew(&path, access) {
+        if name == NAME && self.files().is_new_denial(&path, access) {
             self.tell_ungranted(&path, access, is_directory);
         }
         Err(ErrorCode::NoEntry.into())

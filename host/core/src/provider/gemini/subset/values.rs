@@ -10,9 +10,9 @@ pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "numb
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keyword {
     /// Converted elsewhere, or without a meaning of its own.
-    Apart,
+    Separate,
     /// Kept unchanged.
-    Kept(&'static str),
+    Unchanged(&'static str),
     /// `enum` and `const`.
     Values,
     /// An exclusive bound.
@@ -30,7 +30,7 @@ pub(super) enum Keyword {
     /// `items`.
     Items,
     /// Moved into the description.
-    Said(&'static str),
+    Described(&'static str),
 }
 
 impl Keyword {
@@ -38,11 +38,11 @@ impl Keyword {
     pub(super) fn of(keyword: &str) -> Option<Self> {
         Some(match keyword {
             "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
-            | "description" | "id" | "title" | "type" => Self::Apart,
-            "minProperties" | "maxProperties" => Self::Kept("object"),
-            "minItems" | "maxItems" => Self::Kept("array"),
-            "minLength" | "maxLength" | "pattern" => Self::Kept("string"),
-            "minimum" | "maximum" => Self::Kept("number"),
+            | "description" | "id" | "title" | "type" => Self::Separate,
+            "minProperties" | "maxProperties" => Self::Unchanged("object"),
+            "minItems" | "maxItems" => Self::Unchanged("array"),
+            "minLength" | "maxLength" | "pattern" => Self::Unchanged("string"),
+            "minimum" | "maximum" => Self::Unchanged("number"),
             "enum" | "const" => Self::Values,
             "exclusiveMinimum" | "exclusiveMaximum" => Self::Bound,
             "additionalProperties" | "unevaluatedProperties" => Self::Closed("object"),
@@ -54,30 +54,30 @@ impl Keyword {
             "required" => Self::Required,
             "items" => Self::Items,
             "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => {
-                Self::Said("object")
+                Self::Described("object")
             }
-            "contains" | "minContains" | "maxContains" | "prefixItems" => Self::Said("array"),
-            "contentEncoding" | "contentMediaType" | "contentSchema" => Self::Said("string"),
-            "multipleOf" => Self::Said("number"),
+            "contains" | "minContains" | "maxContains" | "prefixItems" => Self::Described("array"),
+            "contentEncoding" | "contentMediaType" | "contentSchema" => Self::Described("string"),
+            "multipleOf" => Self::Described("number"),
             _ => return None,
         })
     }
 
     /// Returns the only type that the keyword restricts.
-    pub(super) fn concerns(self) -> Option<&'static str> {
+    pub(super) fn restricted_type(self) -> Option<&'static str> {
         match self {
-            Self::Kept(kind) | Self::Closed(kind) | Self::Said(kind) => Some(kind),
+            Self::Unchanged(kind) | Self::Closed(kind) | Self::Described(kind) => Some(kind),
             Self::Bound => Some("number"),
             Self::Flag(kind) => kind,
             Self::Members | Self::Required => Some("object"),
             Self::Items => Some("array"),
-            Self::Apart | Self::Values | Self::Format => None,
+            Self::Separate | Self::Values | Self::Format => None,
         }
     }
 
     /// Returns true if the keyword restricts values of this type.
-    pub(super) fn is_about(self, kind: &str) -> bool {
-        self.concerns()
+    pub(super) fn restricts(self, kind: &str) -> bool {
+        self.restricted_type()
             .is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
     }
 }
