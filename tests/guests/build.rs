@@ -12,7 +12,7 @@ fn main() {
     // Asked for now and not when this was compiled: a target directory may have been moved since.
     let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let root = own.ancestors().nth(2).expect("two folders below the root").to_owned();
-    let forms = "attack/src/disguise/forms.rs";
+    let forms = "tests/attack/src/scenarios/secrets/disguise/forms.rs";
     for watched in ["wit", "guest-sdk/src", "guest-sdk/Cargo.toml", "guest-sdk/macros/src", forms] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }

@@ -149,10 +149,10 @@ fn forecast() {}
 /// Tested by name, in `secrets.rs`.
 fn gossip() {}
 
-/// Tested by name, in `attack/tests/short.rs`.
+/// Tested by name, in `tests/attack/tests/short.rs`.
 fn forge() {}
 
-/// Tested by name, in `attack/tests/short.rs`.
+/// Tested by name, in `tests/attack/tests/short.rs`.
 fn leaker() {}
 
 /// Tested by name, in `invoke/confided.rs`.

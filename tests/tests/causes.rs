@@ -9,14 +9,14 @@ use std::path::Path;
 
 /// Enums of the core library: the file, the name, and the text before its word in an ending.
 const CAUSES: [(&str, &str, &str); 8] = [
-    ("tool_error.rs", "Reason", ""),
-    ("tool_error/raised.rs", "RaisedKind", "handler_raised/"),
-    ("tool_error/raised.rs", "LimitKind", "+"),
-    ("tool_error.rs", "Exit", "handler_exit/"),
-    ("tool_error.rs", "Timeout", "timeout/"),
-    ("tool_error.rs", "ReturnRule", "invalid_return/"),
-    ("refusal.rs", "Refusal", "refusal/"),
-    ("refusal.rs", "ResumeFault", "refusal/resume_"),
+    ("contract/outcome/tool_error.rs", "Reason", ""),
+    ("contract/outcome/tool_error/raised.rs", "RaisedKind", "handler_raised/"),
+    ("contract/outcome/tool_error/raised.rs", "LimitKind", "+"),
+    ("contract/outcome/tool_error.rs", "Exit", "handler_exit/"),
+    ("contract/outcome/tool_error.rs", "Timeout", "timeout/"),
+    ("contract/outcome/tool_error.rs", "ReturnRule", "invalid_return/"),
+    ("contract/outcome/refusal.rs", "Refusal", "refusal/"),
+    ("contract/outcome/refusal.rs", "ResumeFault", "refusal/resume_"),
 ];
 
 /// Endings that no test can produce, and the reasons.

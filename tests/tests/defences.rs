@@ -235,8 +235,8 @@ fn user_build_cannot_disable_controls() {
     let scratch = tempfile::tempdir().expect("a directory");
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("defence")).expect("a directory");
-    for file in ["defence.rs", "defence/table.rs"] {
-        fs::copy(root().join("host/core/src").join(file), scratch.path().join(file))
+    for file in ["defence/mod.rs", "defence/table.rs"] {
+        fs::copy(root().join("host/core/src/contract").join(file), scratch.path().join(file))
             .expect("its source");
     }
     let main =

@@ -13,7 +13,8 @@ use toolcell_tests::{context, wait};
 
 /// Headers that no request may have: names and values. The tests of the host's own HTTP import use
 /// the same list.
-const SMUGGLED: &str = include_str!("../../host/core/src/egress/tests/smuggled.json");
+const SMUGGLED: &str =
+    include_str!("../../host/core/src/capability/http/tests/cases/smuggled.json");
 const HOSTS: [&str; 3] = ["one.example", "two.example", "three.example"];
 const TENANTS: [&str; 2] = ["a", "b"];
 

@@ -16,14 +16,14 @@ use sha2::{Digest as _, Sha256};
 use crate::shell::{print, root};
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// A package, its features, and the name of its file in `host/build/runtime`.
+/// A package, its features, and the name of its file in `host/author/runtime`.
 const MODULES: [(&str, &str, &str); 3] = [
     ("toolcell-js-runtime", "", "runtime.wasm"),
     ("toolcell-js-runtime", "intl", "runtime_intl.wasm"),
     ("toolcell-js-modules", "", "modules.wasm"),
 ];
 /// The file with the digest of the sources.
-const DIGEST: &str = "host/build/runtime/sources.sha256";
+const DIGEST: &str = "host/author/runtime/sources.sha256";
 
 /// Builds the modules, replaces the files, and prints which of them changed.
 pub(crate) fn run() -> Result<()> {
@@ -69,7 +69,7 @@ pub(crate) fn run() -> Result<()> {
         ensure!(status.success(), "{kept} does not build");
         let built = format!("{}.wasm", package.replace('-', "_"));
         let new = fs::read(workspace.join("target").join(TARGET).join("release").join(built))?;
-        let kept = root.join("host/build/runtime").join(kept);
+        let kept = root.join("host/author/runtime").join(kept);
         let is_same = fs::read(&kept).is_ok_and(|old| old == new);
         fs::write(&kept, &new)?;
         print(&format!(

@@ -17,8 +17,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::registries::{Packages, install_python};
 use crate::shell::{cargo, print, root};
 
-/// The packages to install: the versions that `host/build/src/python.rs` and
-/// `host/build/src/c/compiler.rs` demand.
+/// The packages to install: the versions that `host/author/src/languages/python.rs` and
+/// `host/author/src/languages/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
 /// Raises the limit: the wasm compiler of this build is not optimised, and on a slow machine it

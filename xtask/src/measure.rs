@@ -6,7 +6,7 @@
 //! *Host code* is the code that the crates in `host/` compile without tests: the modules reachable
 //! from their `lib.rs`, `main.rs` and `bin/`, without items behind `#[cfg(test)]`. *Test code* is
 //! all other Rust of `host/` and `guest-sdk/` except build scripts and templates, and the whole of
-//! `tests/`, `attack/` and `benches/`. A line counts if it has a token that is not of a comment.
+//! `tests/`. A line counts if it has a token that is not of a comment.
 //! *Hand-written pages* are all Markdown files except `docs/commands.md`.
 
 #[cfg(test)]

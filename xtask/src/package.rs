@@ -23,7 +23,7 @@ const PUBLISHED: [&str; 7] = [
     "toolcell",
     "toolcell-config",
     "toolcell-server",
-    "toolcell-build",
+    "toolcell-author",
     "toolcell-cli",
 ];
 /// Files that a registry shows of a package, or that its licence requires.

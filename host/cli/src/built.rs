@@ -10,8 +10,8 @@ use anyhow::anyhow;
 use serde::Deserialize;
 
 use crate::config::{Again, quoted};
-use crate::failure::Failure;
-use crate::{env, files};
+use crate::os::{env, files};
+use crate::print::failure::Failure;
 
 /// The current folder: the default operand of a command that names no component.
 pub(crate) const CURRENT_DIR: &str = ".";
@@ -107,7 +107,7 @@ fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
 
 /// Returns the file that `toolcell build` writes, if the path is the folder of a project.
 fn build_output(path: &Path) -> Option<PathBuf> {
-    let file = toolcell_build::component_of(path).ok().filter(|_| path.is_dir())?;
+    let file = toolcell_author::component_of(path).ok().filter(|_| path.is_dir())?;
     // Without the leading `./`, as a user types it.
     Some(file.strip_prefix(CURRENT_DIR).map(Path::to_owned).unwrap_or(file))
 }

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use toolcell::defence::{Control, stands};
 use toolcell::names;
 
-use crate::failure::Failure;
+use crate::print::failure::Failure;
 
 /// The component of each tool, by the name that users see.
 #[derive(Default)]

@@ -14,13 +14,15 @@ use toolcell::{
 use toolcell_config::{Error, Rebuilt};
 
 use crate::clash::ToolOwners;
+use crate::commands::inspect;
 use crate::config::{
     self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
 };
-use crate::failure::Failure;
+use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
-use crate::printer::Printer;
-use crate::{gaps, grant_text, inspect, remedy, state, unset};
+use crate::os::state;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
 
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
@@ -242,7 +244,7 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
         for gap in gaps::missing_needs(config, name, &rights, tool.definition()) {
             needs.add_need(gap.need());
             if gap.need().kind == "secret" {
-                remedy::add_secret(&mut needs, tool.definition(), &gap.need().pattern);
+                advice::add_secret(&mut needs, tool.definition(), &gap.need().pattern);
             }
         }
     }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use toolcell::{CallContext, DEFAULT_COMPILE_TIME, Tool, names};
 use toolcell_config::ReadOptions;
 
-use crate::args::Global;
-use crate::built::CURRENT_DIR;
-use crate::failure::Failure;
-use crate::{built, env, target};
+use crate::args::{Global, target};
+use crate::built::{self, CURRENT_DIR};
+use crate::os::env;
+use crate::print::failure::Failure;
 
 pub(crate) use toolcell_config::effective::{self, Effective};
 pub(crate) use toolcell_config::{

@@ -20,11 +20,10 @@ use toolcell::{
 
 use crate::args::{self, Global};
 use crate::config::{self, Config, Isolation, Keys};
-use crate::env;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::state;
-use crate::units::{Date, Size};
+use crate::os::{env, state};
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::{Date, Size};
 
 /// Work that takes no longer shows no spinner.
 const SPINNER_DELAY: Duration = Duration::from_millis(150);

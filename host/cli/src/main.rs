@@ -1,71 +1,36 @@
-//! The command `toolcell`: command line → [`args`] → one command → [`printer`] and an exit status.
+//! The command `toolcell`: command line → [`args`] → one command → [`print::printer`] and an exit
+//! status.
 //!
-//! Invariants: data on standard output, everything else on standard error. Only [`printer`] writes
-//! output. Only [`env`] and the libraries read the environment, only [`files`] and the libraries
-//! read files, [`stand_in`] and the libraries write them. Untrusted text is made harmless before it
-//! reaches a terminal.
+//! Invariants: data on standard output, everything else on standard error. Only [`print::printer`]
+//! writes output. Only [`env`] and the libraries read the environment, only [`os::files`] and the
+//! libraries read files, [`grants::dry_run_files`] and the libraries write them. Untrusted text is
+//! made harmless before it reaches a terminal.
 
-mod approve;
 mod args;
-mod author;
-mod batch;
 mod built;
-mod check;
 mod clash;
-mod clean;
+mod commands;
 mod components;
 mod config;
-mod context;
-mod core_dumps;
-mod env;
-mod exit;
-mod explain;
-mod failure;
-mod files;
-mod format;
-mod gaps;
-mod grant_text;
+mod grants;
 mod host;
-mod init;
-mod inspect;
-mod interrupt;
-mod json_slip;
-mod learn;
-mod lines;
-mod list;
-mod logging;
-mod mistyped;
-mod offered;
-mod printer;
-mod remedy;
-mod rollback;
-mod rule_lines;
-mod run;
-mod schema;
-mod secrets;
-mod serve;
-mod stand_in;
-mod state;
-mod stdout;
-mod supervisor;
-mod table;
-mod target;
-mod tenant;
-mod tools;
-mod traces;
-mod units;
-mod unset;
-mod uses;
+mod os;
+mod print;
 mod worker_process;
 
+use commands::approve::{self, rollback};
+use commands::{
+    author, batch, check, explain, init, inspect, learn, list, run, serve, tenant, tools,
+};
+use os::{core_dumps, env, lines, logging, stdout};
 use std::process::ExitCode;
 
-use args::{Args, Command};
-use exit::ExitStatus;
-use failure::Failure;
-use interrupt::Interrupt;
-use printer::Printer;
-use traces::Traces;
+use args::{Args, Command, no_command as mistyped};
+use os::interrupt::Interrupt;
+use os::traces::Traces;
+use print::exit::ExitStatus;
+use print::failure::Failure;
+use print::printer::Printer;
 
 fn main() -> ExitCode {
     core_dumps::disable();
@@ -129,8 +94,8 @@ fn dispatch(
         Command::Tenant(args) => tenant::tenant(printer, &global, &args),
         Command::New(args) => author::create(printer, &args),
         Command::Build(args) => waiting.block_on(author::build(printer, &global, &args)),
-        Command::Test(args) => waiting.block_on(author::test(printer, &global, &args)),
-        Command::Dev(args) => waiting.block_on(author::dev(printer, &global, &args)),
+        Command::Test(args) => waiting.block_on(commands::author::test(printer, &global, &args)),
+        Command::Dev(args) => waiting.block_on(commands::author::dev(printer, &global, &args)),
         Command::Completions { shell } => {
             printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)

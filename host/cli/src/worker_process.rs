@@ -17,10 +17,11 @@ use toolcell::{Tool, Worker, WorkerProcess};
 use crate::args::{Global, WORKER_PROCESS, WorkerArgs};
 use crate::components::{self, OnUnusable};
 use crate::config::{self, Config, Isolation, SecretSelection};
-use crate::exit::ExitStatus;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::{env, host};
+use crate::host;
+use crate::os::env;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
 
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;

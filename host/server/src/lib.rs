@@ -25,58 +25,39 @@
 //! The crate has no policy of its own: limits, grants, schemas, sealed questions and the formats of
 //! results are those of [`toolcell`].
 
-mod account;
 mod artifacts;
 mod auth;
-mod call_log;
-mod calls;
-mod catalogue;
 #[cfg(feature = "config")]
 mod configured;
-mod facade;
-mod health;
 mod http;
 mod listener;
 pub mod mcp;
-mod members;
-mod metrics;
+mod observe;
 #[cfg(feature = "otlp")]
 pub mod otlp;
-mod outbound;
-mod principal;
-mod probe;
-mod quota;
-mod refused;
-mod request_id;
-mod running;
-mod runs;
-mod same_url;
-mod search;
-mod served;
 mod service;
-mod share;
-mod trace;
+mod tenants;
 
-pub use account::TenantUsage;
 pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
+pub use auth::outbound::UrlError;
 pub use auth::{
     ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey,
     PublishedKeys, PublishedKeysError,
 };
-pub use calls::{Answer, CallRequest};
-pub use catalogue::Page;
 #[cfg(feature = "config")]
 pub use configured::{ConfigServer, IssuerError, Notice};
-pub use facade::ManyTools;
-pub use health::{Health, Readiness};
 pub use http::{HttpOptions, Problem, api_document, router};
+pub use listener::metrics::{MetricsError, MetricsServer};
 pub use listener::{BindError, HttpServer, ListenOptions, Tls, TlsError};
-pub use metrics::{MetricsError, MetricsServer};
-pub use outbound::UrlError;
-pub use principal::Principal;
-pub use quota::{Quota, QuotaKind};
-pub use refused::Refused;
-pub use request_id::{BadRequestId, RequestId};
-pub use runs::{RunEvents, RunRequest, StepRequest};
-pub use served::{Served, ServedTenant};
+pub use service::calls::{Answer, CallRequest};
+pub use service::catalogue::Page;
+pub use service::facade::ManyTools;
+pub use service::health::{Health, Readiness};
+pub use service::request_id::{BadRequestId, RequestId};
+pub use service::runs::{RunEvents, RunRequest, StepRequest};
+pub use service::served::{Served, ServedTenant};
 pub use service::{Service, ServiceBuilder, ServiceLimits};
+pub use tenants::account::TenantUsage;
+pub use tenants::principal::Principal;
+pub use tenants::quota::{Quota, QuotaKind};
+pub use tenants::refused::Refused;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell::{CallOptions, Component, Engine, Executor, Limits, ToolCall};
-use toolcell_build::build;
+use toolcell_author::build;
 
 /// Cases of one call.
 const CASES: usize = 100;

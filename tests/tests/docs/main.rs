@@ -301,7 +301,7 @@ fn undetected_secrets_are_listed_on_one_page_only() {
         let having: Vec<_> = pages.iter().filter(|page| page.text.contains(line)).collect();
         assert_eq!(having.len(), 1, "{line}");
     }
-    let code = root().join("host/core/src/egress/redact.rs");
+    let code = root().join("host/core/src/secrets/redact.rs");
     let code = fs::read_to_string(code).expect("the code");
     assert!(code.contains("\"Limits of the search\" of\n//! `docs/security.md`"), "the citation");
 }

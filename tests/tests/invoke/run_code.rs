@@ -20,7 +20,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The component, built by `toolcell build`.
 static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_code.wasm");
-    toolcell_build::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out))
+    toolcell_author::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out))
         .expect("it builds");
     fs::read(out).expect("a component")
 });

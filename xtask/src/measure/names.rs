@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use super::tree::Crate;
+use super::tree::{Crate, Use};
 
 /// Words that name modules, types and functions, each with better words.
 ///
@@ -79,7 +79,11 @@ pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
         .iter()
         .filter(|(name, public)| **public && !is_module(name))
         .map(|(name, _)| name.clone());
-    let uses = module.uses.iter().filter(|used| used.public).flat_map(|used| {
+    // A re-exported module is a public module.
+    let is_name = |used: &&Use| {
+        used.public && (used.name == "*" || !tree.modules.contains_key(&[at, &used.path].concat()))
+    };
+    let uses = module.uses.iter().filter(is_name).flat_map(|used| {
         // A glob of a foreign crate leads nowhere: it resolves to the module itself.
         let target =
             Some(tree.resolve(at, &used.path)).filter(|target| used.name == "*" && target != at);
@@ -129,11 +133,11 @@ fn public_modules_are_not_root_names() {
     let tree = Crate::of(&[
         (
             "src/lib.rs",
-            "mod a; pub mod b { pub struct C; } pub use a::{D, E as F}; pub use a::g::*; use a::H; pub const I: u8 = 0;",
+            "mod a; pub mod b { pub struct C; } pub use a::{D, E as F}; pub use a::g::*; pub use a::l; use a::H; pub const I: u8 = 0;",
         ),
         (
             "src/a.rs",
-            "pub struct D; pub struct E; pub struct H; pub(crate) mod g { pub fn j() {} fn k() {} pub use super::H; }",
+            "pub struct D; pub struct E; pub struct H; pub mod l { pub struct M; } pub(crate) mod g { pub fn j() {} fn k() {} pub use super::H; }",
         ),
     ]);
     assert_eq!(exported(&tree, &[]).into_iter().collect::<Vec<_>>(), ["D", "F", "H", "I", "j"]);

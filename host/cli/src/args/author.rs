@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueHint;
 
 use crate::built::CURRENT_DIR;
-use crate::units::{Time, number, whole_number_parser};
+use crate::print::units::{Time, number, whole_number_parser};
 
 /// Make a small project with one working tool
 ///

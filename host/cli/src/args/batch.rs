@@ -6,8 +6,8 @@ use clap::{ValueEnum, ValueHint};
 use toolcell::{MAX_CELLS, OnToolError, UnknownTools};
 
 use super::{GrantArgs, LimitArgs, complete};
-use crate::format::{self, Format};
-use crate::units::whole_number_parser;
+use crate::print::format::{self, Format};
+use crate::print::units::whole_number_parser;
 
 /// Make many calls and print a message for each
 ///

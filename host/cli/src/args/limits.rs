@@ -2,7 +2,7 @@
 
 use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT, Limits};
 
-use crate::units::{Count, Size, Time};
+use crate::print::units::{Count, Size, Time};
 
 /// How much one call may use. An option wins over `toolcell.toml`, which wins over the defaults; a
 /// tool's and a tenant's own limits still apply.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::units::{Size, Time, whole_number_parser};
+use crate::print::units::{Size, Time, whole_number_parser};
 
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";

@@ -133,10 +133,10 @@ export default tool({ name: "count", description: "Counts.", handler: () => 1,
     let place = tempfile::tempdir().unwrap();
     let (source, component) = (place.path().join("tool.js"), place.path().join("tool.wasm"));
     fs::write(&source, TOOL).unwrap();
-    toolcell_build::build(&source, Some(&component)).expect("it builds");
+    toolcell_author::build(&source, Some(&component)).expect("it builds");
     let text = typed(&["inspect", component.to_str().unwrap()]).stdout;
     for told in [
-        "made with JavaScript, toolcell-build",
+        "made with JavaScript, toolcell-author",
         "needs_grant  not granted, brought by the runtime QuickJS-ng",
         "unused_need  not judged: the runtime QuickJS-ng imports what the needs are for",
     ] {

@@ -3,6 +3,19 @@
 //! It is built for one call and dropped with its store. Parts that most calls do not use (standard
 //! output, the WASI context) are built at their first use.
 
+pub(super) mod bindings;
+pub(super) mod bounds;
+pub(super) mod call_redactor;
+mod classify;
+pub(super) mod exports;
+mod frames;
+pub(super) mod host_span;
+pub(super) mod invoke;
+pub(super) mod outbound_scan;
+pub(super) mod recorder;
+pub(super) mod resources;
+pub(super) mod translate;
+
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -11,24 +24,25 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::command::{Captured, Streams};
+use super::adapt::command::{Captured, Streams};
 use super::imports::files::Files;
 use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
-use super::limiter::Limiter;
-use super::pulse::{RunState, Served};
-use super::recorder::Recorder;
-use super::retained;
-use super::screening::ScanContext;
-use super::veil::CallRedactor;
-use super::world::EngineResources;
-use crate::defence::{Control, stands};
-use crate::directory::Mounts;
-use crate::event::LogSource;
-use crate::handler::Invocation;
-use crate::rights::{Decision, Denial, Layer, Request, Rights};
-use crate::tool_error::{Awaited, LimitHit, LimitKind};
+use crate::capability::files::Mounts;
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::LogSource;
+use crate::contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
+use crate::contract::outcome::tool_error::{Awaited, LimitHit, LimitKind};
+use crate::tenant::limit_reached::LimitReached;
+use crate::tool::handler::Invocation;
+use bounds::host_memory;
+use bounds::limiter::Limiter;
+use bounds::run_state::{RunState, Served};
+use call_redactor::CallRedactor;
+use outbound_scan::ScanContext;
+use recorder::Recorder;
+use resources::EngineResources;
 
 /// Handles of the component model in one cell; wasmtime's own limit is 100,000.
 const HANDLES: usize = 4096;
@@ -44,11 +58,6 @@ pub(super) const COPY_SLACK: usize = 1 << 20;
 /// these points a guest counts in a register, so without this the receipt of a loop that is killed
 /// by its deadline would show next to no fuel.
 const FUEL_INTERVAL: u64 = 1_000_000;
-
-/// The error by which a host function ends the call with this limit.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("a limit of the cell")]
-pub(super) struct LimitReached(pub(super) LimitHit);
 
 /// The state of one cell.
 pub(super) struct Cell {
@@ -191,8 +200,10 @@ impl Cell {
     fn host_bytes_left(&mut self) -> Result<(), LimitReached> {
         let charged = self.files.as_ref().map_or(0, |files| files.host_memory().charged());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written_bytes());
-        retained::within(
-            charged.saturating_add(bodies).saturating_add(retained::table_weight(&mut self.table)),
+        host_memory::within(
+            charged
+                .saturating_add(bodies)
+                .saturating_add(host_memory::table_weight(&mut self.table)),
         )
     }
 
@@ -263,7 +274,7 @@ impl Cell {
     }
 
     /// Writes a line of the guest's `log`.
-    pub(super) fn log(&mut self, level: crate::event::LogLevel, message: &str) {
+    pub(super) fn log(&mut self, level: crate::contract::event::LogLevel, message: &str) {
         let cost = message.len() as u64 + LINE_END;
         lines::emit(&self.invocation, LogSource::Log, level, message, cost);
     }

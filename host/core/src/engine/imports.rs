@@ -4,7 +4,6 @@
 //! Out: their [`ImportStatus`], and a linker with every import of this host.
 //! Invariants: deny is the default. An import that is not in the tables below is not linked.
 
-mod chance;
 mod errors;
 pub(super) mod files;
 mod http;
@@ -14,6 +13,7 @@ mod kv;
 pub(super) mod lines;
 mod own;
 mod secrets;
+mod seeded_random;
 mod sockets;
 mod waits;
 pub(super) mod wasi_http;
@@ -28,8 +28,8 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::cell::Cell;
-use crate::error::Error;
-use crate::grants::GrantKind;
+use crate::contract::error::Error;
+use crate::contract::grants::GrantKind;
 
 /// The status of an import.
 ///

@@ -11,24 +11,25 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::apart::link_unpooled;
-use super::examination::Inspection;
-use super::habit::LatencyClass;
-use super::invoke::LinkOptions;
-use super::load::{self, Loaded, OnMissingGrant};
-use super::on_demand::Source;
-use super::tier::Code;
-use super::{Engine, invoke, placement};
-use crate::call::CallResult;
-use crate::component_kind::{ComponentBytes, ComponentKind};
-use crate::definition::{Checks, Definition};
-use crate::directory::Mounts;
-use crate::error::Error;
-use crate::grants::Grants;
-use crate::handler::Invocation;
-use crate::refusal::{Fault, Refusal};
-use crate::rights::Rights;
-use crate::tool_error::{Raised, ToolError};
+use super::Engine;
+use super::adapt::component_kind::{ComponentBytes, ComponentKind};
+use super::cell::invoke::{self, LinkOptions};
+use super::compile::inspection::Inspection;
+use super::compile::load::{self, Loaded, OnMissingGrant};
+use super::compile::on_demand::Source;
+use super::compile::tier::Code;
+use super::schedule::latency_class::LatencyClass;
+use super::schedule::placement;
+use super::schedule::unpooled::link_unpooled;
+use crate::capability::files::Mounts;
+use crate::contract::call::CallResult;
+use crate::contract::definition::{Checks, Definition};
+use crate::contract::error::Error;
+use crate::contract::grants::Grants;
+use crate::contract::grants::rights::Rights;
+use crate::contract::outcome::refusal::{Fault, Refusal};
+use crate::contract::outcome::tool_error::{Raised, ToolError};
+use crate::tool::handler::Invocation;
 
 impl Engine {
     /// Loads a component on a thread of its own. It waits for the tenant's turn, and then for one
@@ -240,9 +241,9 @@ impl LoadedComponent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{CallContext, ToolCall};
-    use crate::grants::{Access, Directory};
-    use crate::limits::Limits;
+    use crate::contract::call::{CallContext, ToolCall};
+    use crate::contract::grants::{Access, Directory};
+    use crate::contract::limits::Limits;
 
     /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
     /// component still begins in the fast lane.

@@ -11,15 +11,14 @@ use super::off_thread::off_thread;
 use super::sealing::origin;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor};
-use crate::call::CallResult;
-use crate::clock::before;
-use crate::fence::guarded;
-use crate::handler::{Arguments, Invocation};
-use crate::json::{MAX_DEPTH, Size, measure};
-use crate::patience;
-use crate::refusal::{Fault, Refusal, ResumeFault};
-use crate::tool::Tool;
-use crate::tool_error::{Raised, ToolError};
+use crate::contract::call::CallResult;
+use crate::contract::json::{MAX_DEPTH, Size, measure};
+use crate::contract::outcome::refusal::{Fault, Refusal, ResumeFault};
+use crate::contract::outcome::tool_error::{Raised, ToolError};
+use crate::contract::panic_guard::guarded;
+use crate::os::clock::before;
+use crate::tool::handler::{Arguments, Invocation};
+use crate::tool::{Tool, handler_wait};
 
 impl Executor {
     /// Checks a call before its handler gets it. Large arguments wait for their turn.
@@ -71,7 +70,7 @@ impl Executor {
         let parsed = tokio::select! {
             biased;
             parsed = before(deadline, off_thread(parse)) => parsed,
-            () = patience::forced(&abort, stop_grace) => None,
+            () = handler_wait::forced(&abort, stop_grace) => None,
         };
         // A check whose call no longer waits for it goes on, and keeps its turn.
         let (parsed, room) = parsed.ok_or_else(Refusal::overloaded)?.ok_or_else(check_failed)?;
@@ -127,7 +126,9 @@ impl Executor {
                 return CallResult::ToolError(CANCELLED);
             }
             if turn.is_none() && invocation.remaining().is_zero() {
-                return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
+                return CallResult::ToolError(ToolError::Timeout(handler_wait::blocked(
+                    invocation,
+                )));
             }
             // The turn can be missing only if thousands of calls wait. The handler has acted
             // already, so its answer is checked without a turn instead of being lost.

@@ -9,17 +9,17 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use super::trees::is_large;
-use crate::call::{CallContext, CallResult, ToolCall};
-use crate::defence::{Control, stands};
-use crate::fence::{Panic, dispose};
-use crate::handler::Invocation;
-use crate::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
-use crate::limits::Limits;
-use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
-use crate::refusal::{Fault, FaultKind, LengthUnit, Refusal};
+use crate::contract::call::{CallContext, CallResult, ToolCall};
+use crate::contract::controls::{Control, stands};
+use crate::contract::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
+use crate::contract::limits::Limits;
+use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
+use crate::contract::outcome::tool_error::{Raised, ReturnRule, ToolError};
+use crate::contract::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
+use crate::contract::panic_guard::{Panic, dispose};
 use crate::seal::fingerprint;
 use crate::tool::Tool;
-use crate::tool_error::{Raised, ReturnRule, ToolError};
+use crate::tool::handler::Invocation;
 
 /// The reason for which a call is not made.
 pub(super) enum Rejection {

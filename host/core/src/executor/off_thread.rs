@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 use super::trees::CHECKS;
-use crate::defence::{Control, stands};
-use crate::engine::less_urgent;
+use crate::contract::controls::{Control, stands};
+use crate::os::threads::less_urgent;
 
 /// The priority of these threads, as `nice` steps below the host's own threads: lower than that of
 /// a short call, higher than that of a loop.

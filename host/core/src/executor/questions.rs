@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::checks::{Rejection, invalid, panicked};
 use super::{Executor, TreeRoom};
-use crate::call::{CallContext, CallOptions, ToolCall};
-use crate::fence::GuardedFuture;
-use crate::handler::{Caller, CheckSettings};
-use crate::json::parse_strict;
-use crate::patience::{self, WaitResult};
-use crate::refusal::{Fault, Refusal};
+use crate::contract::call::usage::{CheckFuel, Meter};
+use crate::contract::call::{CallContext, CallOptions, ToolCall};
+use crate::contract::json::parse_strict;
+use crate::contract::outcome::refusal::{Fault, Refusal};
+use crate::contract::outcome::tool_error::ToolError;
+use crate::contract::panic_guard::GuardedFuture;
 use crate::tool::Tool;
-use crate::tool_error::ToolError;
-use crate::usage::{CheckFuel, Meter};
+use crate::tool::handler::{Caller, CheckSettings};
+use crate::tool::handler_wait::{self, WaitResult};
 
 /// The longest time that a check waits for its turn to parse large arguments.
 const TREE_TIME: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ impl Executor {
             (Ok(()), None) => return Ok(Vec::new()),
             (Ok(()), Some(handler)) => {
                 let asked = GuardedFuture::new(|| handler.validate(Arc::clone(&invocation)));
-                let waited = patience::wait(handler, &invocation, asked).await;
+                let waited = handler_wait::wait(handler, &invocation, asked).await;
                 invocation.meter.tell_check();
                 let faults = match waited {
                     WaitResult::InTime(answer) => {

@@ -5,12 +5,12 @@
 use std::sync::LazyLock;
 
 use super::{Executor, checks};
-use crate::call::CallResult;
-use crate::handler::Invocation;
-use crate::outcome::Outcome;
+use crate::contract::call::CallResult;
+use crate::contract::outcome::Outcome;
+use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::seal::{Origin, Sealer};
 use crate::tool::Tool;
-use crate::tool_error::{Exit, ToolError};
+use crate::tool::handler::Invocation;
 
 /// The sealer of an executor.
 #[derive(Debug, Clone, Default)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::Executor;
 use super::terminal::Terminal;
-use crate::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::defence::{Control, stands};
-use crate::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
-use crate::refusal::Refusal;
-use crate::statistics::Counting;
+use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::contract::controls::{Control, stands};
+use crate::contract::outcome::refusal::Refusal;
 use crate::tool::Tool;
+use crate::tool::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
+use crate::tool::statistics::Counting;
 
 /// Finds a tool by name.
 type Find = dyn Fn(&str) -> Option<Tool> + Send + Sync;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use tracing::field::Empty;
 
-use crate::call::{CallResult, Completion};
-use crate::event::Event;
-use crate::handler::Invocation;
-use crate::outcome::Outcome;
-use crate::policy::Failure;
+use crate::contract::call::usage::Usage;
+use crate::contract::call::{CallResult, Completion};
+use crate::contract::event::Event;
+use crate::contract::message::failure::Failure;
+use crate::contract::outcome::Outcome;
+use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::tool::Tool;
-use crate::tool_error::{Exit, ToolError};
-use crate::usage::Usage;
+use crate::tool::handler::Invocation;
 
 /// Closes an opened call exactly once: by [`close`](Self::close), or as cancelled when it is
 /// dropped.

@@ -10,15 +10,15 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use crate::call::CallResult;
-use crate::defence::{Control, stands};
-use crate::engine::queue::{Queue, Slot};
-use crate::handler::{Handler, Invocation};
-use crate::json::{MAX_DEPTH, Size, measure};
-use crate::patience::forced;
-use crate::refusal::Refusal;
-use crate::shared_bytes::{Reservation, SharedBytes};
+use crate::contract::call::CallResult;
+use crate::contract::controls::{Control, stands};
+use crate::contract::json::{MAX_DEPTH, Size, measure};
+use crate::contract::outcome::refusal::Refusal;
+use crate::engine::schedule::queue::{Queue, Slot};
+use crate::tenant::shared_bytes::{Reservation, SharedBytes};
 use crate::tool::Tool;
+use crate::tool::handler::{Handler, Invocation};
+use crate::tool::handler_wait::forced;
 
 /// Calls whose large arguments or answers are parsed and checked at the same time. The tree of the
 /// largest takes some 35 MB.

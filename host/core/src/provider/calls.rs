@@ -5,9 +5,9 @@
 use serde_json::json;
 
 use super::{Provider, ProviderError};
-use crate::call::ToolCall;
-use crate::message::Message;
-use crate::refusal::shorten;
+use crate::contract::call::ToolCall;
+use crate::contract::message::Message;
+use crate::contract::outcome::refusal::shorten;
 
 /// Longest quote of a provider's reason in an error, in characters.
 const REASON: usize = 60;

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Provider;
-use crate::json::{JsonFault, MAX_DEPTH, exact, fits, parse_strict};
+use crate::contract::json::{JsonFault, MAX_DEPTH, exact, fits, parse_strict};
 
 /// Names of members that hold a call's arguments, or a piece of them.
 const ARGUMENTS: [&str; 4] = ["args", "arguments", "delta", "input"];
@@ -105,8 +105,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::call::ToolCall;
-    use crate::json::{MAX_NODES, check};
+    use crate::contract::call::ToolCall;
+    use crate::contract::json::{MAX_NODES, check};
 
     #[test]
     fn bad_arguments_leave_the_other_calls_readable() {

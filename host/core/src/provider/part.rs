@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Note;
-use crate::message::Message;
-use crate::outcome::{Media, Part, Resource, ResourceContent};
+use crate::contract::message::Message;
+use crate::contract::outcome::{Media, Part, Resource, ResourceContent};
 
 /// The media type of unknown bytes (RFC 2046).
 const UNKNOWN_BYTES: &str = "application/octet-stream";

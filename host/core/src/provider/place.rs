@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::calls::{Read, UnreadableCall};
 use super::{Provider, ProviderError};
-use crate::call::ToolCall;
-use crate::json::or_empty_object;
+use crate::contract::call::ToolCall;
+use crate::contract::json::or_empty_object;
 
 /// One value of a response, and the path to it.
 #[derive(Debug, Clone)]

@@ -10,9 +10,9 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use super::KEY_BYTES;
-use crate::error::Error;
-use crate::grants::Access;
-use crate::private::{self, NotPrivate};
+use crate::contract::error::Error;
+use crate::contract::grants::Access;
+use crate::os::private::{self, NotPrivate};
 
 /// The file's name.
 const FILE: &str = "resume.key";

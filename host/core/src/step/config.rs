@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use crate::call::DEFAULT_STOP_GRACE;
-use crate::error::Error;
+use crate::contract::call::DEFAULT_STOP_GRACE;
+use crate::contract::error::Error;
 
 /// The timeout of a step's call. Source: docs/contract.md, section 6.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::raw_call::ParsedCall;
-use crate::call::CallResult;
-use crate::encode::{EncodeInput, GuardedEncoder, plain};
-use crate::json::Json;
-use crate::message::{AWAITING_USER, Halted, Message};
-use crate::outcome::{Halt, Outcome, Part};
-use crate::policy::Failure;
+use crate::contract::call::CallResult;
+use crate::contract::json::Json;
+use crate::contract::message::encode::{EncodeInput, GuardedEncoder, plain};
+use crate::contract::message::failure::Failure;
+use crate::contract::message::{AWAITING_USER, Halted, Message};
+use crate::contract::outcome::tool_error::ToolError;
+use crate::contract::outcome::{Halt, Outcome, Part};
 use crate::tool::Tool;
-use crate::tool_error::ToolError;
 
 /// A call and its response.
 ///

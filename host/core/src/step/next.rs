@@ -5,7 +5,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::entry::HistoryEntry;
-use crate::json::needed;
+use crate::contract::json::needed;
 
 /// The next action of the loop.
 ///

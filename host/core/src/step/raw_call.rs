@@ -7,8 +7,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::call::{Resume, ToolCall};
-use crate::json::{Json, JsonFault, check, or_empty_object};
+use crate::contract::call::{Resume, ToolCall};
+use crate::contract::json::{Json, JsonFault, check, or_empty_object};
 
 /// A call as a model sent it, before it is checked.
 ///

@@ -12,19 +12,20 @@ use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
 use super::{Stepper, check_not_stopped};
-use crate::call::{
+use crate::contract::call::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall,
 };
-use crate::clock::before;
-use crate::encode::EncodeInput;
-use crate::fence::{GuardedFuture, dispose, guarded};
-use crate::json::Json;
-use crate::message::Halted;
-use crate::policy::{Failure, OnToolError, Verdict};
-use crate::runner::ask;
-use crate::statistics::Counting;
+use crate::contract::json::Json;
+use crate::contract::message::Halted;
+use crate::contract::message::encode::EncodeInput;
+use crate::contract::message::failure::Failure;
+use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
+use crate::contract::panic_guard::{GuardedFuture, dispose, guarded};
+use crate::os::clock::before;
+use crate::run::policy::{OnToolError, Verdict};
+use crate::run::runner::ask;
 use crate::tool::Tool;
-use crate::tool_error::{ReturnRule, ToolError};
+use crate::tool::statistics::Counting;
 
 /// The context's extension that holds the person's language.
 const LOCALE: &str = "locale";

@@ -11,8 +11,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
-use crate::definition::Definition;
-use crate::handler::Invocation;
+use crate::contract::definition::Definition;
+use crate::tool::handler::Invocation;
 
 /// Collects the log events of this crate as lines.
 #[derive(Clone, Default)]

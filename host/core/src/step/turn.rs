@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{AbortSignal, CallContext};
-use crate::limits::Limits;
+use crate::contract::call::{AbortSignal, CallContext};
+use crate::contract::limits::Limits;
 
 /// The number of further turns in which a tool stays allowed after a success in deliberate mode, so
 /// that a user can ask for the same again.

@@ -23,8 +23,8 @@ use sha2::{Digest as _, Sha256};
 use toolcell::defence::{Control, stands};
 use toolcell::{Clock, TemporaryDirectory, remove_tree};
 
+use super::probe::Probe;
 use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
-use crate::probe::Probe;
 
 /// The most bytes of a head.
 const MAX_HEAD: usize = 1 << 10;

@@ -16,8 +16,8 @@ use toolcell::{
     Refusal, Resource, ResourceContent, Tool,
 };
 
+use super::members::each_member;
 use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
-use crate::members::each_member;
 
 /// The schema format of a property whose value is a reference to an artifact.
 const FORMAT: &str = "toolcell-file";

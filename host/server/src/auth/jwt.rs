@@ -21,10 +21,9 @@ use toolcell::Json;
 use toolcell::defence::{Control, stands};
 use url::Url;
 
-use super::ring_provider;
-use super::{AuthError, METADATA_PATH};
-use crate::principal::Principal;
-use crate::same_url::normal;
+use super::same_url::normal;
+use super::{AuthError, METADATA_PATH, ring_provider};
+use crate::tenants::principal::Principal;
 
 /// The most bytes of a token.
 const MAX_TOKEN: usize = 16 << 10;

@@ -19,8 +19,8 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use toolcell::{ApiKey, ApiKeys, KeyDigest, private_file};
 
-use crate::principal::Principal;
-use crate::probe::is_full;
+use crate::artifacts::probe::is_full;
+use crate::tenants::principal::Principal;
 
 /// The version of the file's format.
 const VERSION: u32 = 1;

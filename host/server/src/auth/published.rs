@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::Authenticator;
-use crate::outbound::{Cleartext, Outbound, UrlError, checked};
+use super::outbound::{Cleartext, Outbound, UrlError, checked};
 
 /// The most bytes of metadata or of a JWK set.
 const MAX_BYTES: usize = 256 << 10;

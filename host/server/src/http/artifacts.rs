@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::{Problem, ProblemBody};
 use super::{Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
-use crate::principal::Principal;
+use crate::tenants::principal::Principal;
 
 /// Bytes of a response that are read at once.
 const PIECE: usize = 64 << 10;
@@ -173,7 +173,7 @@ pub(super) async fn remove(
 /// Returns the store, if the principal has access.
 fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     if !shared.service.serves(principal) {
-        return Err(crate::refused::Refused::NoAccess.into());
+        return Err(crate::tenants::refused::Refused::NoAccess.into());
     }
     shared.service.artifacts().cloned().ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "no_artifacts", "this server keeps no artifacts")

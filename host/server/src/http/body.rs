@@ -23,8 +23,8 @@ use toolcell::defence::{Control, stands};
 
 use super::problem::Problem;
 use super::{Place, Shared};
-use crate::principal::Principal;
-use crate::share::Share;
+use crate::tenants::principal::Principal;
+use crate::tenants::share::Share;
 
 /// The code of the problem for a body over the limit.
 const TOO_LARGE: &str = "body_too_large";

@@ -16,7 +16,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::HttpOptions;
-use crate::same_url::normal_origin;
+use crate::auth::same_url::normal_origin;
 
 /// The methods of all routes.
 const METHODS: &str = "GET, HEAD, POST, DELETE";

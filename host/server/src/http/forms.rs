@@ -21,9 +21,9 @@ use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 
 use super::problem::Problem;
-use crate::calls::CallRequest;
-use crate::request_id::RequestId;
-use crate::runs::{RunRequest, StepRequest};
+use crate::service::calls::CallRequest;
+use crate::service::request_id::RequestId;
+use crate::service::runs::{RunRequest, StepRequest};
 
 /// One call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

@@ -19,14 +19,14 @@ use toolcell::defence::{Control, stands};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-use super::held::{end_with, with_guard};
+use super::guarded_body::{end_with, with_guard};
 use super::problem::Problem;
 use super::{Shared, cors};
-use crate::refused::Refused;
-use crate::request_id::RequestId;
-use crate::same_url::normal_origin;
-use crate::share::Share;
-use crate::trace::{RequestSpan, TraceContext};
+use crate::auth::same_url::normal_origin;
+use crate::observe::trace::{RequestSpan, TraceContext};
+use crate::service::request_id::RequestId;
+use crate::tenants::refused::Refused;
+use crate::tenants::share::Share;
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -21,7 +21,7 @@ use toolcell::Clock;
 use toolcell::defence::{Control, stands};
 
 use super::problem::Problem;
-use crate::principal::Principal;
+use crate::tenants::principal::Principal;
 
 /// The request header with the key.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");

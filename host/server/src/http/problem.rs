@@ -12,8 +12,8 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::auth::{AuthError, Authenticator};
-use crate::refused::Refused;
-use crate::request_id::RequestId;
+use crate::service::request_id::RequestId;
+use crate::tenants::refused::Refused;
 
 /// An error of the HTTP API.
 #[derive(Debug, Clone)]

@@ -27,10 +27,10 @@ use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
 use super::problem::{Problem, ProblemBody};
 use super::schemas::{Completion, RunOutcome, Steps};
 use super::{Shared, body, forms};
-use crate::principal::Principal;
-use crate::refused::Refused;
-use crate::request_id::RequestId;
-use crate::runs::RunEvents;
+use crate::service::request_id::RequestId;
+use crate::service::runs::RunEvents;
+use crate::tenants::principal::Principal;
+use crate::tenants::refused::Refused;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::Shared;
 use super::problem::{Problem, ProblemBody};
-use crate::account::TenantUsage;
 use crate::auth::{METADATA_PATH, ResourceMetadata};
-use crate::health::Readiness;
-use crate::principal::Principal;
+use crate::service::health::Readiness;
+use crate::tenants::account::TenantUsage;
+use crate::tenants::principal::Principal;
 
 /// The process answers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]

@@ -13,8 +13,8 @@ use toolcell::{Provider, Tool};
 use super::Shared;
 use super::problem::{Problem, ProblemBody};
 use super::schemas::{ListedTool, Note};
-use crate::catalogue::Page;
-use crate::principal::Principal;
+use crate::service::catalogue::Page;
+use crate::tenants::principal::Principal;
 
 /// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;

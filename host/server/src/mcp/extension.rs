@@ -15,9 +15,9 @@ use rmcp::model::{
     ServerCapabilities, SubscribeRequestMethod, Tool, UnsubscribeRequestMethod,
 };
 
-use super::client::Client;
-use super::wire;
-use crate::principal::Principal;
+use super::message::wire;
+use super::session::client::Client;
+use crate::tenants::principal::Principal;
 
 /// The future of an answer.
 pub type AnswerFuture<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;

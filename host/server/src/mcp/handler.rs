@@ -4,6 +4,12 @@
 //! Invariants: a handler serves one principal only. A client's text is parsed into a tree only in
 //! its turn, and the tree is counted.
 
+pub(super) mod call;
+mod changes;
+mod definitions;
+pub(super) mod opening;
+pub(super) mod resources;
+
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -12,18 +18,19 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcell::defence::{Control, stands};
 
-use super::call;
-use super::changes::Changes;
-use super::client::TOO_MANY_QUESTIONS;
+use super::McpOptions;
 use super::extension::AnswerFuture;
-use super::opening::without_metadata;
-use super::places::{Place, Places};
-use super::raw::Raw;
+use super::message::raw::Raw;
+use super::message::wire;
 use super::request::{self, Answer, Request};
 use super::session::Session;
-use super::{McpOptions, definitions, resources, result, wire};
-use crate::principal::Principal;
+use super::session::client::TOO_MANY_QUESTIONS;
 use crate::service::Service;
+use crate::tenants::places::{Place, Places};
+use crate::tenants::principal::Principal;
+use call::result;
+use changes::Changes;
+use opening::without_metadata;
 
 /// The supported revisions, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
@@ -67,7 +74,7 @@ impl Handler {
         &self.0.service
     }
 
-    pub(super) fn principal(&self) -> &Principal {
+    pub(crate) fn principal(&self) -> &Principal {
         &self.0.principal
     }
 

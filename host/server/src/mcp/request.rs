@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use toolcell::TreeRoom;
 
-use super::client::Client;
 use super::extension::ExtensionRequest;
-use super::meta::Meta;
-use super::raw::Raw;
+use super::message::meta::Meta;
+use super::message::raw::Raw;
+use super::session::client::Client;
 use crate::http::body::RequestResources;
-use crate::principal::Principal;
+use crate::tenants::principal::Principal;
 
 /// Time that a request waits for its turn to be parsed into a tree.
 const TREE_TIME: Duration = Duration::from_secs(10);

@@ -6,6 +6,9 @@
 //! ended before. A session has a bounded number of open questions.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
+pub(super) mod client;
+pub(super) mod outbox;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +20,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcell::defence::{Control, stands};
 
-use super::client::Capabilities;
-use super::outbox::Outbox;
-use super::raw::Raw;
+use super::message::raw::Raw;
 use crate::http::body::RequestResources;
+use client::Capabilities;
+use outbox::Outbox;
 
 /// The running requests by their ids. Cheap to clone.
 #[derive(Debug, Clone, Default)]

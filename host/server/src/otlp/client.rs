@@ -13,7 +13,7 @@ use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::{Builder, Runtime};
 
 use super::exporter::State;
-use crate::outbound::{Cleartext, Outbound};
+use crate::auth::outbound::{Cleartext, Outbound};
 
 /// The most bytes of a collector's answer.
 const MAX_ANSWER: usize = 64 << 10;

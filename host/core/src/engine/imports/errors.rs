@@ -9,7 +9,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
-use crate::defence::{Control, stands};
+use crate::contract::controls::{Control, stands};
 
 /// The linker's marker for this implementation, on a [`View`].
 pub(super) struct Errors;

@@ -1,7 +1,7 @@
 //! `wasi:filesystem`: access to the directories that a call's rights allow.
 //!
 //! wasmtime's own WASI host does the operations that only read metadata.
-//! [`directory`](crate::directory) does those that open or change something, and counts them.
+//! [`files`](crate::capability::files) does those that open or change something, and counts them.
 //! Invariants: nothing is opened before a call first uses a file. Only threads of the tenant's
 //! share wait for a disk. An open file counts until it is closed, and so do the buffers of streams
 //! and listings.
@@ -28,15 +28,16 @@ use wasmtime_wasi::p2::bindings::filesystem::types::NewTimestamp;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use crate::call::CallFiles;
-use crate::directory::{Area, Mounts, OpenMark, Root, Scratch, is_exhausted};
-use crate::engine::cell::{Cell, LimitReached};
-use crate::engine::descriptors::Slot;
-use crate::engine::imports::chance::SeededRandom;
-use crate::engine::recorder::joined;
-use crate::engine::retained::HostMemory;
-use crate::engine::shares::PoolAccess;
-use crate::grants::{Access, SCRATCH, TEMPORARY, is_below};
+use super::seeded_random::SeededRandom;
+use crate::capability::files::{Area, Mounts, OpenMark, Root, Scratch, is_exhausted};
+use crate::contract::call::CallFiles;
+use crate::contract::grants::{Access, SCRATCH, TEMPORARY, is_below};
+use crate::engine::cell::Cell;
+use crate::engine::cell::bounds::blocking_pool::PoolAccess;
+use crate::engine::cell::bounds::host_memory::HostMemory;
+use crate::engine::cell::recorder::joined;
+use crate::tenant::descriptors::Slot;
+use crate::tenant::limit_reached::LimitReached;
 
 /// The open files of a cell; built at the first use.
 pub(in crate::engine) struct Files {
@@ -120,7 +121,11 @@ impl Files {
     }
 
     /// Returns the directories that the call's rights allow, and the call's scratch directory.
-    fn roots(&mut self, mounts: &Mounts, rights: &crate::rights::Rights) -> io::Result<Vec<Root>> {
+    fn roots(
+        &mut self,
+        mounts: &Mounts,
+        rights: &crate::contract::grants::rights::Rights,
+    ) -> io::Result<Vec<Root>> {
         let mut roots = mounts.roots(rights)?;
         if self.scratch.is_none() {
             self.scratch = match mounts.scratch(rights) {

@@ -1,7 +1,7 @@
 //! The import `http`: one request and its whole response.
 //!
-//! Not here: the rules for requests and their targets ([`egress`](crate::egress)), which are the
-//! same for `wasi:http`.
+//! Not here: the rules for requests and their targets ([`http`](crate::capability::http)), which
+//! are the same for `wasi:http`.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,14 +14,14 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::{Handle, denial_text, register_secret};
-use crate::egress::{self, Credential, Outgoing, SendError, Share, Times};
-use crate::engine::bindings::toolcell::tool::http;
+use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Share, Times};
+use crate::contract::grants::rights::{Decision, Request, Rights};
+use crate::contract::grants::{Access, Method, Target};
 use crate::engine::cell::Cell;
-use crate::engine::host_span::{host_span, note_end, note_request};
-use crate::engine::retained::{Charge, HOST_BYTES};
-use crate::grants::{Access, Method, Target};
-use crate::handler::Invocation;
-use crate::rights::{Decision, Request, Rights};
+use crate::engine::cell::bindings::toolcell::tool::http;
+use crate::engine::cell::bounds::host_memory::{Charge, HOST_BYTES};
+use crate::engine::cell::host_span::{host_span, note_end, note_request};
+use crate::tool::handler::Invocation;
 
 /// The body and the content type of the answer to a request that a dry run does not send.
 pub(super) const STAND_IN: &str = "{}";
@@ -53,8 +53,9 @@ impl Pending {
     /// Returns one whose server never answers.
     #[cfg(test)]
     pub(super) fn unanswered() -> Self {
-        let charge =
-            Arc::<crate::engine::retained::HostMemory>::default().charge(0).expect("it is nothing");
+        let charge = Arc::<crate::engine::cell::bounds::host_memory::HostMemory>::default()
+            .charge(0)
+            .expect("it is nothing");
         Self { state: State::Sending(Box::pin(std::future::pending())), charge }
     }
 
@@ -266,7 +267,7 @@ impl Cell {
     }
 }
 
-/// Reports a denial of a request in [`egress`](crate::egress) as an event.
+/// Reports a denial of a request in [`http`](crate::capability::http) as an event.
 pub(super) fn report_denial(invocation: &Invocation, error: &SendError) {
     if let Some(denial) = error.denial() {
         invocation.denied(denial);

@@ -13,16 +13,16 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
-use super::chance::{Purpose, SeededRandom};
 use super::errors;
 use super::lines::Lines;
-use crate::defence::{Control, stands};
+use super::seeded_random::{Purpose, SeededRandom};
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::LogSource;
+use crate::contract::grants::rights::{Decision, Request, Rights};
+use crate::contract::grants::{Access, SCRATCH};
+use crate::engine::adapt::command::Streams;
 use crate::engine::cell::Cell;
-use crate::engine::command::Streams;
-use crate::engine::world::{EngineResources, Pace, Time};
-use crate::event::LogSource;
-use crate::grants::{Access, SCRATCH};
-use crate::rights::{Decision, Request, Rights};
+use crate::engine::cell::resources::{EngineResources, Pace, Time};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -165,7 +165,7 @@ pub(in crate::engine) struct Clock {
 }
 
 impl Clock {
-    pub(in crate::engine) fn new(time: Time) -> Self {
+    pub(crate) fn new(time: Time) -> Self {
         let date = SystemTime::now();
         let since = |date: SystemTime| date.duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = time.start.unwrap_or(date);
@@ -267,11 +267,11 @@ mod tests {
 
     /// Builds a context as for a call without a seed.
     fn unseeded_context() -> WasiCtx {
-        let invocation = crate::handler::Invocation::outside_call(
-            crate::call::ToolCall::new("1", "t", "{}"),
+        let invocation = crate::tool::handler::Invocation::outside_call(
+            crate::contract::call::ToolCall::new("1", "t", "{}"),
             serde_json::Value::Null,
-            crate::call::CallContext::default(),
-            crate::limits::Limits::default(),
+            crate::contract::call::CallContext::default(),
+            crate::contract::limits::Limits::default(),
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
         let world = EngineResources::default();

@@ -9,15 +9,16 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 
 use super::secrets::denial_text;
-use crate::call::CallResult;
-use crate::defence::{Control, stands};
-use crate::engine::bindings::toolcell::tool::invoke::{Ending, Fault};
+use crate::contract::call::CallResult;
+use crate::contract::call::usage::Meter;
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::rights::{Decision, Request, Rights};
+use crate::contract::limits::Limits;
+use crate::contract::outcome::{Outcome, Question};
 use crate::engine::cell::Cell;
-use crate::handler::{Invoker, SecretRedactor, SubCall};
-use crate::limits::Limits;
-use crate::outcome::{Outcome, Question};
-use crate::rights::{Decision, Request, Rights};
-use crate::usage::Meter;
+use crate::engine::cell::bindings::toolcell::tool::invoke::{Ending, Fault};
+use crate::secrets::secret_redactor::SecretRedactor;
+use crate::tool::handler::{Invoker, SubCall};
 
 /// The answer to a call in a dry run.
 const STAND_IN: &str = r#"{"value":null}"#;

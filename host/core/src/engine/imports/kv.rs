@@ -6,13 +6,13 @@ use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::denial_text;
-use crate::engine::bindings::toolcell::tool::kv;
+use crate::capability::kv::{KeyStore, Namespace, StoreError};
+use crate::contract::grants::Access;
+use crate::contract::grants::rights::{Denial, Request};
 use crate::engine::cell::Cell;
-use crate::engine::host_span::host_span;
-use crate::engine::shares::Unserved;
-use crate::grants::Access;
-use crate::kv::{KeyStore, Namespace, StoreError};
-use crate::rights::{Denial, Request};
+use crate::engine::cell::bindings::toolcell::tool::kv;
+use crate::engine::cell::bounds::blocking_pool::Unserved;
+use crate::engine::cell::host_span::host_span;
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::defence::{Control, stands};
-use crate::event::{Event, LogLevel, LogSource};
-use crate::handler::Invocation;
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::{Event, LogLevel, LogSource};
+use crate::tool::handler::Invocation;
 
 /// A line without an end is cut after this many bytes.
 const LINE_BYTES: usize = 4096;
@@ -242,8 +242,8 @@ impl OutputStream for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{CallContext, ToolCall};
-    use crate::limits::Limits;
+    use crate::contract::call::{CallContext, ToolCall};
+    use crate::contract::limits::Limits;
 
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
     /// lost. Also checks the bound of the buffer after each write.

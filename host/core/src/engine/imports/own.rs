@@ -4,10 +4,10 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use crate::call::AbortSignal;
-use crate::engine::bindings::toolcell::tool::{abort, budget, log, progress};
+use crate::contract::call::AbortSignal;
+use crate::contract::event::LogLevel;
 use crate::engine::cell::Cell;
-use crate::event::LogLevel;
+use crate::engine::cell::bindings::toolcell::tool::{abort, budget, log, progress};
 
 /// Characters of a progress message.
 const PROGRESS_CHARS: usize = 200;

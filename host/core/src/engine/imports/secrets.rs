@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::engine::bindings::toolcell::tool::{reveal, secrets};
+use crate::contract::grants::rights::{Denial, Request};
 use crate::engine::cell::Cell;
-use crate::engine::host_span::host_span;
-use crate::engine::veil::CallRedactor;
-use crate::rights::{Denial, Request};
-use crate::secret::Secret;
+use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};
+use crate::engine::cell::call_redactor::CallRedactor;
+use crate::engine::cell::host_span::host_span;
+use crate::secrets::secret::Secret;
 
 /// A guest's handle of a secret: the name under which it was granted.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 
+use crate::contract::grants::rights::Denial;
 use crate::engine::cell::Cell;
-use crate::rights::Denial;
 
 /// The version that is linked; it serves every version of WASI 0.2.
 const VERSION: &str = "0.2.6";

@@ -20,8 +20,8 @@ use wasmtime_wasi_http::p2::body::HostIncomingBody;
 use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
 
 use super::http::Pending;
+use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
-use crate::tool_error::Awaited;
 
 /// The names of the interfaces in wasmtime's own host.
 const POLL: &str = "wasi:io/poll@0.2.12";

@@ -1,9 +1,9 @@
 //! `wasi:http`, so that ordinary HTTP libraries of guests work. Its requests take the same path as
 //! those of the import `http`.
 //!
-//! Invariants: requests are sent only by [`egress`](crate::egress). A request's body is complete
-//! before it is sent. The bodies of a call's requests may hold as many bytes in all as its requests
-//! may send.
+//! Invariants: requests are sent only by [`http`](crate::capability::http). A request's body is
+//! complete before it is sent. The bodies of a call's requests may hold as many bytes in all as its
+//! requests may send.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -29,16 +29,17 @@ use wasmtime_wasi_http::{
 };
 
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, report_denial};
-use crate::defence::{Control, stands};
-use crate::egress::{
-    self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, TimeoutPhase, Times,
+use crate::capability::http::{
+    self as egress, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share,
+    TimeoutPhase, Times,
 };
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::rights::{self, Rights};
+use crate::contract::grants::{Method, Target};
+use crate::engine::cell::host_span::{host_span, note_end, note_request};
+use crate::engine::cell::outbound_scan::ScanContext;
 use crate::engine::cell::{Cell, authorized};
-use crate::engine::host_span::{host_span, note_end, note_request};
-use crate::engine::screening::ScanContext;
-use crate::grants::{Method, Target};
-use crate::handler::Invocation;
-use crate::rights::{self, Rights};
+use crate::tool::handler::Invocation;
 
 /// Bytes of headers in memory, in one collection of them.
 pub(in crate::engine) const FIELDS: usize = 64 << 10;

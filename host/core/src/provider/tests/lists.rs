@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::schema::MAX_RECURSION;
 use super::super::{Converted, Definition, Message, Provider};
 use super::{Value, gemini};
-use crate::outcome::{Media, Part, Resource, ResourceContent};
+use crate::contract::outcome::{Media, Part, Resource, ResourceContent};
 
 #[test]
 fn recursion_is_cut_with_a_note() {

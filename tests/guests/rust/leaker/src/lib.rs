@@ -1,7 +1,7 @@
 //! A tool that knows a secret and sends it, disguised, through every exit.
 
 // The search for the secret uses the same forms.
-#[path = "../../../../../attack/src/disguise/forms.rs"]
+#[path = "../../../../../tests/attack/src/scenarios/secrets/disguise/forms.rs"]
 mod forms;
 
 use forms::disguised;

@@ -13,11 +13,11 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 use super::devices::Device;
 use super::streams::{PIECE, Source};
 use super::ungranted::is_ungranted;
-use crate::defence::{Control, stands};
-use crate::directory::{Area, OpenMark, is_exhausted};
+use crate::capability::files::{Area, OpenMark, is_exhausted};
+use crate::contract::controls::{Control, stands};
+use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
-use crate::engine::shares::Unserved;
-use crate::tool_error::Awaited;
+use crate::engine::cell::bounds::blocking_pool::Unserved;
 
 type Fd = Resource<Descriptor>;
 

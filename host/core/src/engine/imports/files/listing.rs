@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use crate::engine::cell::Cell;
-use crate::engine::retained::Charge;
+use crate::engine::cell::bounds::host_memory::Charge;
 
 /// Entries that the guest has not read yet.
 pub(super) struct Listing {
@@ -102,7 +102,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::retained::{HOST_BYTES, HostMemory};
+    use crate::engine::cell::bounds::host_memory::{HOST_BYTES, HostMemory};
 
     fn names(listing: Listing) -> Vec<String> {
         let mut names: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();

@@ -13,11 +13,11 @@ use futures_util::FutureExt as _;
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::defence::{Control, stands};
-use crate::directory::{OpenMark, WritePosition};
-use crate::engine::descriptors::Slot;
-use crate::engine::retained::Charge;
-use crate::engine::shares::{PoolAccess, StartedWork, Unserved};
+use crate::capability::files::{OpenMark, WritePosition};
+use crate::contract::controls::{Control, stands};
+use crate::engine::cell::bounds::blocking_pool::{PoolAccess, StartedWork, Unserved};
+use crate::engine::cell::bounds::host_memory::Charge;
+use crate::tenant::descriptors::Slot;
 
 /// Bytes that one write may carry, and that one read returns at most.
 pub(super) const PIECE: usize = 64 << 10;

@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
 
-use crate::defence::{Control, stands};
+use crate::contract::controls::{Control, stands};
 use crate::engine::imports::inert::Clock;
 
 /// Converts a time that a tool sets.

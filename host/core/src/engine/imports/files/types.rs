@@ -18,11 +18,11 @@ use super::streams::{Reader, Writer};
 use super::times::{rounded_times, system_time};
 use super::ungranted::{self, is_ungranted};
 use super::{Account, ON_CALLING_THREAD, Place};
-use crate::directory::{OpenSettings, Opened, WritePosition, open};
+use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
+use crate::contract::event::LogLevel;
+use crate::contract::grants::Access;
 use crate::engine::cell::Cell;
-use crate::engine::host_span::host_span;
-use crate::event::LogLevel;
-use crate::grants::Access;
+use crate::engine::cell::host_span::host_span;
 
 /// Bytes of the smallest database of SQLite.
 const SQLITE_PAGE: u64 = 512;

@@ -18,10 +18,10 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::devices::Device;
+use crate::contract::grants::Access;
+use crate::contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use crate::engine::cell::Cell;
-use crate::engine::recorder::joined;
-use crate::grants::Access;
-use crate::rights::{Decision, Denial, Layer, Request, Suggestion};
+use crate::engine::cell::recorder::joined;
 
 /// The name of the root.
 pub(super) const NAME: &str = "/";

@@ -1,0 +1,87 @@
+//! Runs the cases of a tool: calls with recorded answers to their requests, and the expected
+//! results.
+//!
+//! A case runs in a cell like every call, with the same checks, limits and redaction, and with the
+//! grants that its tool declares as needs. Requests and calls of other tools are answered from the
+//! case; nothing is sent over the network.
+
+mod bounds;
+mod compare;
+mod coverage;
+mod file;
+mod fuzz;
+mod generate;
+mod junit;
+mod others;
+mod pattern;
+mod rewrite;
+mod run;
+mod shrink;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use coverage::Coverage;
+pub use file::{Budget, Case, Context, Exchange, Expect, OtherTool, Suite, find, read};
+pub use fuzz::{FuzzFailure, FuzzOptions, FuzzReport};
+pub use junit::junit;
+pub use pattern::Pattern;
+pub(crate) use run::grants;
+pub use run::{Cases, Options};
+
+/// The results of the cases of a component.
+///
+/// # Shape
+/// As JSON: `{"passed", "failed", "blessed", "cases", "coverage"?}`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Cases that ended as expected.
+    pub passed: usize,
+    /// Cases that ended otherwise.
+    pub failed: usize,
+    /// Cases whose expectation was rewritten.
+    pub blessed: usize,
+    /// The report of each case, in the order of the files.
+    pub cases: Vec<CaseReport>,
+    /// The coverage of each tool, if [`Options::coverage`] is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Vec<Coverage>>,
+}
+
+/// The result of one case.
+///
+/// # Shape
+/// As JSON: `{"file", "name", "tool", "passed", "failures", "blessed", "seen", "fuel", "memory",
+/// "seconds"}`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct CaseReport {
+    /// The file.
+    pub file: PathBuf,
+    /// The case's name.
+    pub name: String,
+    /// The tool that was called.
+    pub tool: String,
+    /// True if the case ended as expected, within its budget.
+    pub passed: bool,
+    /// Each deviation from the expectation, in one sentence.
+    pub failures: Vec<String>,
+    /// True if the expectation was rewritten.
+    pub blessed: bool,
+    /// The actual ending, in the form of an expectation.
+    pub seen: Expect,
+    /// Fuel that the call used.
+    pub fuel: Option<u64>,
+    /// Peak memory of the call, in bytes.
+    pub memory: u64,
+    /// Duration of the call.
+    #[serde(serialize_with = "seconds", rename = "seconds")]
+    pub time: Duration,
+}
+
+fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}

@@ -1,0 +1,374 @@
+//! Runs cases: each in its own engine, with its own clock, seed, secrets, keys and answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
+use toolcell::{
+    Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes,
+    ComponentKind, Definition, Egress, Engine, EngineBuilder, Grants, HttpRule, Injection,
+    Isolation, Json, Method, Need, OnMissingGrant, Optimise, Placement, Resume, Secret,
+    SecretGrant, StoredSecrets, Target, ToolCall, ToolError,
+};
+
+use super::coverage::coverage;
+use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
+use super::{CaseReport, Report, compare, others};
+use crate::{Error, ErrorKind, SourceLine, source_lines};
+
+/// The name of the key-value store of a case.
+const STORE: &str = "case";
+/// The call id of a case. Random numbers depend on it, so it is fixed.
+const CALL: &str = "call-1";
+
+/// Settings for running cases.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Runs only cases whose name contains this.
+    pub filter: Option<String>,
+    /// Writes the actual ending into the file if it differs from the expected one. The rest of the
+    /// file stays. A case over its budget still fails: only its author may change the budget.
+    pub bless: bool,
+    /// Adds the coverage to the report.
+    pub coverage: bool,
+}
+
+/// The parts of a tool's definition that cases use.
+pub(super) struct OfferedTool {
+    pub(super) name: String,
+    pub(super) needs: Vec<Need>,
+    pub(super) parameters: Option<Value>,
+}
+
+/// The cases of a component, ready to run.
+#[derive(Debug)]
+pub struct Cases {
+    /// Settings of the engine: compilation and cache.
+    engine: EngineBuilder,
+    component: Vec<u8>,
+    kind: ComponentKind,
+    files: Vec<(PathBuf, Suite)>,
+}
+
+impl Cases {
+    /// Reads the component and the files of cases. `engine` configures compilation and the cache.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
+    pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
+        let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
+        let files: Result<_, Error> =
+            files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
+        // Cases run one at a time, so they need no fair scheduling. On threads of lower priority, a
+        // busy machine would end a case at its time limit.
+        let engine = engine
+            .isolation(Isolation::Strict)
+            .optimise(Optimise::Never)
+            .placement(Placement::Inline);
+        Ok(Self { engine, component: bytes, kind: ComponentKind::Tools, files: files? })
+    }
+
+    /// Loads the component as this kind instead of one that describes its own tools.
+    #[must_use]
+    pub fn with_kind(self, kind: ComponentKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    fn loaded(&self) -> ComponentBytes {
+        ComponentBytes::new(self.component.clone(), self.kind.clone())
+    }
+
+    /// Runs the cases, one after the other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Cases`] for a case that cannot be run, for example because its tool is unknown;
+    /// [`ErrorKind::Source`] if the component cannot be loaded. A case that ends otherwise than
+    /// expected is part of the report.
+    ///
+    /// # Cancel safety
+    /// May be dropped. A file is written only after all of its cases have run.
+    pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
+        let tools = self.offered_tools().await?;
+        let mut report =
+            Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
+        let mut arguments = Vec::new();
+        let mut files = std::mem::take(&mut self.files);
+        for (path, suite) in &mut files {
+            let mut blessed = Vec::new();
+            for (number, case) in suite.cases.iter_mut().enumerate() {
+                if options.filter.as_ref().is_some_and(|part| !case.name.contains(part)) {
+                    continue;
+                }
+                let ended = self.run_case(path, case, &tools, options.bless).await?;
+                if ended.blessed {
+                    case.expect = Some(ended.seen.clone());
+                    blessed.push(number);
+                }
+                report.passed += usize::from(ended.passed && !ended.blessed);
+                report.blessed += usize::from(ended.blessed);
+                report.failed += usize::from(!ended.passed);
+                report.cases.push(ended);
+                arguments.push(case.arguments.clone());
+            }
+            if !blessed.is_empty() {
+                file::write_endings(path, suite, &blessed)?;
+            }
+        }
+        if options.coverage {
+            let ran: Vec<_> = report.cases.iter().cloned().zip(arguments).collect();
+            report.coverage = Some(coverage(&tools, &ran));
+        }
+        Ok(report)
+    }
+
+    /// Returns the names of the component's tools, in its order.
+    ///
+    /// # Errors
+    /// Fails if the component cannot be loaded.
+    pub async fn tools(&self) -> Result<Vec<String>, Error> {
+        Ok(self.offered_tools().await?.into_iter().map(|tool| tool.name).collect())
+    }
+
+    /// Returns the component's tools, in its order.
+    pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>, Error> {
+        let engine = self.engine.clone().build().map_err(unusable_component)?;
+        let component =
+            Component::load_with(&engine, self.loaded(), Grants::default(), OnMissingGrant::Denied)
+                .await;
+        let offered = |tool: &Definition| OfferedTool {
+            name: tool.name.clone(),
+            needs: tool.needs.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        Ok(component.map_err(unusable_component)?.definitions().map(offered).collect())
+    }
+
+    async fn run_case(
+        &self,
+        path: &Path,
+        case: &Case,
+        tools: &[OfferedTool],
+        bless: bool,
+    ) -> Result<CaseReport, Error> {
+        let fault = |problem: String, hint: &str| {
+            let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
+            Error::new(ErrorKind::Cases, message, hint)
+        };
+        let known = || tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+        let tool = match (&case.tool, tools) {
+            (None, [only]) => only,
+            (None, _) => {
+                return Err(fault(
+                    "it names no tool".to_owned(),
+                    &format!("name one of: {}", known()),
+                ));
+            }
+            (Some(name), _) => tools.iter().find(|tool| tool.name == *name).ok_or_else(|| {
+                fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known()))
+            })?,
+        };
+        let completion =
+            self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
+        let lines = self.lines(&completion.result);
+        let expect = case.expect.clone().unwrap_or_default();
+        let judge =
+            |expect: &Expect, budget| compare::failures(&completion, &lines, expect, budget);
+        let mut seen = compare::actual(&completion.result);
+        let mut failures = judge(&expect, case.budget)?;
+        let mut passed = failures.is_empty();
+        let blessed = bless && !judge(&expect, None)?.is_empty();
+        if blessed {
+            // Conditions of the author beyond the ending itself stay if they still hold.
+            for one in expect.conditions() {
+                if judge(&one, None)?.is_empty() {
+                    seen.add(one);
+                }
+            }
+            // Once the ending is as expected, only the budget can fail.
+            let left = judge(&seen, case.budget)?;
+            passed = left.is_empty();
+            if !passed {
+                failures = left;
+            }
+        }
+        Ok(CaseReport {
+            file: path.to_owned(),
+            name: case.name.clone(),
+            tool: tool.name.clone(),
+            passed,
+            failures,
+            blessed,
+            seen,
+            fuel: completion.usage.fuel,
+            memory: completion.usage.peak_memory,
+            time: completion.usage.wall,
+        })
+    }
+
+    /// Returns the places of a trap in the author's files. The component is the author's own, so
+    /// reading its debug information needs no limits.
+    pub(super) fn lines(&self, result: &CallResult) -> Vec<SourceLine> {
+        if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
+            source_lines(&self.component, &raised.frames)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Makes the call of a case in its own engine. An error is a problem and a hint.
+    pub(super) async fn complete(
+        &self,
+        case: &Case,
+        tool: &OfferedTool,
+    ) -> Result<Completion, (String, String)> {
+        let told = |error: toolcell::Error| {
+            (format!("the component cannot be used: {error}"), error.hint())
+        };
+        let engine = self
+            .engine_of(case, &tool.name)
+            .map_err(|(problem, hint)| (problem, hint.to_owned()))?;
+        let grants = grants(&tool.needs, &case.tools)
+            .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
+        let component =
+            Component::load_with(&engine, self.loaded(), grants, OnMissingGrant::Denied).await;
+        let component = component.map_err(told)?;
+        let executor = others::executor(&case.tools, component.tools())?;
+        let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
+        let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
+        let options = CallOptions::default()
+            .with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
+        Ok(executor.call(component.tool(&tool.name).map_err(told)?, call, options).await)
+    }
+
+    fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine, (String, &'static str)> {
+        let mut secrets = StoredSecrets::default();
+        for (name, value) in &case.secrets {
+            let value = Secret::new(value.as_str())
+                .map_err(|error| (format!("the secret `{name}`: {error}"), "use another value"))?;
+            secrets = secrets.with(name.as_str(), value);
+        }
+        let keys = SqliteStore::in_memory();
+        let tenant = case.context.as_ref().and_then(|context| context.tenant.as_deref());
+        for (key, value) in &case.kv {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let kept = keys.set(&Namespace::new(tenant, STORE), key, value.as_bytes(), None);
+            kept.map_err(|error| {
+                (format!("the key `{key}`: {error}"), "correct the key or its value")
+            })?;
+        }
+        let answers = lookup_answers(&case.http)?;
+        let mut engine = self
+            .engine
+            .clone()
+            .secrets(secrets)
+            .keys(keys)
+            .egress(Egress::new().with_answers(answers));
+        engine = engine.seed(case.seed.unwrap_or_default());
+        if let Some(now) = &case.now {
+            engine = engine.now(date(now).ok_or_else(|| {
+                (
+                    format!("`now` is not a date: `{now}`"),
+                    "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z",
+                )
+            })?);
+        }
+        engine
+            .build()
+            .map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
+    }
+}
+
+/// Returns a function that looks up the answer to a request among the case's exchanges.
+fn lookup_answers(
+    exchanges: &[Exchange],
+) -> Result<
+    impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
+    (String, &'static str),
+> {
+    let mut known = Vec::new();
+    for exchange in exchanges {
+        let method = Method::parse(&exchange.method).ok_or_else(|| {
+            (format!("there is no method `{}`", exchange.method), "use GET, POST and so on")
+        })?;
+        let hint = "write an absolute URL, for instance `https://api.example.com/v1`";
+        let target = Target::parse(&exchange.url)
+            .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), hint))?;
+        let mut headers: Vec<_> =
+            exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let body = match (&exchange.body, &exchange.json) {
+            (Some(body), _) => body.clone(),
+            (None, Some(json)) => {
+                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                json.to_string()
+            }
+            (None, None) => String::new(),
+        };
+        known.push((
+            method,
+            target,
+            Answer { status: exchange.status, headers, body: body.into_bytes() },
+        ));
+    }
+    Ok(move |method, target: &Target| {
+        let found =
+            known.iter().find(|(asked, at, _)| *asked == method && at.as_str() == target.as_str());
+        found.map(|(_, _, answer)| answer.clone())
+    })
+}
+
+/// Returns the grants for a tool's declared needs. A case is granted all of them.
+pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, String> {
+    let mut grants = Grants::default();
+    grants.invoke = others::rules(needs, tools)?;
+    grants.store = Some(STORE.to_owned());
+    for need in needs.iter().filter(|need| need.kind == "http") {
+        grants.http.push(need.pattern.parse().map_err(|error| format!("{error}"))?);
+    }
+    let everywhere: Option<HttpRule> = grants.http.first().cloned();
+    for Need { kind, pattern, .. } in needs {
+        match kind.as_str() {
+            "kv" => grants.keys.push(pattern.parse().map_err(|error| format!("{error}"))?),
+            "reveal" => {
+                grants.reveal.insert(pattern.clone());
+            }
+            "secret" => {
+                if let Some(rule) = everywhere.clone() {
+                    grants
+                        .secrets
+                        .insert(pattern.clone(), SecretGrant::new(rule, Injection::Bearer));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(grants)
+}
+
+fn context(from: Context) -> CallContext {
+    let mut context = CallContext::default();
+    context.session_id = from.session_id;
+    context.request_id = from.request_id;
+    context.thread_id = from.thread_id;
+    context.run_id = from.run_id;
+    context.tenant = from.tenant;
+    context.metadata = from.metadata.map(Json::from);
+    context.attempt = from.attempt;
+    context.resume = from
+        .answer
+        .map(|answer| Resume { answer: Json::from(answer), state: from.state.map(Json::from) });
+    context
+}
+
+/// Parses an RFC 3339 time.
+fn date(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(text)
+        .ok()
+        .filter(|date| date.duration_since(SystemTime::UNIX_EPOCH + Duration::ZERO).is_ok())
+}
+
+fn unusable_component(error: toolcell::Error) -> Error {
+    Error::new(ErrorKind::Source, format!("the component cannot be used: {error}"), error.hint())
+}

@@ -1,0 +1,203 @@
+//! Builds a component from JavaScript modules: evaluates them once in the prebuilt runtime, and
+//! stores the resulting memory in the component.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolcell::{Definition, MAX_COMPONENT, Need, Rights, Tool};
+use wasmparser::ValType;
+use wasmtime::{StoreLimits, Val};
+use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
+use wit_component::ComponentEncoder;
+
+use super::machine::{Compiled, Machine, Stopped};
+use super::modules::Modules;
+use super::trim::{self, Unused};
+use crate::cases::grants;
+use crate::languages::tools;
+use crate::{Error, ErrorKind};
+
+/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, with the compiled form of the
+/// output of [`Wizer::instrument`].
+static PLAIN: Runtime = Runtime(include_bytes!("../../../runtime/runtime.wasm"), Compiled::new());
+/// The runtime with `Intl`.
+static WITH_INTL: Runtime =
+    Runtime(include_bytes!("../../../runtime/runtime_intl.wasm"), Compiled::new());
+/// The runtime's export that ends the loading.
+const SEAL: &str = "toolcell_js_seal";
+/// Interfaces that a component imports only if its tools need one of these kinds. Requests accept
+/// handles of secrets, so `http` needs `secrets`.
+const GRANTED: [(&[&str], &str); 5] = [
+    (&["http"], "toolcell:tool/http@0.1.0"),
+    (&["invoke"], "toolcell:tool/invoke@0.1.0"),
+    (&["kv"], "toolcell:tool/kv@0.1.0"),
+    (&["reveal"], "toolcell:tool/reveal@0.1.0"),
+    (&["secret", "http"], "toolcell:tool/secrets@0.1.0"),
+];
+
+struct Runtime(&'static [u8], Compiled);
+
+/// The runtime's answer.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Definitions { definitions: Vec<Value>, warnings: Vec<String> },
+    Error { error: String },
+}
+
+/// The members of a definition that are used.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DefinitionForm {
+    name: String,
+    description: String,
+    parameters: Option<Value>,
+    output: Option<Value>,
+    #[serde(rename = "attributes")]
+    _attributes: Map<String, Value>,
+    max_execution_ms: Option<u64>,
+    needs: Vec<Need>,
+}
+
+/// A component, the names of its tools, and warnings about parts of their schemas that are not
+/// enforced.
+pub(crate) struct Snapshot {
+    pub(crate) component: Vec<u8>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Evaluates the modules and makes a component of the resulting memory.
+pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
+    let mut wizer = Wizer::new();
+    wizer.init_func(SEAL);
+    let Runtime(runtime, compiled) = if modules.uses_intl { &WITH_INTL } else { &PLAIN };
+    let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
+    let mut machine = Machine::start(&instrumented, compiled)?;
+    let given = serde_json::to_vec(modules).map_err(Error::internal)?;
+    let answer = machine.exchange(&given).map_err(|error| stopped(error, &modules.entry))?;
+    let (definitions, drawn) = match serde_json::from_slice(&answer).map_err(Error::internal)? {
+        Answer::Definitions { definitions, warnings } => {
+            (definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?, warnings)
+        }
+        Answer::Error { error } if error.contains("\n    at ") => {
+            return Err(Error::exception(error));
+        }
+        // A thrown value that is not an error has no stack. The same holds for a top-level wait and
+        // for an import of a name that is not exported.
+        Answer::Error { error } => {
+            let message = format!("{}: {error}", modules.entry);
+            return Err(Error::new(
+                ErrorKind::Source,
+                message,
+                "correct this file, or one that it imports",
+            ));
+        }
+    };
+    machine.keep_memory();
+    machine.call::<(), ()>(SEAL, ()).map_err(|error| stopped(error, &modules.entry))?;
+    let module = poll_once(wizer.snapshot(&context, &mut State(machine)))
+        .ok_or_else(|| Error::internal("the snapshot waits"))?
+        .map_err(Error::internal)?;
+    let needed = |kind: &str| {
+        definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind)
+    };
+    let unused = GRANTED.into_iter().filter(|(kinds, _)| !kinds.iter().any(|kind| needed(kind)));
+    let unused = unused.map(|(_, interface)| interface);
+    let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
+    let encoded = ComponentEncoder::default()
+        .validate(false)
+        .module(&module)
+        .and_then(|mut encoder| encoder.encode());
+    let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
+    if component.len() as u64 > MAX_COMPONENT {
+        let message = format!(
+            "the component has {} bytes, and at most {MAX_COMPONENT} can be loaded",
+            component.len()
+        );
+        let hint = "import less: one function by its path, where a package offers it";
+        return Err(Error::new(ErrorKind::Source, message, hint));
+    }
+    let warnings =
+        drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
+    Ok(Snapshot {
+        component,
+        tools: definitions.into_iter().map(|definition| definition.name).collect(),
+        warnings,
+    })
+}
+
+/// Returns the definition, if a host would accept it.
+fn checked(given: Value) -> Result<Definition, Error> {
+    const HINT: &str = "correct the object that `tool()` gets";
+    let name = given["name"].as_str().unwrap_or_default().to_owned();
+    let fault = |problem: String| {
+        let message = format!("the definition of the tool `{name}` is not valid: {problem}");
+        Error::new(ErrorKind::Source, message, HINT)
+    };
+    let given: DefinitionForm =
+        serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
+    grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
+    let told = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
+    let mut definition = Definition::new(given.name, given.description).map_err(told)?;
+    (definition.parameters, definition.output, definition.needs) =
+        (given.parameters, given.output, given.needs);
+    definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
+    Tool::manual(definition.clone()).map_err(told)?;
+    Rights::new(Arc::default(), &definition)
+        .map_err(|bad| fault(format!("in `needs`: {bad}; {}", bad.hint)))?;
+    Ok(definition)
+}
+
+fn stopped(stopped: Stopped, entry: &str) -> Error {
+    match stopped {
+        Stopped::Fuel => Error::evaluation_timeout(entry),
+        Stopped::Trap(trap) => {
+            let message = format!(
+                "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \
+                 they need too much memory"
+            );
+            Error::new(ErrorKind::Source, message, "simplify the modules, or import less")
+        }
+        Stopped::Other(error) => error,
+    }
+}
+
+/// Returns the result of a future that never waits.
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+/// Gives Wizer access to the runtime's state.
+struct State(Machine);
+
+impl InstanceState for State {
+    async fn global_get(&mut self, name: &str, _: ValType) -> SnapshotVal {
+        let Machine { store, instance } = &mut self.0;
+        let value = instance.get_global(&mut *store, name).map(|global| global.get(store));
+        match value {
+            Some(Val::I64(value)) => SnapshotVal::I64(value),
+            Some(Val::F32(value)) => SnapshotVal::F32(value),
+            Some(Val::F64(value)) => SnapshotVal::F64(value),
+            Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
+            Some(value) => SnapshotVal::I32(value.i32().unwrap_or_default()),
+            None => SnapshotVal::I32(0),
+        }
+    }
+
+    async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
+        let Machine { store, instance } = &mut self.0;
+        let store: &mut wasmtime::Store<StoreLimits> = store;
+        if let Some(memory) = instance.get_memory(&mut *store, name) {
+            contents(memory.data(&*store));
+        }
+    }
+}

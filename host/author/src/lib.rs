@@ -1,0 +1,25 @@
+//! Tools for authors: creates projects ([`create`]), builds components ([`build`]), runs cases
+//! ([`cases`]), and finds the source lines of a trap ([`source_lines`]).
+//!
+//! ```text
+//! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
+//! Cargo.toml → cargo → component
+//! tool.py → componentize-py → component
+//! tool.c → Zig or clang → core module → component
+//! ```
+//!
+//! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is
+//! built, as it does in a call, without access to files and the network.
+
+pub mod cases;
+mod error;
+mod languages;
+mod lines;
+mod project;
+
+pub use error::{Error, ErrorKind, Fault};
+pub use languages::step::Step;
+pub use lines::{SourceLine, shown_lines, source_lines};
+pub use project::create::{Created, create};
+pub use project::language::Language;
+pub use project::{Built, build, build_with, component_of};

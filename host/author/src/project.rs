@@ -1,0 +1,233 @@
+//! Builds a project: detects its language, and writes its component.
+
+pub(crate) mod create;
+pub(crate) mod language;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use wasm_metadata::AddMetadata;
+
+use crate::languages::js::{modules, snapshot};
+use crate::languages::{c, python, rust, tools};
+use crate::{Error, ErrorKind, Language, Step};
+
+/// Candidates for the main file of a tool in a language other than Rust, in this order.
+const ENTRIES: [(&str, Language); 9] = [
+    ("src/tool.ts", Language::TypeScript),
+    ("src/tool.js", Language::JavaScript),
+    ("tool.ts", Language::TypeScript),
+    ("tool.js", Language::JavaScript),
+    ("tool.mjs", Language::JavaScript),
+    ("src/tool.py", Language::Python),
+    ("tool.py", Language::Python),
+    ("src/tool.c", Language::C),
+    ("tool.c", Language::C),
+];
+
+/// A component that was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Built {
+    /// The file.
+    pub component: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The language of its source.
+    pub language: Language,
+    /// The names of its tools. Empty for Python and Rust, where the build does not read them.
+    pub tools: Vec<String>,
+    /// Warnings: of the C compiler, about parts of the tools' schemas that are not enforced, and
+    /// about Python packages that do not work in a component. May be empty.
+    pub warnings: String,
+    /// The duration of the build.
+    pub time: Duration,
+}
+
+/// Builds the project in a folder, or a single JavaScript, TypeScript, Python or C file `source`,
+/// and writes the component to `out`. By default, it is written to `NAME.wasm` in the project's
+/// folder, where `NAME` is the folder's name.
+///
+/// The output of cargo goes to standard error.
+///
+/// # Errors
+/// [`ErrorKind::File`] if the folder has no project or the component cannot be written,
+/// [`ErrorKind::Source`] if the author's source has a fault, [`ErrorKind::Toolchain`] if a compiler
+/// is missing.
+pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
+    build_with(source, out, &|_| {})
+}
+
+/// As [`build`], and calls `tell` at the start of each step of a Python or C build.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Result<Built, Error> {
+    let begun = Instant::now();
+    let (folder, entry, language) = project(source)?;
+    let out = match out {
+        Some(out) => out.to_owned(),
+        None => folder.join(format!("{}.wasm", name(&folder, source)?)),
+    };
+    check_output(&out)?;
+    let (mut tools, mut warnings) = (Vec::new(), String::new());
+    let component = match (&entry, language) {
+        (Some(entry), Language::JavaScript | Language::TypeScript) => {
+            let modules = modules::collect(&folder, entry)?;
+            let made = snapshot::snapshot(&modules)?;
+            (tools, warnings) = (made.tools, [modules.warnings, made.warnings].concat().join("\n"));
+            described(&made.component, language)?
+        }
+        (Some(entry), Language::C) => {
+            let made = c::build(&folder, entry, source.is_dir(), tell)?;
+            let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
+            let (names, unenforced) = tools::names(&made.component, hint)?;
+            let texts =
+                std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
+            (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
+            described(&made.component, language)?
+        }
+        (Some(entry), Language::Python | Language::Rust) => {
+            let component;
+            (component, warnings) = python::build(&folder, entry, tell)?;
+            component
+        }
+        (None, _) => rust::build(&folder)?,
+    };
+    write(&out, &component)?;
+    Ok(Built {
+        bytes: component.len() as u64,
+        component: out,
+        language,
+        tools,
+        warnings,
+        time: begun.elapsed(),
+    })
+}
+
+/// Returns the path of the component that [`build`] writes for a project.
+///
+/// # Errors
+/// As [`build`].
+pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
+    let (folder, _, _) = project(source)?;
+    Ok(folder.join(format!("{}.wasm", name(&folder, source)?)))
+}
+
+/// Returns the folder, the main file except for Rust, and the language.
+fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
+    if source.is_file() {
+        let folder = source
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let name = source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let language = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("ts" | "mts") => Language::TypeScript,
+            Some("js" | "mjs") => Language::JavaScript,
+            Some("py") => Language::Python,
+            Some("c") => Language::C,
+            _ => {
+                let message =
+                    format!("`{}` is not JavaScript, TypeScript, Python or C", source.display());
+                return Err(Error::usage(
+                    message,
+                    "name the folder of a project, or a file `.js`, `.ts`, `.py` or `.c`",
+                ));
+            }
+        };
+        return Ok((folder.to_owned(), Some(name.to_owned()), language));
+    }
+    if source.join("Cargo.toml").is_file() {
+        return Ok((source.to_owned(), None, Language::Rust));
+    }
+    if let Some((entry, language)) =
+        ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file())
+    {
+        return Ok((source.to_owned(), Some(entry.to_owned()), language));
+    }
+    if !source.exists() {
+        let message = format!("`{}` does not exist", source.display());
+        return Err(Error::new(
+            ErrorKind::File,
+            message,
+            "correct the path, or make a project with `toolcell new NAME --lang js`",
+        ));
+    }
+    let message = format!(
+        "there is no project in `{}`: no {} or `Cargo.toml`",
+        source.display(),
+        ENTRIES.map(|(entry, _)| format!("`{entry}`")).join(", ")
+    );
+    Err(Error::new(
+        ErrorKind::File,
+        message,
+        "make one with `toolcell new NAME --lang js`, or name its folder",
+    ))
+}
+
+/// Returns the component's name: that of the folder, or of the file that was passed.
+fn name(folder: &Path, source: &Path) -> Result<String, Error> {
+    let named = if source.is_file() {
+        source.with_extension("")
+    } else {
+        folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?
+    };
+    Ok(named
+        .file_name()
+        .map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
+}
+
+/// Returns the component with a `producers` section: the language of its source, and this crate.
+fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
+    let mut added = AddMetadata::default();
+    let is_javascript = matches!(language, Language::JavaScript | Language::TypeScript);
+    let language = match language {
+        Language::JavaScript => "JavaScript",
+        Language::TypeScript => "TypeScript",
+        Language::Python => "Python",
+        Language::Rust => "Rust",
+        Language::C => "C",
+    };
+    added.language = vec![(language.to_owned(), String::new())];
+    added.processed_by =
+        vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    if is_javascript {
+        added.sdk = vec![("QuickJS-ng".to_owned(), String::new())];
+    }
+    added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
+}
+
+/// Refuses, before the build starts, to overwrite a file that is not WebAssembly.
+fn check_output(path: &Path) -> Result<(), Error> {
+    let Ok(there) = fs::metadata(path) else { return Ok(()) };
+    let begins_as = |magic: &[u8]| {
+        let mut start = vec![0; magic.len()];
+        fs::File::open(path)
+            .and_then(|mut file| file.read_exact(&mut start))
+            .is_ok_and(|()| start == magic)
+    };
+    let problem = if !there.is_file() {
+        "is not a file"
+    } else if there.len() > 0 && !begins_as(b"\0asm") {
+        "is not WebAssembly, and would be replaced by the component"
+    } else {
+        return Ok(());
+    };
+    let message = format!("`{}` {problem}", path.display());
+    Err(Error::new(ErrorKind::File, message, "name another file for the component with `--output`"))
+}
+
+/// Replaces the file atomically, so that it is never half written.
+fn write(path: &Path, component: &[u8]) -> Result<(), Error> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        Error::file("write", path, &error)
+    })
+}

@@ -1,0 +1,150 @@
+//! Parses the context of a call from the command line.
+//!
+//! In: `--context`, `--answer`, `--state`.
+//! Out: a [`CallContext`], or a usage error.
+//! Invariants: an unknown key is an error that names the nearest known one.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use toolcell::{CallContext, Json, JsonFault, Resume, names};
+use toolcell_config::quoted;
+
+use super::json_repair;
+use crate::config::{Chosen, Config};
+use crate::print::clean;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+
+const KEYS: [&str; 8] =
+    ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
+const RESUME_KEYS: [&str; 2] = ["answer", "state"];
+
+/// Returns the context of a call.
+pub(crate) fn context(
+    typed: Option<&str>,
+    answer: Option<&str>,
+    state: Option<&str>,
+) -> Result<CallContext, Failure> {
+    let mut context = CallContext::default();
+    let object =
+        typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
+    for (key, value) in object.unwrap_or_default() {
+        match key.as_str() {
+            "session_id" => context.session_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "request_id" => context.request_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "thread_id" => context.thread_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "run_id" => context.run_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "tenant" => context.tenant = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "attempt" => context.attempt = Some(field(&key, &value, "a whole number", "2")?),
+            "resume" => context.resume = Some(resume(&value)?),
+            "metadata" => context.metadata = Some(value),
+            // `object` accepts the keys in `KEYS` only.
+            _ => {}
+        }
+    }
+    if let Some(answer) = answer {
+        if context.resume.is_some() {
+            return Err(Failure::usage(
+                "the answer is given twice: by `--answer` and by `resume` in `--context`",
+                "leave one of them out",
+            ));
+        }
+        let state = state.map(|state| json_or_text("--state", state)).transpose()?;
+        context.resume = Some(Resume { answer: json_or_text("--answer", answer)?, state });
+    }
+    Ok(context)
+}
+
+/// Warns of a call of a configured component without a tenant, if the configuration defines
+/// tenants: no tenant's section narrows the grants then.
+pub(crate) fn warn_without_tenant(
+    printer: &Printer,
+    config: &Config,
+    context: &CallContext,
+    components: &[Chosen<'_>],
+) {
+    let is_configured = components.iter().any(|chosen| chosen.configured.is_some());
+    if let (Some(file), None, false, true) =
+        (&config.file, &context.tenant, config.tenants.is_empty(), is_configured)
+    {
+        let message = format!(
+            "`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply"
+        );
+        printer.note("warning", &message);
+    }
+}
+
+/// Parses JSON. A text that is not JSON counts as a string, unless it begins like an object, an
+/// array or a string.
+fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
+    match json(what, typed) {
+        Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => {
+            Ok(Json::from(serde_json::Value::from(typed)))
+        }
+        judged => judged,
+    }
+}
+
+fn resume(value: &Json) -> Result<Resume, Failure> {
+    let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
+    let answer = object.remove("answer").ok_or_else(|| {
+        Failure::usage(
+            "`resume` in `--context` has no `answer`",
+            r#"write {"resume": {"answer": …, "state": …}}"#,
+        )
+    })?;
+    Ok(Resume { answer, state: object.remove("state") })
+}
+
+fn json(what: &str, typed: &str) -> Result<Json, Failure> {
+    Json::parse(typed.to_owned()).map_err(|fault| {
+        let hint = if typed.starts_with('@') {
+            "this option reads no file: write the JSON itself"
+        } else if matches!(fault, JsonFault::TooDeep(_)) {
+            "nest lists and objects less deeply"
+        } else if matches!(fault, JsonFault::TooManyNodes(_)) {
+            "pass fewer values"
+        } else if let Some(meant) = json_repair::repaired(typed) {
+            return Failure::usage(
+                format!("{what}: {fault}"),
+                format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
+            );
+        } else {
+            "quote it for the shell: '{\"key\": \"value\"}'"
+        };
+        Failure::usage(format!("{what}: {fault}"), hint)
+    })
+}
+
+/// Returns the members of an object, which may have these keys only.
+fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Json>, Failure> {
+    let known = || format!("the keys are: {}", keys.join(", "));
+    let object: BTreeMap<String, Json> = serde_json::from_str(value.as_str())
+        .map_err(|_| Failure::usage(format!("{what} is not a JSON object"), known()))?;
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        None => Ok(object),
+        Some(unknown) => {
+            let hint = names::nearest(unknown, keys.iter().copied());
+            let hint = hint.map_or_else(known, |near| format!("did you mean `{near}`?"));
+            Err(Failure::usage(
+                format!("{what} has an unknown key `{}`", unknown.escape_debug()),
+                hint,
+            ))
+        }
+    }
+}
+
+fn field<T: DeserializeOwned>(
+    key: &str,
+    value: &Json,
+    expected: &str,
+    example: &str,
+) -> Result<T, Failure> {
+    serde_json::from_str(value.as_str()).map_err(|_| {
+        Failure::usage(
+            format!("`{key}` in `--context` is not {expected}"),
+            format!("write for example `--context '{{\"{key}\": {example}}}'`"),
+        )
+    })
+}

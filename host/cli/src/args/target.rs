@@ -1,0 +1,322 @@
+//! Parses the tool and its arguments after a component: `[TOOL] [ARGS]…`.
+//!
+//! In: words.
+//! Out: the tool that they name, and its arguments as JSON text.
+//! Invariants: the form of a word alone decides if it is a tool's name. The tool's schema decides
+//! the type of a value.
+//! Not here: the check of the arguments (the library).
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use toolcell::{ComponentKind, DEFAULT_ARGUMENTS, Definition, Tool, names};
+
+use crate::args::CallArgs;
+use crate::config::quoted;
+use crate::os::files::{self, Arguments};
+use crate::print::failure::Failure;
+use crate::print::schema;
+
+/// The words after a component.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// The tool's name. A component with one tool needs none.
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) arguments: TypedArguments<'a>,
+}
+
+/// Arguments in their typed form.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TypedArguments<'a> {
+    /// One JSON object, `@FILE`, or `-`.
+    Text(&'a str),
+    /// `NAME=VALUE` and `NAME:=JSON`.
+    Members(Vec<Member<'a>>),
+}
+
+/// `NAME=VALUE` or `NAME:=JSON`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Member<'a> {
+    name: &'a str,
+    value: &'a str,
+    is_json: bool,
+}
+
+/// Arguments after files were read, before the tool is known.
+#[derive(Debug)]
+pub(crate) enum Read<'a> {
+    Text(Arguments),
+    Members(Vec<Member<'a>>),
+}
+
+impl<'a> Target<'a> {
+    /// Parses the words after a component. For a program, the error explains how its words are
+    /// typed.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(crate) fn of_call(call: &'a CallArgs, is_program: bool) -> Result<Self, Failure> {
+        let target = Self::of(call.tool.as_deref(), &call.arguments);
+        target.map_err(|failure| if is_program { of_program(failure, call) } else { failure })
+    }
+
+    /// Separates the tool's name from the arguments.
+    ///
+    /// # Errors
+    /// The words are neither one text nor members, or a member is given twice or is not JSON.
+    pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
+        let words = tool
+            .filter(|word| is_arguments(word))
+            .into_iter()
+            .chain(rest.iter().map(String::as_str));
+        let words: Vec<_> = words.collect();
+        let tool = tool.filter(|word| !is_arguments(word));
+        let arguments = match words.as_slice() {
+            [] => TypedArguments::Text("{}"),
+            [only] if member(only).is_none() => TypedArguments::Text(only),
+            several => TypedArguments::Members(members(several)?),
+        };
+        Ok(Self { tool, arguments })
+    }
+}
+
+impl<'a> TypedArguments<'a> {
+    /// Reads the file or standard input that a text refers to.
+    pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
+        match self {
+            Self::Text(text) => files::arguments(text, DEFAULT_ARGUMENTS).map(Read::Text),
+            Self::Members(members) => Ok(Read::Members(members)),
+        }
+    }
+}
+
+impl Read<'_> {
+    /// Returns the arguments for this tool.
+    pub(crate) fn of(self, tool: &Definition) -> Arguments {
+        match self {
+            Self::Text(arguments) => arguments,
+            Self::Members(members) => {
+                let schema = tool.parameters.as_ref();
+                let object: serde_json::Map<_, _> = members
+                    .iter()
+                    .map(|member| (member.name.to_owned(), member.value(schema)))
+                    .collect();
+                Arguments { text: Value::from(object).to_string(), oversize: None }
+            }
+        }
+    }
+}
+
+impl Member<'_> {
+    fn value(&self, schema: Option<&Value>) -> Value {
+        if self.is_json {
+            return serde_json::from_str(self.value).unwrap_or_default();
+        }
+        let types = schema.map(|schema| schema::types_of(schema, self.name)).unwrap_or_default();
+        value(self.value, &types)
+    }
+}
+
+/// Returns a typed text as a value of one of these JSON types: as text if that is one of them or
+/// none is known, otherwise parsed as JSON.
+pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
+    let text = || Value::from(typed);
+    if types.is_empty() || types.contains(&"string") {
+        text()
+    } else {
+        serde_json::from_str(typed).unwrap_or_else(|_| text())
+    }
+}
+
+/// Returns the error of a call whose tool was not found. The first word after a program was meant
+/// as a word for the program.
+pub(crate) fn not_found(failure: Failure, call: &CallArgs, kind: &ComponentKind) -> Failure {
+    let is_word = matches!(kind, ComponentKind::Command(_)) && failure.is_unknown_tool();
+    if is_word { of_program(failure, call) } else { failure }
+}
+
+/// Adds a hint with the words for a program in their correct form: the member `args` of its
+/// arguments.
+fn of_program(failure: Failure, call: &CallArgs) -> Failure {
+    let words: Vec<_> = call.tool.iter().chain(&call.arguments).collect();
+    let args = quoted(&format!("args:={}", json!(words)));
+    failure.with_hint(format!("what a program gets as its words is its argument `args`: {args}"))
+}
+
+/// The hint if there is no tool to name.
+const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offered";
+
+/// Returns the component's tool of this name, or its only tool if no name was typed.
+///
+/// # Errors
+/// No such tool, or no name although there are several tools.
+pub(crate) fn tool<'a>(
+    tools: &'a [Tool],
+    name: Option<&str>,
+    component: &str,
+) -> Result<&'a Tool, Failure> {
+    let known = || tools.iter().map(|tool| tool.definition().name.as_str());
+    match (name, tools) {
+        (None, [only]) => Ok(only),
+        (None, []) => Err(Failure::usage(format!("`{component}` offers no tool"), NO_TOOLS)),
+        (None, _) => {
+            let known = known().collect::<Vec<_>>().join(", ");
+            Err(Failure::usage(
+                format!("`{component}` offers several tools: say which"),
+                format!("there are: {known}"),
+            ))
+        }
+        (Some(name), _) => tools
+            .iter()
+            .find(|tool| tool.definition().name == name)
+            .ok_or_else(|| unknown(name, known())),
+    }
+}
+
+/// Returns the error of a name that none of these tools has.
+pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let known: Vec<_> = known.collect();
+    let near = names::nearest(name, known.iter().copied());
+    let listed = || {
+        if known.is_empty() {
+            NO_TOOLS.to_owned()
+        } else {
+            format!("there are: {}", known.join(", "))
+        }
+    };
+    Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
+}
+
+/// Returns true if a word has the form of arguments. No tool's name has that form, except `-`.
+fn is_arguments(word: &str) -> bool {
+    let word = word.trim_start();
+    word.is_empty()
+        || word == "-"
+        || word.starts_with(['{', '[', '"', '@'])
+        || member(word).is_some()
+}
+
+/// Returns true if a word is `{…}` or `NAME=VALUE`, which a component rarely is.
+pub(crate) fn looks_like_arguments(word: &str) -> bool {
+    word.starts_with('{') || member(word).is_some()
+}
+
+fn member(word: &str) -> Option<Member<'_>> {
+    let (name, value) =
+        word.split_once('=').filter(|_| !word.trim_start().starts_with(['{', '[', '"', '@']))?;
+    let (name, is_json) = name.strip_suffix(':').map_or((name, false), |name| (name, true));
+    (!name.is_empty()).then_some(Member { name, value, is_json })
+}
+
+fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
+    let mut found = BTreeSet::new();
+    let mut members = Vec::new();
+    for word in words {
+        let hint = "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
+        let shown = || shorten(word);
+        let Some(member) = member(word) else {
+            return Err(Failure::usage(
+                format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()),
+                hint,
+            ));
+        };
+        if !found.insert(member.name) {
+            let message = format!("the argument `{}` is given twice", shorten(member.name));
+            return Err(Failure::usage(
+                message,
+                "leave one of them out; for a list write NAME:='[…]'",
+            ));
+        }
+        if member.is_json
+            && let Err(error) = toolcell::Json::parse(member.value.to_owned())
+        {
+            let hint = "after `:=` write JSON, with quotes for the shell: NAME:='[\"a\"]'; text goes after `=`";
+            return Err(Failure::usage(format!("`{}`: {error}", shown()), hint));
+        }
+        members.push(member);
+    }
+    Ok(members)
+}
+
+pub(crate) fn shorten(word: &str) -> Cow<'_, str> {
+    const MAX_CHARS: usize = 60;
+    match word.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()).into(),
+        None => word.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(words: &[&str]) -> Result<(Option<String>, String), String> {
+        let rest: Vec<_> = words.iter().skip(1).map(|word| (*word).to_owned()).collect();
+        let target =
+            Target::of(words.first().copied(), &rest).map_err(|failure| failure.message())?;
+        let definition = Definition::new("t", "").unwrap().with_parameters(json!({
+            "properties": {
+                "n": {"type": "integer"}, "on": {"type": ["boolean", "null"]}, "either": {"type": ["string", "number"]},
+                "list": {"$ref": "#/$defs/List"}, "size": {"enum": ["S", "L"]}, "level": {"enum": [1, 2]},
+                "when": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "any": true
+            },
+            "$defs": {"List": {"type": "array"}}
+        }));
+        let tool = target.tool.map(str::to_owned);
+        target
+            .arguments
+            .read()
+            .map(|read| (tool, read.of(&definition).text))
+            .map_err(|failure| failure.message())
+    }
+
+    #[test]
+    fn tool_name_is_split_from_arguments() {
+        let greet = || Some("greet".to_owned());
+        for (words, expected) in [
+            (&[][..], (None, "{}")),
+            (&["greet"], (greet(), "{}")),
+            (&["greet", r#"{"a": 1}"#], (greet(), r#"{"a": 1}"#)),
+            (&[r#"{"a": "x=y"}"#], (None, r#"{"a": "x=y"}"#)),
+            (&["greet", "nonsense"], (greet(), "nonsense")),
+            (&["greet", ""], (greet(), "")),
+            (&[""], (None, "")),
+            (&["greet", "name=Ada"], (greet(), r#"{"name":"Ada"}"#)),
+            (&["name=Ada", "n=3"], (None, r#"{"n":3,"name":"Ada"}"#)),
+            (&["name=a=b", "empty="], (None, r#"{"empty":"","name":"a=b"}"#)),
+        ] {
+            assert_eq!(target(words), Ok((expected.0, expected.1.to_owned())), "{words:?}");
+        }
+        for (words, problem) in [
+            (&["greet", "a=1", "b"][..], "`b` is neither"),
+            (&["a=1", "a=2"], "`a` is given twice"),
+            (&["a:=x"], "`a:=x`: not valid JSON"),
+            (&["greet", "{}", "a=1"], "`{}` is neither"),
+        ] {
+            let told = target(words).unwrap_err();
+            assert!(told.contains(problem), "{words:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn argument_value_follows_schema_type() {
+        for (word, expected) in [
+            ("n=3", "3"),
+            ("n=three", r#""three""#),
+            ("on=true", "true"),
+            ("either=3", r#""3""#),
+            ("either:=3", "3"),
+            ("list=[1]", "[1]"),
+            ("size=L", r#""L""#),
+            ("level=2", "2"),
+            ("when=5", "5"),
+            ("any=5", r#""5""#),
+            ("unknown=5", r#""5""#),
+            ("unknown:={\"a\":null}", r#"{"a":null}"#),
+        ] {
+            let (name, _) = word.split_once(['=', ':']).unwrap();
+            assert_eq!(target(&[word]), Ok((None, format!("{{\"{name}\":{expected}}}"))), "{word}");
+        }
+    }
+}

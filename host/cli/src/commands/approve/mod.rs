@@ -1,0 +1,425 @@
+//! `toolcell approve`: shows the new or changed components, asks, and writes the lock after a yes.
+//!
+//! In: the configuration, its lock, the components in their present form.
+//! Out: a page that shows them; after a yes, a new lock and the record that this user approved the
+//! configuration.
+//! Invariants: approval covers exactly the content of the page. No guest code runs but `describe`,
+//! and no secret is read. Without a yes nothing is written. A file is written whole or not at all.
+//! The question is asked only if the whole page was shown.
+
+mod page;
+pub(crate) mod rollback;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcell::ImportStatus::Inert;
+use toolcell::defence::{Control, stands};
+use toolcell::{Component, Contents, Definition, Inspection, Rights, names};
+use toolcell_config::without_password;
+
+use crate::args::{ApproveArgs, Global};
+use crate::components;
+use crate::config::{
+    self, Approval, Approved, Chosen, Config, Difference, Effective, FoundConfiguration, Lock,
+    Page, Problem, SecretSelection, Signer, Standing, effective,
+};
+use crate::grants::gaps::{self, Gap};
+use crate::host::{self, Engines};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::{Listener, Printer};
+
+/// Characters of a column.
+const MAX_COLUMN: usize = 24;
+/// The most rows of a page for which the question is asked: terminals keep about this many for
+/// scrolling back.
+const MAX_ROWS: usize = 2000;
+/// The assumed width of a terminal, in characters.
+const ROW: usize = 80;
+
+/// One component in its present form.
+struct ReviewedComponent<'a> {
+    name: &'a str,
+    chosen: Chosen<'a>,
+    /// The signer, if a signature is required.
+    signer: Option<Signer>,
+    now: Approved,
+    inspection: Inspection,
+    contents: Contents,
+    /// The effective grants of each tool, by name.
+    effective: Vec<(String, Effective)>,
+    /// Declared needs that are not granted, each with the tool's name.
+    gaps: Vec<(String, Gap)>,
+    /// The rights of each tool.
+    rights: Vec<Rights>,
+}
+
+/// Everything that one approval is about.
+struct Review<'a> {
+    config: &'a Config,
+    file: &'a str,
+    lock: Lock,
+    components: Vec<ReviewedComponent<'a>>,
+    /// Names in the lock that the configuration no longer has.
+    removed: Vec<String>,
+    /// Rules that have no effect.
+    idle: Vec<Problem>,
+}
+
+/// Runs the command: compares the components with the lock, prints the page, asks, and writes the
+/// lock.
+pub(crate) async fn approve(
+    printer: &Printer,
+    global: &Global,
+    args: &ApproveArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let Some(file) = config.file.as_deref() else {
+        let hint = "go to the directory of the file, or name one with `--config FILE`; \
+                    a component that is run by its path needs no approval";
+        return Err(config.missing(hint).into());
+    };
+    let again = |options: &[&str]| {
+        config.hint.command(
+            "approve",
+            options,
+            &args.components.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
+    };
+    let is_whole = args.components.is_empty();
+    let lock = Lock::beside(&config)?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let mut seen = Vec::new();
+    for chosen in chosen(&config, file, &args.components)? {
+        let Some((name, _)) = chosen.configured else { continue };
+        let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
+        seen.push(
+            review_component(printer, &engines, &config, (name, chosen)).await.map_err(about)?,
+        );
+    }
+    let locked = lock.components.keys().chain(lock.others.keys());
+    let gone =
+        locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
+    let idle = {
+        let loaded = seen.iter().map(|seen| {
+            let tools = seen.now.tools.values().zip(seen.rights.iter().cloned()).collect();
+            gaps::Loaded { name: seen.name, inspection: &seen.inspection, tools }
+        });
+        let loaded: Vec<_> = loaded.collect();
+        gaps::rules_without_effect(&config, &loaded)
+    };
+    let matter = Review { config: &config, file, lock, components: seen, removed: gone, idle };
+    if matter.is_unchanged() {
+        if args.json {
+            printer.json(&matter.to_json(true))?;
+        } else {
+            let what = if is_whole { format!("everything in `{file}`") } else { names_of(&matter) };
+            printer.note("note", &format!("{what} is approved in its present form"));
+        }
+        return Ok(ExitStatus::Ok);
+    }
+    let mut page = matter.to_page();
+    if page.is_cut {
+        page.lines.push(format!("this page is cut: {} prints everything", again(&["--json"])));
+    }
+    if !args.json {
+        printer.text(&page.lines.join("\n"))?;
+    }
+    if !(args.yes || args.json) {
+        ask(printer, &page, again)?;
+    }
+    let is_approved = args.yes || !args.json;
+    if is_approved {
+        matter.write()?;
+    }
+    if args.json {
+        printer.json(&matter.to_json(is_approved))?;
+    } else {
+        matter.print_summary(printer);
+    }
+    Ok(if is_approved { ExitStatus::Ok } else { ExitStatus::Refusal })
+}
+
+/// Returns the names of the components, each in backticks, separated by commas.
+fn names_of(matter: &Review<'_>) -> String {
+    matter.components.iter().map(|seen| format!("`{}`", seen.name)).collect::<Vec<_>>().join(", ")
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
+/// Asks the question. `again` returns this command with further options.
+///
+/// # Errors
+/// The question cannot be asked, or the answer is not a yes.
+fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<(), Failure> {
+    const NOT_APPROVED: &str = "not approved, and nothing was written";
+    let listener = printer.listener();
+    if let Some(why) = cannot_ask(listener, page) {
+        let is_above = listener == Listener::Absent && !page.is_cut;
+        let read = if is_above {
+            "the page above".to_owned()
+        } else {
+            format!("what {} prints", again(&["--json"]))
+        };
+        let instead =
+            format!("read {read}; then {} approves it without a question", again(&["--yes"]));
+        return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
+    }
+    if printer.ask_yes_no("approve this?").is_some_and(|answer| is_yes(&answer)) {
+        return Ok(());
+    }
+    let instead = format!("change what you do not want to allow; {} then asks again", again(&[]));
+    Err(Failure::not_approved(NOT_APPROVED, instead))
+}
+
+/// Returns the reason why the question cannot be asked; none if it can. Approval covers exactly the
+/// content that was shown.
+fn cannot_ask(listener: Listener, page: &Page) -> Option<&'static str> {
+    match listener {
+        Listener::Absent => Some("there is no terminal to ask at"),
+        Listener::Redirected | Listener::Reader if !stands(Control::SeenWhole) => None,
+        Listener::Redirected => Some("the page went to a file or a pipe, not to the terminal"),
+        Listener::Reader if page.is_cut => Some("the page is cut"),
+        Listener::Reader if rows(page) > MAX_ROWS => {
+            Some("the page is longer than a terminal keeps")
+        }
+        Listener::Reader => None,
+    }
+}
+
+/// Returns the rows of a terminal that the page takes. A long line takes several.
+fn rows(page: &Page) -> usize {
+    page.lines.iter().map(|line| line.chars().count().div_ceil(ROW).max(1)).sum()
+}
+
+/// Returns the named components, or all of them if none is named.
+fn chosen<'a>(
+    config: &'a Config,
+    file: &str,
+    asked: &[String],
+) -> Result<Vec<Chosen<'a>>, Failure> {
+    if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
+        let near = names::nearest(unknown, config.components.keys().map(String::as_str));
+        let hint = near.map_or_else(
+            || "give the NAME of a section [components.NAME]".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Failure::usage(format!("`{file}` has no component `{unknown}`"), hint));
+    }
+    let is_asked = |chosen: &Chosen<'_>| {
+        asked.is_empty()
+            || chosen.configured.is_some_and(|(name, _)| asked.iter().any(|asked| asked == name))
+    };
+    Ok(config.all().filter(is_asked).collect())
+}
+
+/// Loads a component without grants, asks for its definitions, and computes the effective grants of
+/// each tool.
+async fn review_component<'a>(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    config: &Config,
+    (name, chosen): (&'a str, Chosen<'a>),
+) -> Result<ReviewedComponent<'a>, Failure> {
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let contents = Contents::of(&bytes)?;
+    let component = components::load_without_grants(printer, engines, bytes, &chosen).await?;
+    chosen.check_tools(
+        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+    )?;
+    let grants = Arc::new(chosen.grants());
+    let rights = |tool: &toolcell::Tool| {
+        tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&grants))
+    };
+    let mut tools: Vec<_> =
+        component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect();
+    tools.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    let may = tools
+        .iter()
+        .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None)))
+        .collect();
+    let of = |(tool, rights): &(&Definition, Rights)| {
+        let gaps = gaps::missing_needs(config, name, rights, tool).into_iter();
+        gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
+    };
+    let gaps = tools.iter().flat_map(of).collect();
+    let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
+    let rights = tools.into_iter().map(|(_, rights)| rights).collect();
+    let examination = component.inspection().clone();
+    Ok(ReviewedComponent {
+        name,
+        signer,
+        now,
+        inspection: examination,
+        contents,
+        effective: may,
+        gaps,
+        rights,
+        chosen,
+    })
+}
+
+impl ReviewedComponent<'_> {
+    /// Returns the imports that have no effect.
+    fn inert(&self) -> BTreeSet<String> {
+        let imports = self.inspection.imports.iter();
+        imports
+            .filter(|(_, standing)| *standing == Inert)
+            .map(|(import, _)| import.clone())
+            .collect()
+    }
+}
+
+/// Compares a loaded component with the lock.
+pub(crate) fn approval_state(
+    lock: &Lock,
+    name: &str,
+    component: &Component,
+    signer: Option<&Signer>,
+) -> Standing {
+    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    Difference { old: lock.components.get(name), new: &now }.state()
+}
+
+impl Review<'_> {
+    fn differences(&self) -> impl Iterator<Item = (&ReviewedComponent<'_>, Difference<'_>)> {
+        // A lock that was approved by another user does not count for this one.
+        let is_news = self.unapproved().is_some_and(|found| !found.is_lock_known());
+        let old = move |name: &str| self.lock.components.get(name).filter(|_| !is_news);
+        self.components
+            .iter()
+            .map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
+    }
+
+    /// Returns true if the configuration was found, not named, and this user has not approved its
+    /// present form.
+    fn is_found(&self) -> bool {
+        self.config.approval == Approval::Missing
+    }
+
+    fn unapproved(&self) -> Option<&FoundConfiguration> {
+        self.config.found.as_ref().filter(|_| self.is_found())
+    }
+
+    fn is_unchanged(&self) -> bool {
+        let is_locked =
+            |(_, difference): (_, Difference<'_>)| difference.state() == Standing::Locked;
+        !self.is_found() && self.removed.is_empty() && self.differences().all(is_locked)
+    }
+
+    fn to_json(&self, is_approved: bool) -> Value {
+        let components = self.differences().map(|(seen, difference)| {
+            let mut shown = difference.to_json();
+            shown["name"] = seen.name.into();
+            shown["path"] = seen.chosen.display_path().into();
+            shown["signed_by"] = json!(seen.signer);
+            shown["given"] = json!(self.grant_rows(&seen.chosen));
+            shown["not_granted"] =
+                seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
+            shown["may"] =
+                seen.effective.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
+            shown
+        });
+        json!({
+            "config": self.file,
+            "lock": self.lock.display_path(),
+            "approved": is_approved,
+            "found": self.is_found(),
+            "text": self.unapproved().map(|found| json!({
+                "old": found.before().as_deref().map(without_password), "new": without_password(&found.text),
+            })),
+            "components": components.collect::<Vec<_>>(),
+            "gone": self.removed,
+            "look_alikes": self.look_alikes(),
+            "warnings": self.warnings(),
+        })
+    }
+
+    /// Returns the components of the lock that are approved after a yes; none if all of them are.
+    fn only(&self) -> Option<BTreeSet<String>> {
+        self.config.only_approved(
+            &self.lock,
+            self.components.iter().map(|seen| seen.name),
+            &self.removed,
+        )
+    }
+
+    /// Writes the lock, and the record that the configuration is approved.
+    fn write(&self) -> Result<(), Failure> {
+        let seen: Vec<_> =
+            self.components.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
+        Ok(self.config.approve(&self.lock, &seen, &self.removed)?)
+    }
+
+    /// Prints a note that lists the approved components.
+    fn print_summary(&self, printer: &Printer) {
+        let file = if self.is_found() {
+            format!("`{}` for this user, ", self.file)
+        } else {
+            String::new()
+        };
+        let only = self.only().filter(|_| self.is_found());
+        let components = match only {
+            None if self.is_found() => "its components".to_owned(),
+            None if self.components.is_empty() => format!("the components of `{}`", self.file),
+            _ => names_of(self),
+        };
+        printer.note(
+            "note",
+            &format!("approved: {file}{components} in `{}`", self.lock.display_path()),
+        );
+        if let Some(only) = only {
+            let rest = self
+                .config
+                .components
+                .keys()
+                .filter(|name| !only.contains(*name))
+                .map(String::as_str);
+            let rest = rest.collect::<Vec<_>>().join(", ");
+            printer.note("note", &format!("not approved yet: {rest}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approval_prompt_requires_fully_shown_page() {
+        let page = |lines: usize, is_cut| Page { lines: vec![String::new(); lines], is_cut };
+        let long = Page { lines: vec!["x".repeat(MAX_ROWS * ROW), "x".to_owned()], is_cut: false };
+        for (listener, page, needle) in [
+            (Listener::Reader, page(MAX_ROWS, false), ""),
+            (Listener::Reader, page(9, true), "the page is cut"),
+            (Listener::Reader, page(MAX_ROWS + 1, false), "longer than a terminal keeps"),
+            (Listener::Reader, long, "longer than a terminal keeps"),
+            (Listener::Redirected, page(9, false), "went to a file or a pipe"),
+            (Listener::Absent, page(9, false), "no terminal to ask at"),
+        ] {
+            let why = cannot_ask(listener, &page).unwrap_or_default();
+            assert!(
+                why.contains(needle) && why.is_empty() == needle.is_empty(),
+                "{listener:?}: {why}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_y_or_yes_approves() {
+        for (answer, expected) in [
+            ("y\n", true),
+            (" Yes\r\n", true),
+            ("", false),
+            ("\n", false),
+            ("n", false),
+            ("yep", false),
+        ] {
+            assert_eq!(is_yes(answer), expected, "{answer:?}");
+        }
+    }
+}

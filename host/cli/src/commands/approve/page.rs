@@ -1,0 +1,205 @@
+//! The page that a person reads before the question: configuration, components, grants and
+//! warnings.
+//!
+//! Invariants: the page has everything that the approval covers, or says that it is cut. A new
+//! component is shown in the form of `inspect`, followed by the facts that `inspect` omits. The
+//! warnings are the last lines, directly above the question.
+
+use toolcell::names;
+
+use super::{MAX_COLUMN, Review, ReviewedComponent};
+use crate::commands::inspect;
+use crate::config::effective::{self, TOO_MANY};
+use crate::config::{self, Difference, Page, Standing};
+use crate::grants::secrets;
+use crate::print::{clean, table};
+
+impl Review<'_> {
+    /// Returns the page with everything that the approval covers.
+    pub(super) fn to_page(&self) -> Page {
+        let mut page = Page::default();
+        if let Some(found) = self.unapproved() {
+            page.lines.push(format!(
+                "configuration {}: found here, and not approved in its present form",
+                self.file
+            ));
+            // The whole configuration, whatever a section is for: publishers, pins, tenants,
+            // isolation.
+            page.append(Page::of_texts(found.before().as_deref(), &found.text));
+        }
+        let shown = || {
+            let is_shown = |difference: &Difference<'_>| {
+                difference.state() != Standing::Locked || self.is_found()
+            };
+            self.differences().filter(move |(_, difference)| is_shown(difference))
+        };
+        for (seen, difference) in shown() {
+            let standing = difference.state();
+            let path = clean::escaped(&seen.chosen.display_path());
+            page.lines.push(format!("component {} ({path}): {}", seen.name, standing.word()));
+            page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
+            match standing {
+                Standing::New => page.append(seen.page()),
+                Standing::Changed | Standing::Rebuilt => {
+                    page.append(difference.page(&seen.inert(), inspect::tool))
+                }
+                Standing::Locked => {}
+            }
+        }
+        for (seen, _) in shown() {
+            page.lines.push(format!("grants of {}", seen.name));
+            let given = self.grant_rows(&seen.chosen);
+            if !given.is_empty() {
+                page.block(&table::columns(2, MAX_COLUMN, &given));
+            }
+            for (tool, may) in &seen.effective {
+                page.lines.push(format!("  tool {tool}"));
+                page.block(&table::columns(4, MAX_COLUMN, &effective::rows(may)));
+                page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
+            }
+        }
+        page.lines.extend(
+            self.removed
+                .iter()
+                .map(|name| format!("component {name}: removed from the configuration")),
+        );
+        let warnings = self.warnings();
+        if !warnings.is_empty() {
+            page.lines.push("warnings".to_owned());
+            page.lines.extend(warnings.iter().map(|warning| format!("  ! {warning}")));
+        }
+        page
+    }
+
+    /// Returns the warnings, one a line.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (seen, difference) in
+            self.differences().filter(|(_, difference)| difference.state() != Standing::Locked)
+        {
+            warnings.extend(
+                difference
+                    .warnings()
+                    .into_iter()
+                    .map(|warning| format!("{}: {warning}", seen.name)),
+            );
+        }
+        for (name, first) in self.look_alikes() {
+            warnings.push(format!(
+                "the tool name `{name}` looks like `{first}`: a model may confuse the two tools"
+            ));
+        }
+        warnings.extend(self.components.iter().flat_map(ReviewedComponent::without_use));
+        for (tool, gap) in self.components.iter().flat_map(|seen| &seen.gaps) {
+            warnings.push(format!("`{tool}` {}", gap.text()));
+        }
+        let problems = self.config.warnings.iter().chain(&self.idle);
+        warnings.extend(
+            problems.map(|problem| clean::escaped(&format!("{problem}; hint: {}", problem.hint))),
+        );
+        warnings
+    }
+
+    /// Returns pairs of tools whose names look alike, the later one first.
+    pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
+        let mut names: Vec<_> = self
+            .components
+            .iter()
+            .flat_map(|seen| seen.now.tools.keys().map(String::as_str))
+            .collect();
+        let mut found = Vec::new();
+        while let Some((name, first)) = names::look_alike(names.iter().copied()) {
+            found.push((name, first));
+            names.retain(|other| *other != name);
+        }
+        found
+    }
+
+    /// Returns rows with the targets of grants on this machine (paths of directories, values of
+    /// variables, and so on) and with limits that differ from the defaults.
+    pub(super) fn grant_rows(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
+        let grants = chosen.grants();
+        let row = |kind: &str, name: &str, what: String| {
+            vec![kind.to_owned(), clean::escaped(name), clean::escaped(&what)]
+        };
+        let directories = grants.directories.iter().map(|directory| {
+            row(
+                "directory",
+                &directory.name,
+                format!("{}, to {}", directory.path.display(), directory.access),
+            )
+        });
+        let variables =
+            grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
+        let of_secret = |name: &String| secrets::origin(self.config, name);
+        let secrets = grants.secrets.iter();
+        let secrets = secrets.map(|(name, use_)| {
+            row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to))
+        });
+        let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
+        let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
+        let limits = config::unusual(&said).into_iter();
+        let limits = limits.map(|[name, said, usual]| {
+            row("limit", &name, format!("{said}; the default is {usual}"))
+        });
+        let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
+        let stores = store.map(|name| {
+            row(
+                "keys",
+                name,
+                "its stored keys stay when the component is updated; other configurations cannot see them".into(),
+            )
+        });
+        directories
+            .chain(variables)
+            .chain(secrets)
+            .chain(revealed)
+            .chain(stores)
+            .chain(limits)
+            .collect()
+    }
+}
+
+impl ReviewedComponent<'_> {
+    /// Returns a warning for each import without a declared need, with the person who can change
+    /// that.
+    fn without_use(&self) -> Vec<String> {
+        let grants = self.chosen.grants();
+        let barring = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
+        let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
+        let warning = |(import, _): &(String, toolcell::ImportStatus)| {
+            let import = clean::escaped(import);
+            if !is_declared && barring.contains(&import) {
+                return Some(format!(
+                    "{}: no tool can be called until you grant what `{import}` is for; the tools do not declare it",
+                    self.name
+                ));
+            }
+            // The imports of a language runtime cover everything that any tool may use; the author
+            // did not choose them.
+            let is_authors = import.starts_with("toolcell:")
+                && inspect::brought_by(&self.contents, &import).is_none();
+            (is_declared && !barring.contains(&import) && is_authors).then(|| {
+                format!(
+                    "{}: no tool declares what `{import}` is for: each use is denied, and only the author can declare it",
+                    self.name
+                )
+            })
+        };
+        self.inspection.ungranted(&grants).filter_map(warning).collect()
+    }
+
+    /// Returns the page of a new component: the content of `inspect`, and the facts that `inspect`
+    /// omits.
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        page.lines.push(format!("  digest {}", self.inspection.digest));
+        let grants = self.chosen.grants();
+        let missing = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
+        page.indented(&inspect::imports(&self.inspection, &missing, &grants, &self.contents));
+        for definition in self.now.tools.values() {
+            page.append(Page::of_new(definition, &inspect::tool(definition)));
+        }
+        page
+    }
+}

@@ -1,0 +1,46 @@
+//! `toolcell rollback`: makes the previously approved version of a component current again.
+
+use serde_json::json;
+
+use crate::args::{Global, RollbackArgs};
+use crate::config::{self, SecretSelection};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+
+/// Runs the command: goes back to the previous version, and prints it.
+pub(crate) fn rollback(
+    printer: &Printer,
+    global: &Global,
+    args: &RollbackArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    if config.file.is_none() {
+        let hint = "go to the directory of the file, or name one with `--config FILE`; \
+                    a component that is run by its path has no earlier version";
+        return Err(config.missing(hint).into());
+    }
+    let done = config.rollback(&args.component)?;
+    if args.json {
+        printer.json(&json!({
+            "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
+            "kept": done.backup,
+        }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    printer.note(
+        "note",
+        &format!(
+            "`{}` was rolled back from {} to {}, which was approved before",
+            done.component, done.from, done.to
+        ),
+    );
+    if let Some(kept) = &done.backup {
+        let message = format!(
+            "the file that was replaced was never approved: a copy is in `{}`",
+            kept.display()
+        );
+        printer.note("note", &message);
+    }
+    Ok(ExitStatus::Ok)
+}

@@ -1,0 +1,101 @@
+//! `toolcell new`, `build`, `test` and `dev`: the commands for authors of tools.
+//!
+//! Not here: the creation, build and test of a project (`toolcell_author`).
+
+pub(crate) mod dev;
+pub(crate) mod test;
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+use toolcell_author::{Built, Language};
+use toolcell_config::quoted;
+
+use crate::args::{BuildArgs, Global, NewArgs};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::Size;
+
+pub(crate) use dev::dev;
+pub(crate) use test::test;
+
+/// Creates a project and prints the next commands.
+pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Failure> {
+    let language: Language = args.lang.parse()?;
+    let created = toolcell_author::create(&args.folder, language)?;
+    let folder = quoted(&created.folder.to_string_lossy()).to_string();
+    let next = ["build", "test", "dev"].map(|command| format!("toolcell {command} {folder}"));
+    if args.json {
+        let folder = created.folder.to_string_lossy();
+        let written = json!({ "folder": folder, "language": language.name(), "files": created.files, "next": next });
+        printer.json(&written)?;
+        return Ok(ExitStatus::Ok);
+    }
+    printer.note(
+        "note",
+        &format!("made `{}`: {}", created.folder.display(), created.files.join(", ")),
+    );
+    printer.note("next", "type these commands");
+    printer.text(&next.join("\n"))?;
+    Ok(ExitStatus::Ok)
+}
+
+/// The output of `toolcell build --json`.
+#[derive(Serialize)]
+struct BuiltJson<'a> {
+    component: &'a str,
+    bytes: u64,
+    language: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<String>,
+    seconds: f64,
+}
+
+/// Builds a project.
+pub(crate) async fn build(
+    printer: &Printer,
+    global: &Global,
+    args: &BuildArgs,
+) -> Result<ExitStatus, Failure> {
+    let built = built(printer, &args.project, args.output.as_deref())?;
+    if args.json {
+        // The tools of a Python component are left out: to list them, the component would have to
+        // be compiled, which takes long and happens at its first call.
+        let tools = match built.language {
+            Language::JavaScript | Language::TypeScript => Some(built.tools),
+            Language::Rust | Language::C => {
+                Some(test::tools(printer, global, &built.component).await?)
+            }
+            Language::Python | _ => None,
+        };
+        let warnings = Some(built.warnings).filter(|warnings| !warnings.is_empty());
+        printer.json(&BuiltJson {
+            component: &built.component.to_string_lossy(),
+            bytes: built.bytes,
+            language: built.language.name(),
+            tools,
+            warnings,
+            seconds: built.time.as_secs_f64(),
+        })?;
+        return Ok(ExitStatus::Ok);
+    }
+    let size = Size(built.bytes).rounded();
+    printer.note("note", &format!("built {size} in {:.1} s", built.time.as_secs_f64()));
+    printer.text(&built.component.to_string_lossy())?;
+    Ok(ExitStatus::Ok)
+}
+
+fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<Built, Failure> {
+    let spinner = printer.spinner("building");
+    let built =
+        toolcell_author::build_with(project, output, &|step| printer.step(&step.to_string()))?;
+    drop(spinner);
+    if !built.warnings.is_empty() {
+        printer.note("warning", &built.warnings);
+    }
+    Ok(built)
+}

@@ -1,0 +1,199 @@
+//! `toolcell test`: runs the cases of a project or of a component.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde::Serialize;
+use toolcell::{Command, ComponentKind, Engine};
+use toolcell_author::cases::{
+    self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit,
+};
+use toolcell_config::name_of_file;
+
+use super::built;
+use crate::args::{Global, TestArgs};
+use crate::host;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::counted;
+use crate::print::{clean, table};
+
+/// The output of `--json`.
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fuzz: Option<&'a [FuzzReport]>,
+}
+
+/// Builds the project unless a component is named, and runs its cases.
+pub(crate) async fn test(
+    printer: &Printer,
+    global: &Global,
+    args: &TestArgs,
+) -> Result<ExitStatus, Failure> {
+    // Files that cannot be read are an error before anything is built.
+    let files = cases::find(&args.project)?;
+    for file in &files {
+        cases::read(file)?;
+    }
+    let component = match &args.component {
+        Some(component) => component.clone(),
+        None => built(printer, &args.project, None)?.component,
+    };
+    let kind = match args.kind.as_deref() {
+        Some("functions") => ComponentKind::Functions,
+        Some(_) => ComponentKind::Command(Command::new(name_of_file(&component))),
+        None => ComponentKind::Tools,
+    };
+    let component = (component.as_path(), kind);
+    let options =
+        Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
+    let report = run(printer, global, component.clone(), &files, &options).await?;
+    let fuzzed = match args.fuzz {
+        Some(calls) => {
+            let mut options = FuzzOptions::new(calls as usize);
+            options.seed = args.fuzz_seed;
+            let cases = cases(printer, global, component, &[])?;
+            let all = options.calls * cases.tools().await?.len();
+            printer.step(&format!("making {} with generated arguments", counted(all, "call")));
+            let bar = printer.bar(all as u64, "calls with generated arguments");
+            Some(cases.fuzz_observed(&options, bar.counter()).await?)
+        }
+        None => None,
+    };
+    if let Some(path) = &args.junit {
+        fs::write(path, junit(&report, fuzzed.as_deref().unwrap_or_default())).map_err(
+            |error| {
+                let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
+                Failure::file(message, "name a file in a folder that you can write to")
+            },
+        )?;
+    }
+    if args.json {
+        printer.json(&JsonReport { report: &report, fuzz: fuzzed.as_deref() })?;
+    } else {
+        show(printer, &report)?;
+        let covered = report.coverage.iter().flatten().map(coverage);
+        let lines: Vec<_> = covered.chain(fuzzed.iter().flatten().map(fuzz_summary)).collect();
+        if !lines.is_empty() {
+            printer.text(&lines.join("\n"))?;
+        }
+    }
+    let has_failed =
+        report.failed > 0 || fuzzed.iter().flatten().any(|tool| !tool.failures.is_empty());
+    Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Ok })
+}
+
+/// Runs the cases of these files.
+pub(super) async fn run(
+    printer: &Printer,
+    global: &Global,
+    component: (&Path, ComponentKind),
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<Report, Failure> {
+    let report = cases(printer, global, component, files)?.run(options).await?;
+    if report.cases.is_empty() {
+        let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
+        return Err(Failure::usage(
+            message,
+            "add a case to the files, or run `toolcell test` without `--filter`",
+        ));
+    }
+    Ok(report)
+}
+
+/// Returns the names of the component's tools.
+pub(super) async fn tools(
+    printer: &Printer,
+    global: &Global,
+    component: &Path,
+) -> Result<Vec<String>, Failure> {
+    Ok(cases(printer, global, (component, ComponentKind::Tools), &[])?.tools().await?)
+}
+
+/// Reads the cases of these files, for an engine that uses the command's cache.
+fn cases(
+    printer: &Printer,
+    global: &Global,
+    (component, kind): (&Path, ComponentKind),
+    files: &[PathBuf],
+) -> Result<Cases, Failure> {
+    let engine =
+        host::with_compile_notes(printer, host::compile_worker(global)?(Engine::builder()));
+    let engine = match host::cache_dir(printer, global) {
+        Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
+        None => engine,
+    };
+    Ok(Cases::read(engine, component, files)?.with_kind(kind))
+}
+
+/// Returns the coverage of a tool's cases, as lines.
+fn coverage(of: &Coverage) -> String {
+    let (seen, unseen): (Vec<_>, Vec<_>) = of.endings.iter().partition(|(_, count)| **count > 0);
+    let seen: Vec<_> = seen.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
+    let unseen: Vec<_> = unseen.iter().map(|(ending, _)| (**ending).to_owned()).collect();
+    let rows = [
+        ("endings", seen),
+        ("no case ends in", unseen),
+        ("no case gives", of.unseen_parameters.iter().map(|name| clean::escaped(name)).collect()),
+        ("no case has", of.unseen_values.iter().map(|value| clean::escaped(value)).collect()),
+    ];
+    let rows = rows.iter().filter(|(_, what)| !what.is_empty());
+    let rows: Vec<_> = rows.map(|(name, what)| vec![(*name).to_owned(), what.join(", ")]).collect();
+    format!("coverage of {}\n{}", of.tool, table::columns(2, usize::MAX, &rows))
+}
+
+/// Returns the result of the calls with generated arguments, as lines.
+fn fuzz_summary(of: &FuzzReport) -> String {
+    let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
+    let mut lines = vec![format!(
+        "fuzz {}: {} calls, {} {failures} (seed {})",
+        of.tool,
+        of.calls,
+        of.failures.len(),
+        of.seed
+    )];
+    if of.calls == 0 {
+        let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
+        lines.push(none.to_owned());
+    }
+    for failure in &of.failures {
+        let message = failure
+            .message_with_lines()
+            .lines()
+            .map(clean::escaped)
+            .collect::<Vec<_>>()
+            .join("\n         ");
+        lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
+    }
+    lines.join("\n")
+}
+
+/// Prints a line for each case, and one for all of them.
+pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for case in &report.cases {
+        let ended = match (case.passed, case.blessed) {
+            (true, true) => "written",
+            (true, false) => "ok",
+            (false, _) => "FAILED",
+        };
+        let fuel = case.fuel.map_or_else(String::new, |fuel| format!(" ({fuel} fuel)"));
+        lines.push(format!("{ended:<7}  {}: {}{fuel}", case.tool, case.name));
+        lines.extend(
+            case.failures
+                .iter()
+                .filter(|_| !case.passed)
+                .map(|failure| format!("         {failure}")),
+        );
+    }
+    let written =
+        if report.blessed > 0 { format!(", {} written", report.blessed) } else { String::new() };
+    lines.push(format!("{} passed, {} failed{written}", report.passed, report.failed));
+    printer.text(&lines.join("\n"))
+}

@@ -1,0 +1,453 @@
+//! Reads the list of calls of a batch.
+//!
+//! In: a JSON array or one JSON object a line in our own form; or documents of a provider, one for
+//! the whole text or one a line.
+//! Out: the calls in order, and a provider's calls that cannot be read.
+//! Invariants: all calls are read or none; an error names its place. Arguments are passed on
+//! unchanged and checked with their call, which fails alone.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolcell::{Halted, Message, Provider, ToolCall, UnreadableCall};
+
+use super::forms;
+use crate::os::files;
+use crate::print::failure::Failure;
+use crate::print::format::Format;
+
+/// The name of our own form.
+const OWN: &str = "calls";
+/// The most calls of one batch. All messages are in memory until the last call ends.
+const MAX_CALLS: usize = 1_000_000;
+/// Characters of the parser's message, which repeats parts of the input.
+const MAX_PROBLEM: usize = 200;
+
+/// The hint for calls that cannot be read.
+const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}; `toolcell batch --help` lists the other forms, and `--calls-format FORM` selects one"#;
+
+/// The calls of a batch.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct List {
+    pub(super) calls: Vec<ToolCall>,
+    /// A provider's calls that cannot be read, with their index among all calls.
+    pub(super) unreadable: Vec<UnreadableCall>,
+}
+
+/// The halt by a call that cannot be read. A call earlier in the list that halts takes precedence.
+pub(super) struct UnreadableHalt {
+    halt: Halted,
+    /// The ids of the calls before it.
+    before: HashSet<String>,
+}
+
+impl UnreadableHalt {
+    /// Returns the earlier of this halt and the halt of the calls that were made.
+    pub(super) fn earlier(&self, made: Option<Halted>) -> Halted {
+        made.filter(|made| self.before.contains(made.tool_call_id()))
+            .unwrap_or_else(|| self.halt.clone())
+    }
+}
+
+impl List {
+    fn len(&self) -> usize {
+        self.calls.len() + self.unreadable.len()
+    }
+
+    /// Returns the messages of the calls that cannot be read, if a message can be sent.
+    pub(super) fn unreadable_messages(&self) -> impl Iterator<Item = Message> {
+        self.unreadable.iter().filter_map(UnreadableCall::message)
+    }
+
+    /// Returns the halt of the first call that cannot be read, for a run that halts at failures.
+    pub(super) fn halt(&self) -> Option<UnreadableHalt> {
+        let first = self.unreadable.first()?;
+        let tool_call_id = first.id.clone().unwrap_or_default();
+        let before = self.calls.iter().take(first.index).map(|call| call.id.clone()).collect();
+        Some(UnreadableHalt { halt: Halted::ToolError { tool_call_id, exception: None }, before })
+    }
+
+    /// Returns the ids of all calls in order, including those that cannot be read.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self.calls.iter().map(|call| call.id.clone()).collect();
+        for unreadable in &self.unreadable {
+            ids.insert(unreadable.index.min(ids.len()), unreadable.id.clone().unwrap_or_default());
+        }
+        ids
+    }
+
+    fn extend(&mut self, read: toolcell::Calls) {
+        let before = self.len();
+        self.calls.extend(read.calls);
+        self.unreadable.extend(read.unreadable.into_iter().map(|mut call| {
+            call.index += before;
+            call
+        }));
+    }
+}
+
+/// Reads the calls from a file, or from standard input for `-`.
+pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
+    let (text, source) = files::calls(path)?;
+    let list = match form {
+        None => parse(&text),
+        Some(Format::Own) => parse_own(&text),
+        Some(Format::Of(provider)) => {
+            let list = sent(&text, Some(provider));
+            // The `params` of an MCP request alone look like a call in our own form.
+            let is_unclear = list.as_ref().map_or(0, List::len) == 0 || provider == Provider::Mcp;
+            let other = is_unclear.then(|| other_form(&text)).flatten();
+            if let Some(other) = other.filter(|other| *other != provider.name()) {
+                let message =
+                    anyhow!("{source}: the calls have the form `{other}`, not `{provider}`");
+                let members = forms::members(provider);
+                let hint = format!(
+                    "write `--calls-format {other}`, or leave it out: the form is then found; `{provider}` is {members}"
+                );
+                return Err(Failure::file(message, hint));
+            }
+            list
+        }
+    };
+    list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
+}
+
+/// Parses the calls of a text; the error has the place. Our own form is tried first, because it is
+/// read call by call, without a tree.
+fn parse(text: &str) -> Result<List, String> {
+    parse_own(text).or_else(|problem| match sent(text, None) {
+        Ok(list) => Ok(list),
+        // One JSON document that is not a list in our form: the error lists the forms.
+        Err(told) if is_a_document(text) || forms::is_known(text) => Err(told),
+        Err(_) => Err(problem),
+    })
+}
+
+/// Returns the name of the form of a text that has calls.
+fn other_form(text: &str) -> Option<&'static str> {
+    if parse_own(text).is_ok_and(|list| list.len() > 0) {
+        Some(OWN)
+    } else {
+        forms::provider_name(text)
+    }
+}
+
+/// Returns true if the text is one JSON value without a call in our own form.
+fn is_a_document(text: &str) -> bool {
+    let is_ours = |item: &Value| item.get("name").is_some() || item.get("function").is_some();
+    match Provider::document(text) {
+        Ok(Value::Array(items)) => !items.iter().any(is_ours),
+        Ok(Value::Object(members)) => !members.is_empty() && !is_ours(&Value::Object(members)),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+/// Parses a provider's calls: one document, or one document a line among calls in our own form.
+fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
+    let mut list = List::default();
+    if let Ok(document) = Provider::document(text) {
+        list.extend(forms::read(&document, form)?);
+        return Ok(list);
+    }
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("line {}", index + 1);
+        let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
+        if form.is_some() || read.is_err() {
+            let document = Provider::document(line).or_else(|_| serde_json::from_str(line));
+            let document = document.map_err(|error| parse_error(&place, &error))?;
+            let read =
+                forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
+            list.extend(read);
+        }
+        if list.len() > MAX_CALLS {
+            return Err(format!("{place}: more than {MAX_CALLS} calls: make several batches"));
+        }
+    }
+    Ok(list)
+}
+
+/// Parses a list in our own form.
+fn parse_own(text: &str) -> Result<List, String> {
+    let mut list = List::default();
+    if text.trim_start().starts_with('[') {
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let read = parser.deserialize_seq(Array(&mut list));
+        // The parser stopped after the last call that it could read, or after all of them.
+        read.map_err(|error| (format!("call {}, line {}", list.len() + 1, error.line()), error))
+            .and_then(|()| {
+                parser
+                    .end()
+                    .map_err(|error| (format!("after the calls, line {}", error.line()), error))
+            })
+            .map_err(|(place, error)| parse_error(&place, &error))?;
+    } else {
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
+            read.map_err(|error| parse_error(&format!("line {}", index + 1), &error))?;
+        }
+    }
+    Ok(list)
+}
+
+/// Reads an array call by call.
+struct Array<'a>(&'a mut List);
+
+impl<'de> Visitor<'de> for Array<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of calls")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while let Some(written) = items.next_element()? {
+            push(self.0, written)?;
+        }
+        Ok(())
+    }
+}
+
+/// A call in our own form or in OpenAI's. Unknown members are errors: a mistyped `arguments` would
+/// otherwise count as absent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a call")]
+struct InputCall<'a> {
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Function,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a function's name and arguments")]
+struct Function<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Adds one call. A call without an id is named after its position, counted from 1.
+fn push<E: serde::de::Error>(list: &mut List, written: InputCall<'_>) -> Result<(), E> {
+    if list.len() == MAX_CALLS {
+        return Err(E::custom(format_args!("more than {MAX_CALLS} calls: make several batches")));
+    }
+    let (name, arguments) = match written {
+        InputCall { name: Some(name), arguments, kind: None, function: None, .. } => {
+            (name, arguments)
+        }
+        InputCall { name: None, arguments: None, function: Some(function), .. } => {
+            (function.name, function.arguments)
+        }
+        InputCall { name: None, function: None, .. } => return Err(E::missing_field("name")),
+        InputCall { .. } => {
+            return Err(E::custom(
+                "a call has either `name` and `arguments`, or `type` and `function`, not parts of both",
+            ));
+        }
+    };
+    let arguments = arguments.map(text).unwrap_or_default();
+    // Several models write this for a tool without parameters.
+    let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
+    let id = written.id.unwrap_or_else(|| format!("call-{}", list.len() + 1));
+    list.calls.push(ToolCall::new(id, name, arguments));
+    Ok(())
+}
+
+/// Returns the arguments as JSON text: the value itself, or the content of a string. A string with
+/// a broken escape stays unchanged, and only its own call is refused.
+fn text(arguments: &RawValue) -> String {
+    let written = arguments.get();
+    let inner = if written.starts_with('"') { serde_json::from_str(written).ok() } else { None };
+    inner.unwrap_or_else(|| written.to_owned())
+}
+
+/// Returns the parser's message with our place before it. The parser's own place counts within the
+/// line.
+fn parse_error(place: &str, error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let own = format!(" at line {} column {}", error.line(), error.column());
+    let problem = said.strip_suffix(&own).unwrap_or(&said);
+    let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
+    if shown.len() < problem.len() {
+        shown.push('…');
+    }
+    match error.column() {
+        0 => format!("{place}: {shown}"),
+        column => format!("{place} column {column}: {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+        ToolCall::new(id, name, arguments)
+    }
+
+    #[test]
+    fn calls_parse_from_array_or_lines() {
+        let both = vec![call("a", "x", r#"{"n": 1}"#), call("call-2", "y", "{}")];
+        for (text, expected) in [
+            ("", vec![]),
+            (" \n\t\n", vec![]),
+            (" [ ] \n", vec![]),
+            (r#"[{"id": "a", "name": "x", "arguments": {"n": 1}}, {"name": "y"}]"#, both.clone()),
+            (
+                "{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}",
+                both.clone(),
+            ),
+            (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
+            (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
+            (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
+            // Arguments that no string or number can represent are refused with their call.
+            (
+                r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#,
+                vec![call("a", "y", r#""\ud800""#)],
+            ),
+            (
+                r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#,
+                vec![call("a", "y", r#"{"n":1e400}"#)],
+            ),
+            // Checked with the call, not here.
+            (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
+            (
+                r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#,
+                vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)],
+            ),
+            (
+                r#"[{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}},
+                    {"function": {"name": "y"}}]"#,
+                both,
+            ),
+        ] {
+            assert_eq!(parse(text).map(|list| list.calls), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn parse_error_names_location() {
+        let good = r#"{"name": "y"}"#;
+        let deep = format!("{good}\n{}", "[".repeat(100_000));
+        for (text, expected) in [
+            ("nonsense", "line 1 column 2: expected ident"),
+            (&format!("{good}\n\n{good}{good}"), "line 3 column 14: trailing characters"),
+            (
+                &format!("{good}\n{{\"name\":\n\"y\"}}"),
+                "line 2 column 8: EOF while parsing a value",
+            ),
+            (&format!("[{good},\n{good}"), "call 3, line 2 column 13: EOF while parsing a list"),
+            (
+                &format!("[{good},\n5]"),
+                "call 2, line 2 column 1: invalid type: integer `5`, expected a call",
+            ),
+            (&format!("[{good}]\n]"), "after the calls, line 2 column 1: trailing characters"),
+            (
+                &format!("{good}\n{{\"name\": \"y\", \"args\": {{}}}}"),
+                "line 2 column 20: unknown field `args`, expected",
+            ),
+            (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
+            ("{}", "line 1: missing field `name`"),
+            // A document that is neither in our form nor a provider's.
+            (
+                r#"[{"answer": "hi"}]"#,
+                "this is neither a response nor a list of calls of a supported API; the",
+            ),
+            (
+                r#"{"choices": [], "candidates": []}"#,
+                "this could come from several APIs: openai, gemini; the forms are:",
+            ),
+            (
+                r#"{"id": 5, "name": "y"}"#,
+                "line 1 column 8: invalid type: integer `5`, expected a string",
+            ),
+            (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: a call has either `name`"),
+            (r#"{"name": "x", "type": "function"}"#, "line 1: a call has either `name`"),
+            (
+                r#"{"type": "web_search", "name": "x"}"#,
+                "line 1 column 21: unknown variant `web_search`",
+            ),
+            (&deep, "line 2 "),
+        ] {
+            let problem = parse(text).expect_err(text);
+            assert!(problem.starts_with(expected), "{text}: {problem}");
+        }
+        let long = format!("{{\"{}\": 1}}", "é".repeat(100_000));
+        assert!(parse(&long).unwrap_err().chars().count() < MAX_PROBLEM + 40);
+    }
+
+    #[test]
+    fn provider_calls_parse_unchanged() {
+        let function = r#"{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}}"#;
+        let request = r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
+        let (text, compact) = (r#"{"n": 1}"#, r#"{"n":1}"#);
+        for (document, id, arguments) in [
+            (format!(r#"{{"choices": [{{"message": {{"role": "assistant", "tool_calls": [{function}]}}}}]}}"#), "a", text),
+            (format!(r#"{{"role": "assistant", "content": null, "tool_calls": [{function}]}}"#), "a", text),
+            (format!("[{}]", function.replace(r#"{"id""#, r#"{"index": 0, "id""#)), "a", text),
+            (r#"{"output": [{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]}"#.into(), "a", text),
+            (r#"[{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]"#.into(), "a", text),
+            (r#"{"type": "message", "content": [{"type": "text"}, {"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]}"#.into(), "a", compact),
+            (r#"[{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]"#.into(), "a", compact),
+            (r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "x", "args": {"n": 1}}}]}}]}"#.into(), "toolcell-call-0", compact),
+            (r#"[{"functionCall": {"id": "a", "name": "x", "args": {"n": 1}}}]"#.into(), "a", compact),
+            (request.to_owned(), "7", compact),
+            (format!("[{request}]"), "7", compact),
+            (format!(r#"{{"role": "assistant", "toolCalls": [{function}]}}"#), "a", text),
+            (r#"[{"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "x", "delta": "{\"n\": 1}"}]"#.into(), "a", text),
+        ] {
+            let expected = vec![call(id, "x", arguments)];
+            assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
+        }
+        let large = format!(
+            "[{}]",
+            r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#
+        );
+        let expected = vec![call("a", "x", r#"{"n":"123456789012345678901"}"#)];
+        assert_eq!(parse(&large).map(|list| list.calls), Ok(expected), "no other digits");
+        let lines = format!(
+            "{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n"
+        );
+        let expected =
+            vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
+        assert_eq!(parse(&lines).map(|list| list.calls), Ok(expected));
+    }
+
+    #[test]
+    fn unreadable_call_keeps_its_position() {
+        let list = r#"[{"type": "tool_use", "id": "a"}, {"type": "tool_use", "id": "b", "name": "x", "input": {}}]"#;
+        let read = parse(list).unwrap();
+        assert_eq!(
+            (read.calls.as_slice(), read.ids()),
+            (&[call("b", "x", "{}")][..], vec!["a".to_owned(), "b".to_owned()])
+        );
+        let told: Vec<_> = read
+            .unreadable_messages()
+            .map(|message| (message.tool_call_id, message.is_error))
+            .collect();
+        assert_eq!(told, [("a".to_owned(), true)]);
+    }
+
+    #[test]
+    fn call_count_is_limited() {
+        let most = "{\"name\":\"\"}\n".repeat(MAX_CALLS + 1);
+        let problem = parse(&most).unwrap_err();
+        assert_eq!(problem, "line 1000001: more than 1000000 calls: make several batches");
+    }
+}

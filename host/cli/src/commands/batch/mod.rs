@@ -1,0 +1,402 @@
+//! `toolcell batch`: makes many calls as one run, and prints messages, or events as they happen.
+//!
+//! Invariants: no call runs before the list is read and, unless `--unknown-tools answer` is given,
+//! every tool is known. If the reader of standard output goes away, the run ends. Each call has its
+//! message, also if a signal ends the command.
+
+mod calls;
+mod forms;
+mod summary;
+mod watched;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use serde_json::json;
+use toolcell::{
+    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, Provider, Registry,
+    RunEvent, RunFailure, RunOptions, Runner, Sealer, Settled, Usage, agui_events,
+};
+
+use crate::args::{BatchArgs, Global, context};
+use crate::components::{self, OnUnusable};
+use crate::os::interrupt::{self, Interrupt};
+use crate::os::state;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::format::{self, Format};
+use crate::print::printer::Printer;
+use crate::print::units::{Size, counted};
+use crate::worker_process::{self, ChildOptions, ToolUse};
+use crate::{config, host};
+use calls::List;
+use summary::Summary;
+use watched::Watched;
+
+/// Runs the command. With `--stream`, a failure is printed as an event too.
+pub(crate) async fn batch(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &BatchArgs,
+) -> Result<ExitStatus, Failure> {
+    // The options are checked before any file is read, and the calls are read before anything is
+    // compiled.
+    let shown = OutputForm::from_args(args)?;
+    let ended = run(printer, interrupt, global, args, shown).await;
+    if let (OutputForm::Events(form), Err(failure)) = (shown, &ended) {
+        // If standard output cannot be written, the error on standard error remains.
+        let _ = form.failed(printer, failure);
+    }
+    ended
+}
+
+async fn run(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &BatchArgs,
+    shown: OutputForm,
+) -> Result<ExitStatus, Failure> {
+    let context = context(args)?;
+    let config = config::read(global)?;
+    let words = components::typed_components(&config, &args.components)?;
+    let config = config::with_typed(config, &words, &args.grants.typed())?;
+    let components = components::chosen(&config, &words)?;
+    let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
+    context::warn_without_tenant(printer, &config, &context, &components);
+    let isolation = config.isolation_of(context.tenant.as_deref());
+    let components: Vec<_> =
+        components.into_iter().map(|chosen| chosen.with_isolation(isolation)).collect();
+    // A run has one budget for each of its calls: the smallest of the components' limits.
+    let limits =
+        components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
+    let limits = args.limits.over(limits.unwrap_or_default());
+    let options = options(args, context, limits);
+    let calls = calls::read(&args.calls, args.calls_format)?;
+    if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
+        let gets = if silent == 1 { "gets" } else { "get" };
+        let silent = counted(silent, "call");
+        printer.note(
+            "warning",
+            &format!("{silent} cannot be read and, without an id, {gets} no message"),
+        );
+    }
+    // If the key has no place, questions are sealed with a generated key, and no later command can
+    // answer them.
+    let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
+        Ok(sealer) => (sealer, None),
+        Err(failure) => (Sealer::generate()?, Some(failure)),
+    };
+    let at_once = options.concurrency(calls.calls.len()).min(calls.calls.len()).max(1);
+    // A worker process serves one tenant or all calls, never a single component.
+    let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
+    let are_named = !args.components.is_empty();
+    let tools = if has_process {
+        let (components, tenant) = (&words, options.context.tenant.as_deref());
+        let together = if are_named { ToolUse::Several } else { ToolUse::All };
+        let hosted = ChildOptions { components, tenant, calls: at_once, together };
+        worker_process::start(global, &config, &hosted).await?.tools().to_vec()
+    } else {
+        let engines = host::engines(printer, global, at_once, &config)?;
+        let left_out = OnUnusable::unless(are_named);
+        let tenant = options.context.tenant.as_deref();
+        components::tools(printer, &engines, &config, &components, left_out, tenant).await?
+    };
+    let registry = Registry::new();
+    registry.register_all(config::offered_tools(&config, &options.context, tools))?;
+    if calls.ids().is_empty() {
+        printer.note("note", "the list has no calls: no tool was called");
+    }
+    let executor = config.executor().with_limits(limits).with_sealer(sealer);
+    let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
+    let options = options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
+    let given_up = interrupt.give_up_signal();
+    let unreadable = calls.unreadable.len();
+    let executor = executor.with_additional_events(summary.counter());
+    let batch =
+        Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
+    let halted = match shown {
+        OutputForm::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
+        OutputForm::Events(form) => match batch.events(form).await? {
+            ControlFlow::Continue(halted) => halted,
+            ControlFlow::Break(status) => return Ok(status),
+        },
+    };
+    summary.print(printer, unreadable);
+    if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
+        let lost = Size(log_bytes_lost).rounded();
+        printer.note(
+            "warning",
+            &format!("the tools' logs exceeded their limits: {lost} were dropped"),
+        );
+    }
+    if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
+        failure.about("this run's questions cannot be answered later").print(printer);
+    }
+    Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
+}
+
+/// The output on standard output.
+#[derive(Clone, Copy)]
+enum OutputForm {
+    Messages(Format),
+    Events(Form),
+}
+
+/// The formats of events.
+#[derive(Clone, Copy)]
+enum Form {
+    Own,
+    AgUi,
+}
+
+impl OutputForm {
+    fn from_args(args: &BatchArgs) -> Result<Self, Failure> {
+        match args.format {
+            format if !args.stream => Ok(Self::Messages(format)),
+            Format::Own => Ok(Self::Events(Form::Own)),
+            Format::Of(Provider::AgUi) => Ok(Self::Events(Form::AgUi)),
+            Format::Of(provider) => Err(Failure::usage(
+                format!("there is no form of events for `--format {provider}`"),
+                "leave out `--stream`, or write `--format agui` or `--format messages`",
+            )),
+        }
+    }
+}
+
+fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
+    let context = context::context(args.context.as_deref(), None, None)?;
+    if context.resume.is_some() {
+        let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
+        return Err(Failure::usage(
+            "a batch cannot answer a question, and `--context` contains an answer",
+            hint,
+        ));
+    }
+    Ok(context)
+}
+
+fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
+    let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
+    let options = options
+        .with_on_tool_error(args.on_tool_error.into())
+        .with_unknown_tools(args.unknown_tools.into());
+    match args.max_concurrency {
+        Some(calls) => options.with_max_concurrency(calls as usize),
+        None => options,
+    }
+}
+
+/// Adds the option `--unknown-tools answer` to the hint of an unknown tool, which need not end the
+/// run.
+fn with_policy(failure: Failure) -> Failure {
+    if !failure.is_unknown_tool() {
+        return failure;
+    }
+    let policy = "or pass `--unknown-tools answer`, so that such a call gets an error message and the others run";
+    let hint = failure.hint();
+    let joint = if hint.ends_with('?') { "" } else { ";" };
+    let hint = format!("{hint}{joint} {policy}");
+    failure.with_hint(hint)
+}
+
+/// A run that is ready to start.
+struct Batch<'a> {
+    printer: &'a Printer,
+    registry: Registry,
+    executor: Executor,
+    calls: List,
+    options: RunOptions,
+    given_up: AbortSignal,
+    logs: Arc<Logs>,
+}
+
+/// The result of a run, with its messages in one of the formats.
+#[derive(Serialize)]
+struct RunReport<T> {
+    messages: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halt: Option<Halted>,
+    #[serde(flatten)]
+    logged: Option<Logged>,
+}
+
+/// Bytes that all tools of a run logged; the sum of the two is all that they wrote.
+#[derive(Serialize)]
+struct Logged {
+    log_bytes: u64,
+    log_bytes_lost: u64,
+}
+
+/// Bytes that the tools logged, counted during the run.
+#[derive(Default)]
+struct Logs {
+    kept: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Logs {
+    fn count(&self, usage: &Usage) {
+        self.kept.fetch_add(usage.log_bytes, Ordering::Relaxed);
+        self.lost.fetch_add(usage.log_bytes_lost, Ordering::Relaxed);
+    }
+
+    /// Returns the numbers if log bytes were lost.
+    fn lossy(&self) -> Option<Logged> {
+        let log_bytes_lost = self.lost.load(Ordering::Relaxed);
+        (log_bytes_lost > 0)
+            .then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_lost })
+    }
+}
+
+impl Batch<'_> {
+    /// Prints all messages at the end. A progress bar counts the calls until then.
+    async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
+        let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
+        let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
+        let order = self.calls.ids();
+        let unread =
+            self.calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
+        let mut messages: HashMap<_, _> = unread.collect();
+        let mut run = self.watched();
+        while let Some(event) = run.next().await {
+            match event {
+                RunEvent::Call(Event::Completed { usage, parent, .. }) => {
+                    logs.count(&usage);
+                    // A call that a tool made is not in the list.
+                    if parent.is_none() {
+                        count();
+                    }
+                }
+                RunEvent::Settled { message, .. } => {
+                    drop(messages.insert(message.tool_call_id.clone(), message))
+                }
+                RunEvent::Error(RunFailure(error)) => return Err(error.into()),
+                RunEvent::Call(_) | _ => {}
+            }
+        }
+        drop(bar);
+        let messages: Vec<Message> = order.iter().filter_map(|id| messages.remove(id)).collect();
+        let (halted, logged) = (run.halted(), logs.lossy());
+        let halt = halted.clone();
+        match format {
+            Format::Own => printer.json(&RunReport { messages: &messages, halt, logged })?,
+            Format::Of(provider) => {
+                let converted = provider.results(&messages);
+                printer.json(&RunReport { messages: converted.value, halt, logged })?;
+                format::print_notes(printer, &converted.notes);
+            }
+        }
+        Ok(halted)
+    }
+
+    fn watched(self) -> Watched {
+        let runner = Runner::new(self.registry).with_executor(self.executor);
+        Watched::new(runner, self.calls, self.options, self.given_up)
+    }
+
+    /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
+    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
+        let (printer, logs) = (self.printer, Arc::clone(&self.logs));
+        let gone = ControlFlow::Break(ExitStatus::Ok);
+        let mut finished =
+            Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
+        let unread: Vec<_> = self.calls.unreadable_messages().map(unreadable_event).collect();
+        for event in &unread {
+            finished.failed += 1;
+            if form.print(printer, event)?.is_break() {
+                return Ok(gone);
+            }
+        }
+        let mut run = self.watched();
+        while let Some(event) = run.next().await {
+            match &event {
+                RunEvent::Call(Event::Completed { usage, .. }) => logs.count(usage),
+                RunEvent::Settled { message, .. } => {
+                    finished.failed += usize::from(message.is_error)
+                }
+                RunEvent::Call(_) | RunEvent::Halted(_) | RunEvent::Error(_) | _ => {}
+            }
+            if form.print(printer, &event)?.is_break() {
+                return Ok(gone);
+            }
+            if let RunEvent::Error(RunFailure(error)) = event {
+                let failure = with_policy(Failure::from(error));
+                failure.print(printer);
+                return Ok(ControlFlow::Break(failure.status()));
+            }
+        }
+        let halted = run.halted();
+        if halted.is_none() && form.finish(printer, &finished)?.is_break() {
+            return Ok(gone);
+        }
+        Ok(ControlFlow::Continue(halted))
+    }
+}
+
+/// The last event of a run that was not halted.
+#[derive(Serialize)]
+struct Finished {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    calls: usize,
+    failed: usize,
+}
+
+impl Form {
+    fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>, Failure> {
+        match self {
+            Self::Own => printer.event(event),
+            Self::AgUi => print_each(&agui_events(event), |event| printer.event(event)),
+        }
+    }
+
+    /// Prints the only event of a run that cannot start, in the form of [`RunFailure`].
+    fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>, Failure> {
+        let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
+        match self {
+            Self::Own => printer.event(
+                &json!({"type": "error", "reason": reason, "message": message, "hint": hint}),
+            ),
+            Self::AgUi => {
+                printer.event(&json!({"type": "RUN_ERROR", "message": message, "code": reason}))
+            }
+        }
+    }
+
+    fn finish(self, printer: &Printer, finished: &Finished) -> Result<ControlFlow<()>, Failure> {
+        let Finished { kind, calls, failed } = finished;
+        match self {
+            Self::Own => printer.event(finished),
+            // `RUN_FINISHED` would end the agent's run, of which this run is a part.
+            Self::AgUi => {
+                let value = json!({ "calls": calls, "failed": failed });
+                printer.event(&json!({ "type": "CUSTOM", "name": kind, "value": value }))
+            }
+        }
+    }
+}
+
+/// Returns the event of a call that cannot be read.
+fn unreadable_event(message: Message) -> RunEvent {
+    let settled =
+        Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
+    RunEvent::Settled { settled, message }
+}
+
+/// Prints values until the reader goes away.
+fn print_each<T>(
+    values: &[T],
+    print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>,
+) -> Result<ControlFlow<()>, Failure> {
+    for value in values {
+        if print(value)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,105 @@
+//! The summary line of a run: the number of calls by ending, their times and their fuel.
+//!
+//! In: the events of calls.
+//! Out: a note. A call that a tool made is part of that tool's call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use toolcell::{CallResult, Event, Outcome};
+
+use crate::print::printer::Printer;
+use crate::print::units::{Count, counted};
+
+/// Counts the calls of a run.
+#[derive(Debug, Default)]
+pub(super) struct Summary(Mutex<Totals>);
+
+#[derive(Debug, Default)]
+struct Totals {
+    endings: BTreeMap<&'static str, usize>,
+    walls: Vec<Duration>,
+    fuel: u64,
+}
+
+impl Summary {
+    /// Returns the event sink for the executor.
+    pub(super) fn counter(self: &Arc<Self>) -> impl Fn(Event) + Send + Sync + 'static {
+        let summary = Arc::clone(self);
+        move |event| {
+            if let Event::Completed { result, usage, parent: None, .. } = event {
+                let mut seen = summary.0.lock();
+                *seen.endings.entry(ending(&result)).or_default() += 1;
+                seen.walls.push(usage.wall);
+                seen.fuel = seen.fuel.saturating_add(usage.fuel.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Prints the summary if any call was made. `unreadable` is the number of calls that could not
+    /// be read.
+    pub(super) fn print(&self, printer: &Printer, unreadable: usize) {
+        if let Some(line) = self.line(unreadable) {
+            printer.note("summary", &line);
+        }
+    }
+
+    fn line(&self, unreadable: usize) -> Option<String> {
+        let Totals { endings, walls, fuel } = &mut *self.0.lock();
+        walls.sort_unstable();
+        let (p50, p99) = (percentile(walls, 50)?, percentile(walls, 99)?);
+        let calls = counted(walls.len(), "call");
+        let unreadable = (unreadable > 0).then(|| format!("{unreadable} not read"));
+        let endings = endings.iter().map(|(ending, count)| format!("{count} {ending}"));
+        let endings: Vec<_> = endings.chain(unreadable).collect();
+        let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
+        let fuel = Count(*fuel);
+        Some(format!(
+            "{calls}: {}; p50 {}, p99 {}, {fuel} fuel",
+            endings.join(", "),
+            millis(p50),
+            millis(p99)
+        ))
+    }
+}
+
+/// Returns the percentile of these sorted times: the smallest one that at least `percent` percent
+/// of them do not exceed. None without times.
+fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
+    let at = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
+    sorted.get(at).copied()
+}
+
+/// Returns the ending of a call, as its JSON names it.
+fn ending(result: &CallResult) -> &'static str {
+    match result {
+        CallResult::Outcome(Outcome::Ok(_)) => "ok",
+        CallResult::Outcome(Outcome::Error(_)) => "error",
+        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
+        CallResult::Outcome(Outcome::Halt(_)) => "halt",
+        CallResult::ToolError(error) => error.reason().name(),
+        CallResult::Refusal(_) => "refusal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentile_uses_nearest_rank() {
+        let times: Vec<_> = (1..=200).map(Duration::from_millis).collect();
+        for (of, percent, millis) in
+            [(200, 50, 100), (200, 99, 198), (1, 99, 1), (2, 50, 1), (3, 50, 2)]
+        {
+            assert_eq!(
+                percentile(&times[..of], percent),
+                Some(Duration::from_millis(millis)),
+                "{of} {percent}"
+            );
+        }
+        assert_eq!(percentile(&[], 50), None);
+    }
+}

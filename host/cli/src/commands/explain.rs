@@ -1,0 +1,477 @@
+//! `toolcell explain`: tells if a tool may do something, which rule decides, and which grant would
+//! allow it.
+//!
+//! Invariants: the decision comes from the functions that decide in a call, private networks
+//! included.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::json;
+use toolcell::{
+    BadRule, CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule,
+    Layer, PathRule, Request, Rights, Route, Suggestion, Tool, toml_text,
+};
+
+use crate::args::{ExplainArgs, Global, target};
+use crate::built::CURRENT_DIR;
+use crate::components;
+use crate::config::{self, Chosen, Config, Problem, SecretSelection};
+use crate::grants::advice::{self, RequestOrigin};
+use crate::grants::offered::NotOffered;
+use crate::grants::rule_lines::{Item, RuleLines};
+use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
+use crate::grants::{grant_text, unset};
+use crate::host::{self, Engines};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+
+/// The decision about a request.
+pub(crate) enum Answer {
+    Allowed,
+    /// Allowed, but the host's name has no address now.
+    Unresolved(String),
+    Denied(Denial),
+    /// Granted, but not for addresses in these networks.
+    Private(Vec<String>),
+}
+
+/// The rule that decided, and its line.
+pub(crate) struct Rule {
+    pub(crate) text: String,
+    line: usize,
+}
+
+/// Runs the command: decides about the request and prints the decision, its rule and the remedy.
+pub(crate) async fn explain(
+    printer: &Printer,
+    global: &Global,
+    args: &ExplainArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
+    let request = Request::parse(&request)
+        .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
+    let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let FoundTool { chosen, component, tool } =
+        find(printer, &engines, &config, &component, tool.as_deref()).await?;
+    let name = tool.definition().name.as_str();
+    let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
+    let reached = std::iter::once(name).chain(called);
+    if let Some(unreached) =
+        NotOffered::first_not_offered(&config, context.tenant.as_deref(), reached)
+    {
+        if args.json {
+            let (denial, decided_by) = unreached.to_json(&request);
+            printer.json(&json!({
+                "tool": name, "request": request.to_string(), "allowed": false,
+                "usable": can_request(component.inspection(), &request), "denial": denial, "decided_by": decided_by,
+                "unset_secrets": [],
+            }))?;
+        } else {
+            unreached.print_decision(printer)?;
+        }
+        return Ok(ExitStatus::Refusal);
+    }
+    // The rights come from the tool's needs and the file's grants, also for a component that could
+    // not be loaded with these grants.
+    let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
+    let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
+    let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
+    let egress = Egress::new();
+    let mut answer = decided_by(&egress, &rights, &request).await;
+    if let Answer::Denied(denial @ Denial { layer: Layer::Granted, .. }) = &mut answer
+        && let Some(Ok(rule)) = advice::private_rule(&egress, &request).await
+    {
+        denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
+    }
+    let is_usable = can_request(component.inspection(), &request);
+    let rule =
+        deciding_rule(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
+    let file = config.file.as_deref().unwrap_or_default();
+    let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
+    let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) =
+        (is_allowed, &request)
+    {
+        config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
+    } else {
+        None
+    };
+    let unset = if is_allowed {
+        unset_secrets(global, &rights, context.tenant.as_deref())?
+    } else {
+        BTreeMap::new()
+    };
+    // A request can be allowed although the component cannot be called.
+    let unusable =
+        is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
+    let status = match &unusable {
+        Some(failure) => failure.status(),
+        None if is_allowed => ExitStatus::Ok,
+        None => ExitStatus::Refusal,
+    };
+    if args.json {
+        let covering = rule.as_ref().map_or_else(|| request.to_string(), |rule| rule.text.clone());
+        let mut shown = json!({
+            "tool": name, "request": request.to_string(), "allowed": is_allowed, "usable": is_usable, "denial": null,
+            "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
+            "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
+        });
+        if let Some((_, origin)) = &origin {
+            shown["from"] = json!(origin.to_string());
+        }
+        if let Some(failure) = &unusable {
+            shown["error"] = failure.to_json();
+        }
+        match answer {
+            Answer::Denied(denial) => shown["denial"] = json!(denial),
+            Answer::Private(networks) => {
+                let grant =
+                    format!("http = [{}]", with_private(&rights, &request, &covering, &networks));
+                shown["denial"] =
+                    json!({ "layer": "network", "request": request.to_string(), "grant": grant });
+                shown["private"] = json!(networks);
+            }
+            Answer::Allowed | Answer::Unresolved(_) => {}
+        }
+        printer.json(&shown)?;
+        return Ok(status);
+    }
+    let by = |rule: &Rule| format!("`{}` (`{file}`, line {})", rule.text, rule.line);
+    let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
+    let asker =
+        RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
+    match &answer {
+        Answer::Allowed | Answer::Unresolved(_) => {
+            printer.text(
+                &rule.as_ref().map_or_else(
+                    || "allowed".to_owned(),
+                    |rule| format!("allowed by {}", by(rule)),
+                ),
+            )?;
+        }
+        Answer::Denied(denial) => {
+            let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
+            printer.text(&format!("{denial}{by}"))?;
+            // A grant does not help a component that cannot make the request.
+            if is_usable {
+                let denials = std::slice::from_ref(denial);
+                asker.remedy(denials, |_| true, Some(&component)).await.print(printer);
+            }
+        }
+        Answer::Private(networks) => {
+            let by = rule
+                .as_ref()
+                .map(|rule| format!("; the rule {} names no such network", by(rule)))
+                .unwrap_or_default();
+            printer
+                .text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
+            if is_usable {
+                asker.allow_private(&request, networks).print(printer);
+            }
+        }
+    }
+    if !is_usable {
+        printer.note(
+            "note",
+            &format!("no call can make this request, whatever is granted: {NO_IMPORT_TEXT}"),
+        );
+    } else if let Answer::Unresolved(problem) = &answer {
+        printer.note("note", &format!("a call would fail now: {problem}"));
+    }
+    if let Some((name, origin)) = &origin {
+        printer.note("note", &format!("the value of `{name}` comes from {origin}"));
+    }
+    for problem in unset.values() {
+        printer.note("warning", &unset::problem_text(problem, &[name]));
+        printer.note("hint", &problem.hint);
+    }
+    if is_allowed {
+        unapproved(printer, &config, &chosen, &component)?;
+    }
+    if let Some(failure) = unusable {
+        failure.about(chosen.display_path()).print(printer);
+    }
+    Ok(status)
+}
+
+/// Returns the secrets without a usable value that the tool may use; its calls are refused. The
+/// values are read after the component was asked for its tools, so that no guest code runs while
+/// they are in memory.
+fn unset_secrets(
+    global: &Global,
+    rights: &Rights,
+    tenant: Option<&str>,
+) -> Result<BTreeMap<String, Problem>, Failure> {
+    let granted = rights.granted();
+    let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let config = config::read_with(
+        global,
+        SecretSelection::Only { names, tenant: tenant.map(str::to_owned) },
+    )?;
+    Ok(config
+        .unset_of(rights, tenant)
+        .map(|(name, problem)| (name.clone(), problem.clone()))
+        .collect())
+}
+
+/// The forms of a request, for hints.
+const FORMS: &str = "a request is `GET https://example.com/x` or another method, `read /data/x`, `write /data/x`, \
+                     `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
+                     `invoke TOOL`";
+
+/// First words of requests that need a second word.
+const BEGUN: [&str; 14] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "read",
+    "write",
+    "environment",
+    "secret",
+    "reveal",
+    "kv",
+    "invoke",
+];
+
+/// Returns the error of a last word that is not a request. A word without a space is probably a
+/// component or a tool.
+fn unreadable(
+    config: &Config,
+    (component, tool, word): (&Path, Option<&str>, &str),
+    bad: &BadRule,
+) -> Failure {
+    let capitals = word
+        .trim()
+        .split_once(' ')
+        .map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
+    if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
+        return Failure::usage(
+            bad.to_string(),
+            format!("did you mean {}?", config::quoted(&capitals)),
+        );
+    }
+    if word.trim().contains(' ') {
+        return Failure::usage(bad.to_string(), format!("{FORMS}, in quotes for the shell"));
+    }
+    let mut words: Vec<_> =
+        [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
+    words.retain(|word| word != CURRENT_DIR);
+    words.push(word.into());
+    missing(config, &words.iter().map(|word| &**word).collect::<Vec<_>>())
+}
+
+/// Returns the error of a command line without a request.
+fn missing(config: &Config, words: &[&str]) -> Failure {
+    // Only the beginning of a request was typed.
+    let is_begun = |word: &&str| word.trim().is_empty() || BEGUN.contains(&word.trim());
+    if let Some(begun) = words.last().filter(|word| is_begun(word)) {
+        let message = format!("the request `{}` is not whole", begun.escape_debug());
+        return Failure::usage(message, format!("{FORMS}, in quotes for the shell"));
+    }
+    let after =
+        words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
+    // A URL alone: its method was left out.
+    let got =
+        words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());
+    let (before, request) = match &got {
+        Some(got) => (&words[..words.len() - 1], &**got),
+        None => (words, "GET https://example.com/x"),
+    };
+    let named = config
+        .components
+        .keys()
+        .next()
+        .cloned()
+        .or_else(config::file_here)
+        .filter(|_| before.is_empty());
+    let before = [named.as_deref().as_slice(), before].concat();
+    let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
+    Failure::usage(
+        format!("the request is missing{after}"),
+        format!("{FORMS}; for instance {example}"),
+    )
+}
+
+/// Returns the decision about a request, equal to that in a call.
+pub(crate) async fn decide(rights: &Rights, request: &Request<'_>) -> Answer {
+    decided_by(&Egress::new(), rights, request).await
+}
+
+/// Returns the decision about a request, with this resolver of names.
+pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Request<'_>) -> Answer {
+    if let Request::Http { method, target } = request {
+        return match egress.route(rights, *method, target).await {
+            Route::Denied(denial) => Answer::Denied(denial),
+            Route::Private(networks) => {
+                Answer::Private(networks.iter().map(ToString::to_string).collect())
+            }
+            Route::Unresolved(problem) => Answer::Unresolved(problem),
+            Route::Open | _ => Answer::Allowed,
+        };
+    }
+    match rights.allows(request) {
+        Decision::Allowed => Answer::Allowed,
+        Decision::Denied(denial) => Answer::Denied(denial),
+    }
+}
+
+/// Returns the rule as TOML with these private networks, added to those that are granted already.
+pub(crate) fn with_private<'a>(
+    rights: &Rights,
+    request: &Request<'_>,
+    rule: &str,
+    networks: impl IntoIterator<Item = &'a String>,
+) -> String {
+    let granted = rights.granted().http.iter().filter(|granted| is_within(request, granted));
+    let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
+    let networks: BTreeSet<_> =
+        before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();
+    let networks: Vec<_> = networks.into_iter().collect();
+    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+}
+
+/// Prints a note if calls are refused because the component is not approved, whatever the decision.
+fn unapproved(
+    printer: &Printer,
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+) -> Result<(), Failure> {
+    let signer = components::bytes(chosen)?.1;
+    if chosen.development().is_none()
+        && !components::is_approved(config, chosen, component, signer.as_ref())?
+    {
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.note(
+            "note",
+            &format!(
+                "a call is refused until the component is approved: {approve} shows it and asks for your approval"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Returns the rule of the configuration that decided, if one did.
+pub(crate) fn deciding_rule(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    (tenant, tool): (Option<&str>, &str),
+    request: &Request<'_>,
+    answer: &Answer,
+) -> Option<Rule> {
+    let lines = RuleLines::read(config)?;
+    let (name, configured) = chosen.configured?;
+    let (granted, narrowed) = grant_text::keys(request);
+    let place = match answer {
+        Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
+            let place = ["components", name, "grants", granted];
+            let covers =
+                |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
+            let found =
+                lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
+                    let directory =
+                        configured.grants.directories.iter().find(|granted| granted.name == text);
+                    let text = match request {
+                        Request::File { .. } => directory
+                            .map_or(text, |found| format!("{} {}", found.access, found.name)),
+                        Request::Environment { .. }
+                        | Request::Secret { .. }
+                        | Request::Reveal { .. } => request.to_string(),
+                        Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
+                            text
+                        }
+                    };
+                    Rule { text, line }
+                });
+            let scratch = || {
+                let line = lines.line(&["components", name, "grants", "scratch"])?;
+                Some(Rule { text: "scratch".to_owned(), line })
+            };
+            return found.or_else(scratch);
+        }
+        Answer::Denied(Denial { layer: Layer::Tool, .. }) => {
+            vec!["components", name, "tools", tool, narrowed]
+        }
+        Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
+        Answer::Denied(_) => return None,
+    };
+    let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
+    Some(Rule {
+        text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        line,
+    })
+}
+
+/// Returns true if a rule, in its written form, covers a request.
+pub(crate) fn covers(
+    request: &Request<'_>,
+    rule: &str,
+    directories: &[toolcell::Directory],
+) -> bool {
+    match request {
+        Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
+        Request::File { access, path } => {
+            let granted = directories.iter().find(|directory| directory.name == rule);
+            let rule =
+                granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
+            rule.is_some_and(|rule| rule.covers(*access, path))
+        }
+        Request::Key { access, key } => {
+            rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key))
+        }
+        Request::Keys { prefix } => rule
+            .parse()
+            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix)),
+        Request::Invoke { tool, own } => {
+            rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
+        }
+        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => {
+            rule == name
+        }
+        _ => false,
+    }
+}
+
+pub(crate) fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
+    matches!(request, Request::Http { method, target } if rule.covers(*method, target))
+}
+
+/// A tool, and the component that offers it.
+pub(crate) struct FoundTool<'a> {
+    pub(crate) chosen: Chosen<'a>,
+    pub(crate) component: Component,
+    pub(crate) tool: Tool,
+}
+
+/// Returns the component's tool of this name, or its only tool. Missing grants do not matter here.
+pub(crate) async fn find<'a>(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    config: &'a Config,
+    component: &Path,
+    tool: Option<&str>,
+) -> Result<FoundTool<'a>, Failure> {
+    let chosen = components::choose(config, component)?;
+    let component = load(printer, engines, &chosen).await?;
+    let tool = target::tool(component.tools(), tool, &chosen.display_path())?.clone();
+    Ok(FoundTool { chosen, component, tool })
+}
+
+async fn load(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
+    components::load_without_grants(printer, engines, components::bytes(chosen)?.0, chosen).await
+}

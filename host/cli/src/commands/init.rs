@@ -1,0 +1,172 @@
+//! `toolcell init`: writes a commented `toolcell.toml` that names the components of its folder.
+//!
+//! Invariants: an existing file is never changed. The new file is a valid configuration, and so is
+//! each of its examples (`tests/command/init.rs`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::json;
+use toolcell::{Inspection, MAX_COMPONENT, MAX_NAME, toml_text};
+use toolcell_config::quoted;
+
+use crate::args::{Global, InitArgs};
+use crate::config;
+use crate::os::env;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::counted;
+
+/// The file, with `COMPONENTS` for the sections of components and `NAME` for the component of the
+/// examples.
+const TEMPLATE: &str = include_str!("../init.toml");
+/// The component of the examples if the folder has none.
+const EXAMPLE: &str = "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
+/// The first bytes of a component in binary form. A core module has another version.
+const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+
+/// A file that gets a section.
+struct FoundFile {
+    /// The path in the configuration.
+    file: String,
+    /// The value of `as`, if the file does not describe its tools itself: `functions` or `command`.
+    kind: Option<&'static str>,
+}
+
+/// Writes the file, and prints the next commands.
+pub(crate) fn init(
+    printer: &Printer,
+    global: &Global,
+    args: &InitArgs,
+) -> Result<ExitStatus, Failure> {
+    let path =
+        global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = components(folder).map_err(|error| {
+        let message =
+            anyhow!(error).context(format!("cannot read the folder `{}`", folder.display()));
+        Failure::file(message, "make the folder first, or correct the path")
+    })?;
+    write(&path, &text(&found))?;
+    let config = match &global.config {
+        Some(path) => format!(" --config {}", quoted(&path.to_string_lossy())),
+        None => String::new(),
+    };
+    let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
+    if args.json {
+        let files: BTreeMap<_, _> = found.iter().map(|(name, found)| (name, &found.file)).collect();
+        printer
+            .json(&json!({ "file": path.to_string_lossy(), "components": files, "next": next }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    printer.note(
+        "note",
+        &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")),
+    );
+    for (name, FoundFile { file, kind }) in &found {
+        let kind = kind.map(|kind| format!(", used as `{kind}`")).unwrap_or_default();
+        printer.note("component", &format!("{name}: {file}{kind}"));
+    }
+    if found.is_empty() {
+        printer.note("hint", "name a component in it, as its example shows");
+    }
+    printer.note("next", "type these commands");
+    printer.text(&next.join("\n"))?;
+    Ok(ExitStatus::Ok)
+}
+
+/// Writes a file that does not exist yet.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(
+        |mut file| {
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            if written.is_err() {
+                // An incomplete configuration would block the next `init`.
+                let _ = fs::remove_file(path);
+            }
+            written
+        },
+    );
+    written.map_err(|error| {
+        let shown = path.display();
+        if error.kind() == ErrorKind::AlreadyExists {
+            let hint = "edit it, or move it away first; `toolcell check` validates it";
+            return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
+        }
+        let message = anyhow!(error).context(format!("cannot write `{shown}`"));
+        Failure::file(
+            message,
+            "use a folder that you can write to, or name the file with `--config FILE`",
+        )
+    })
+}
+
+/// Returns the folder's components and its programs for WASI preview 1, by name.
+fn components(folder: &Path) -> std::io::Result<BTreeMap<String, FoundFile>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        files.extend(component(&entry?.path()));
+    }
+    files.sort_by(|one, other| one.file.cmp(&other.file));
+    let mut found = BTreeMap::new();
+    for file in files {
+        found.insert(name(&file.file, &found), file);
+    }
+    Ok(found)
+}
+
+/// Returns the file if it is a component or a program; none if it cannot be read.
+fn component(path: &Path) -> Option<FoundFile> {
+    let file = path.file_name()?.to_str()?.to_owned();
+    let is_readable = |path: &Path| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT)
+    };
+    // Reading a pipe of this name would wait for its writer.
+    if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
+        return None;
+    }
+    let bytes = fs::read(path).ok()?;
+    let kind = Inspection::of(&bytes).ok().and_then(|examination| examination.proposal());
+    // A damaged component is included too: `check` reports its fault.
+    (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(FoundFile { file, kind })
+}
+
+/// Returns the name for a file's component: the stem of the file's name in the characters of
+/// component names, with a number if the name is taken.
+fn name(file: &str, taken: &BTreeMap<String, FoundFile>) -> String {
+    let stem = file.strip_suffix(".wasm").unwrap_or(file);
+    let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    let plain: String =
+        stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
+    let plain = if plain.is_empty() { "component".to_owned() } else { plain };
+    let numbered = (2..).map(|number| {
+        let end = format!("-{number}");
+        format!("{}{end}", &plain[..plain.len().min(MAX_NAME - end.len())])
+    });
+    let mut names = std::iter::once(plain.clone()).chain(numbered);
+    names.find(|name| !taken.contains_key(name)).unwrap_or_default()
+}
+
+/// Returns the text of the configuration.
+fn text(found: &BTreeMap<String, FoundFile>) -> String {
+    let section = |(name, FoundFile { file, kind }): (&String, &FoundFile)| {
+        let kind = kind.map(|kind| format!("as = {}\n", toml_text(kind))).unwrap_or_default();
+        format!("[components.{name}]\npath = {}\n{kind}", toml_text(file))
+    };
+    let sections: Vec<_> = found.iter().map(section).collect();
+    let about = "# Components by the name under which they run. A path is relative to this file.\n";
+    let sections = if sections.is_empty() {
+        EXAMPLE.to_owned()
+    } else {
+        format!("{about}{}", sections.join("\n"))
+    };
+    let name = found.keys().next().map_or("notes", String::as_str);
+    // `NAME` is replaced first: a component may be called `COMPONENTS`.
+    TEMPLATE.replace("NAME", name).replacen("COMPONENTS\n", &format!("{sections}\n"), 1)
+}

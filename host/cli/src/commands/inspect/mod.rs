@@ -1,0 +1,423 @@
+//! `toolcell inspect`: shows the tools and imports of a component, whatever it is granted.
+//!
+//! Invariants: no tool is called. A component that cannot be loaded is shown as far as possible.
+
+mod contents;
+pub(crate) mod lint;
+
+use std::path::Path;
+
+use serde_json::json;
+use toolcell::{
+    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Grants, Hints,
+    ImportStatus, Inspection, Need, Rights,
+};
+
+use crate::args::{Global, InspectArgs, target};
+use crate::config::{self, Chosen, Effective, SecretSelection, Signer, effective};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::Time;
+use crate::print::{clean, schema, table};
+use crate::{components, host};
+
+pub(crate) use contents::brought_by;
+
+/// Characters of a column of parameters: a longer type pushes its line to the right.
+const MAX_COLUMN: usize = 48;
+
+/// The facts that are shown.
+struct Facts<'a> {
+    chosen: &'a Chosen<'a>,
+    inspection: &'a Inspection,
+    contents: &'a Contents,
+    signer: Option<&'a Signer>,
+    kind: &'a ComponentKind,
+    /// `missing`: imports that have to be granted. `barred`: those that would have to be if no
+    /// grant existed.
+    missing: &'a [String],
+    barred: &'a [String],
+    grants: &'a Grants,
+    /// The tool that is shown; absent: all tools.
+    tool: Option<&'a str>,
+}
+
+impl Facts<'_> {
+    /// Returns the shown definitions as the component gives them.
+    fn described<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
+        component.described().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
+    }
+
+    /// Returns the shown definitions.
+    fn definitions<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
+        component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
+    }
+}
+
+/// Runs the command: examines the component, loads it if possible, and prints the facts.
+pub(crate) async fn inspect(
+    printer: &Printer,
+    global: &Global,
+    args: &InspectArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let chosen = components::choose(&config, &args.component)?;
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let examination = Inspection::of(&bytes)
+        .map_err(|error| Failure::from(error).about(chosen.display_path()))?;
+    let contents =
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let proposal = proposal(&chosen, &examination);
+    let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
+    let bytes = ComponentBytes::new(bytes, kind.clone());
+    let loaded = components::granted(printer, &engines, bytes, &chosen, Grants::default())
+        .await
+        .and_then(|component| {
+            let names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
+            chosen.check_tools(names.into_iter())?;
+            Ok(component)
+        });
+    let grants = chosen.grants();
+    let tools = || loaded.iter().flat_map(Component::definitions);
+    let (barred, missing) = (
+        missing(&examination, tools(), &Grants::default()),
+        missing(&examination, tools(), &grants),
+    );
+    if let (Ok(component), Some(name)) = (&loaded, &args.tool)
+        && !component.definitions().any(|tool| tool.name == *name)
+    {
+        let known = component.definitions().map(|tool| tool.name.as_str());
+        return Err(target::unknown(name, known));
+    }
+    let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
+    let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
+    let seen = Facts {
+        chosen,
+        inspection: examination,
+        contents,
+        signer,
+        kind,
+        missing,
+        barred,
+        grants,
+        tool: args.tool.as_deref(),
+    };
+    let usable = match &loaded {
+        Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
+        Err(failure) => Err(Failure::of_words(&failure.to_words())),
+    };
+    if args.json {
+        printer.json(&to_json(&seen, loaded.as_ref().ok(), &usable)?)?;
+    } else {
+        printer.text(&to_text(&seen, loaded.as_ref().ok())?)?;
+    }
+    let component = match loaded {
+        Ok(component) => component,
+        Err(failure) => {
+            if !args.json {
+                failure
+                    .about(format_args!("{} cannot be loaded", chosen.display_path()))
+                    .print(printer);
+            }
+            return Ok(ExitStatus::Failed);
+        }
+    };
+    if args.json {
+        return Ok(ExitStatus::Ok);
+    }
+    seen.described(&component).for_each(|tool| warn(printer, "", tool));
+    for (_, problem) in component.left_out() {
+        printer.note("warning", &format!("a tool is left out: {}", clean::escaped(problem)));
+    }
+    if let Some(kind) = &proposal {
+        let word = kind.word();
+        printer.note(
+            "note",
+            if matches!(kind, ComponentKind::Command(_)) {
+                "this is a WASI program, not a component for toolcell; the tool shown is what it becomes with `as = \"command\"`"
+            } else {
+                "the component does not describe tools; the tools shown are what its functions become with `as = \"functions\"`"
+            },
+        );
+        let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);
+        printer.note(
+            "hint",
+            &format!(
+                "call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"
+            ),
+        );
+    }
+    if let Err(failure) = usable {
+        printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
+        printer.note("hint", failure.hint());
+        if component.definitions().any(|tool| !tool.needs.is_empty()) {
+            let learn = components::how_to_learn(&config, chosen, &component);
+            printer.note("hint", &format!("to grant less, {learn}"));
+        }
+    }
+    Ok(ExitStatus::Ok)
+}
+
+/// Returns the possible kind of a component that describes no tools itself, if no configuration
+/// states its kind.
+fn proposal(chosen: &Chosen<'_>, examination: &Inspection) -> Option<ComponentKind> {
+    let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
+    Some(if word == ComponentKind::Functions.word() {
+        ComponentKind::Functions
+    } else {
+        ComponentKind::Command(Command::new(chosen.tool_name()))
+    })
+}
+
+/// Warns of texts in a definition that seem written to steer a model, and of parts that are not
+/// enforced. `of` names the component if that is not clear.
+pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
+    for problem in tool.unenforced() {
+        printer.note("warning", &format!("{of}{}: {}", tool.name, clean::escaped(&problem)));
+    }
+    for suspicion in tool.suspicions() {
+        let (place, excerpt) =
+            (clean::escaped(&suspicion.place), clean::escaped(&suspicion.excerpt));
+        printer.note(
+            "warning",
+            &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
+        );
+    }
+}
+
+/// Returns the names of the imports that have to be granted before a component with these tools can
+/// be called.
+pub(crate) fn missing<'a>(
+    examination: &'a Inspection,
+    tools: impl IntoIterator<Item = &'a Definition>,
+    grants: &'a Grants,
+) -> Vec<String> {
+    examination.missing(tools, grants).map(|(name, _)| name.clone()).collect()
+}
+
+fn to_json(
+    seen: &Facts<'_>,
+    loaded: Option<&Component>,
+    usable: &Result<(), Failure>,
+) -> Result<serde_json::Value, Failure> {
+    let Facts { chosen, inspection: examination, contents, signer, kind, barred, .. } = seen;
+    let imports = examination.imports.iter().map(|(name, standing)| {
+        let modules: Vec<_> = contents.callers(name).collect();
+        json!({ "name": name, "standing": standing, "modules": modules })
+    });
+    let mut shown = json!({
+        "component": chosen.path.to_string_lossy(),
+        "digest": examination.digest,
+        "signed_by": signer,
+        "size": examination.size,
+        "imports": imports.collect::<Vec<_>>(),
+        "isolation": chosen.isolation,
+        "loadable": usable.is_ok(),
+    });
+    contents::add_to(&mut shown, (examination, contents), barred, loaded.is_none());
+    if let Err(failure) = usable {
+        shown["error"] = failure.to_json();
+    }
+    if **kind != ComponentKind::Tools {
+        shown["as"] = json!({ "kind": kind.word(), "settings": kind.to_string(), "proposed": **kind != chosen.kind() });
+    }
+    if let Some(component) = loaded {
+        let compile_time = component.compile_time();
+        shown["cached"] = json!(component.is_cached());
+        shown["compile_us"] =
+            json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
+        shown["code"] = json!(component.code());
+        shown["pooled"] = json!(component.is_pooled());
+        shown["tools"] = json!(seen.definitions(component).collect::<Vec<_>>());
+        for tool in seen.definitions(component) {
+            shown["rights"][&tool.name] = json!(effective_grants(chosen, tool)?);
+            shown["suspicions"][&tool.name] = json!(tool.suspicions());
+        }
+        for tool in seen.described(component) {
+            shown["unenforced"][&tool.name] = json!(tool.unenforced());
+        }
+        shown["left_out"] = component
+            .left_out()
+            .map(|(tool, problem)| json!({"tool": tool, "problem": problem}))
+            .collect();
+        let tools: Vec<_> = component.definitions().collect();
+        shown["lint"] = json!(lint::findings(kind, examination, contents, &tools));
+    }
+    Ok(shown)
+}
+
+/// Returns the effective grants of a tool.
+fn effective_grants(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
+    let rights = Rights::new(chosen.grants().into(), tool);
+    let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+    Ok(effective::effective(&rights, tool, None))
+}
+
+fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
+    let Facts {
+        chosen,
+        inspection: examination,
+        contents,
+        signer,
+        kind,
+        missing,
+        barred,
+        grants,
+        tool: _,
+    } = seen;
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut facts = vec![
+        row("component", path(&chosen.path)),
+        row("digest", examination.digest.clone()),
+        row("size", contents::sizes(examination.size, contents)),
+    ];
+    facts.extend(contents::producers(contents).map(|names| row("made with", names)));
+    if **kind != ComponentKind::Tools {
+        let proposed = if **kind == chosen.kind() { "" } else { " (proposed)" };
+        facts.push(row("used as", format!("{}{proposed}", clean::escaped(&kind.to_string()))));
+    }
+    facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
+    if let Some(component) = loaded {
+        let when = match component.compile_time() {
+            Some(time) => format!("now, in {} ms", time.as_millis()),
+            None => "earlier, from the cache".to_owned(),
+        };
+        facts.push(row("compiled", format!("{when}; {}", tier_text(component.code()))));
+        let memory = if component.is_pooled() { "" } else { "; memory is allocated for each call" };
+        facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
+    }
+    // The error that follows has the reason.
+    let without = contents::without_grants_shown(examination, barred);
+    facts.push(row(
+        "without grants",
+        if loaded.is_some() { without } else { contents::REFUSED.to_owned() },
+    ));
+    let imports = imports(examination, missing, grants, contents);
+    let mut text = vec![table::columns(0, MAX_COLUMN, &facts), String::new(), imports];
+    for definition in loaded.iter().flat_map(|component| seen.definitions(component)) {
+        text.extend([String::new(), tool(definition)]);
+        let left = effective_grants(chosen, definition)?;
+        if left.is_empty() {
+            text.push("  grants: none".to_owned());
+        } else {
+            text.extend([
+                "  grants".to_owned(),
+                table::columns(4, MAX_COLUMN, &effective::rows(&left)),
+            ]);
+        }
+    }
+    let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
+    let lint =
+        lint::finding_lines(&lint::findings(kind, examination, contents, &tools), contents, &tools);
+    if !lint.is_empty() {
+        text.push(String::new());
+        text.extend(lint);
+    }
+    Ok(text.join("\n"))
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn tier_text(code: Code) -> &'static str {
+    match code {
+        Code::Optimised => "optimised",
+        Code::Unoptimised => "not optimised",
+        Code::Quick => "not optimised yet",
+        _ => "in another way",
+    }
+}
+
+/// Returns the imports of a component with their meaning, in lines. `missing` are the names of
+/// those that are not granted. `contents` tells which modules have an import that the author's
+/// module does not have.
+pub(crate) fn imports(
+    seen: &Inspection,
+    missing: &[String],
+    grants: &Grants,
+    contents: &Contents,
+) -> String {
+    let is_inert = |standing: &ImportStatus| *standing == ImportStatus::Inert;
+    let row = |(name, standing): &(String, ImportStatus)| {
+        let (word, meaning) = match standing {
+            ImportStatus::Offered => ("offered", "a service of the host; needs no grant"),
+            ImportStatus::NeedsGrant if missing.contains(name) => ("needs_grant", "not granted"),
+            ImportStatus::NeedsGrant if seen.ungranted(grants).any(|(other, _)| other == name) => {
+                ("needs_grant", "no tool declares it: each use is denied")
+            }
+            ImportStatus::NeedsGrant => ("needs_grant", "granted"),
+            ImportStatus::Unknown => ("unknown", "not known to this host"),
+            ImportStatus::Inert | _ => ("other", ""),
+        };
+        let by =
+            brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
+        vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
+    };
+    let rows: Vec<_> =
+        seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
+    let inert = seen.imports.iter().filter(|(_, standing)| is_inert(standing)).count();
+    let mut text = vec!["imports".to_owned()];
+    if !rows.is_empty() {
+        text.push(table::columns(2, usize::MAX, &rows));
+    }
+    match inert {
+        0 if rows.is_empty() => return "imports  none".to_owned(),
+        0 => {}
+        _ => text.push(format!(
+            "  {inert} WASI interfaces for its language runtime, which give access to nothing by themselves"
+        )),
+    }
+    text.join("\n")
+}
+
+/// Returns the text about a tool: its description, parameters, output, hints and needs.
+pub(crate) fn tool(definition: &Definition) -> String {
+    let mut text = vec![format!("tool {}", definition.name)];
+    if !definition.description.trim().is_empty() {
+        text.push(table::paragraph(2, &definition.description));
+    }
+    match &definition.parameters {
+        None => text.push("  takes any object".to_owned()),
+        Some(parameters) => {
+            let row = |parameter: schema::Parameter| {
+                let required = if parameter.required { "required" } else { "optional" };
+                let description = clean::note(&parameter.description).into_owned();
+                vec![parameter.name, parameter.kind, required.to_owned(), description]
+            };
+            let rows: Vec<_> = schema::parameters(parameters).into_iter().map(row).collect();
+            text.push(if rows.is_empty() {
+                "  takes no named parameter".to_owned()
+            } else {
+                table::columns(4, MAX_COLUMN, &rows)
+            });
+        }
+    }
+    if let Some(output) = &definition.output {
+        text.push(table::paragraph(2, &format!("returns {}", schema::kind(output))));
+    }
+    let Hints { read_only, idempotent, destructive, open_world, .. } = definition.hints;
+    let hints = [
+        (read_only, "read-only"),
+        (idempotent, "idempotent"),
+        (destructive, "destructive"),
+        (open_world, "open world"),
+    ];
+    let hints: Vec<_> = hints.iter().filter_map(|(set, name)| set.then_some(*name)).collect();
+    if !hints.is_empty() {
+        text.push(format!("  claims to be {}", hints.join(", ")));
+    }
+    if let Some(bound) = definition.max_execution {
+        text.push(format!("  runs for at most {}", Time(bound)));
+    }
+    if !definition.needs.is_empty() {
+        let row = |need: &Need| vec![need.kind.clone(), need.pattern.clone(), need.reason.clone()];
+        let rows: Vec<_> = definition.needs.iter().map(row).collect();
+        text.extend(["  needs".to_owned(), table::columns(4, MAX_COLUMN, &rows)]);
+    } else if definition.declares_needs() {
+        text.push("  needs nothing: its list of needs is empty, so it can use no grant".to_owned());
+    }
+    text.join("\n")
+}

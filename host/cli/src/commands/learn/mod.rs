@@ -1,0 +1,491 @@
+//! `toolcell learn`: performs a dry run of a tool and prints the grants that it needs.
+//!
+//! In: a tool, arguments, the existing grants.
+//! Out: the smallest additional grants for the tool's requests.
+//! Invariants: nothing is changed, and no request without a grant is sent. Existing grants are used
+//! for reading only, and only if the user approved them. No value of a secret is read. The tool's
+//! requests are untrusted text.
+
+mod changed;
+mod undeclared;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use toolcell::{
+    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial,
+    Egress, Event, Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded,
+    Recorder, Refusal, Request, Rights, Suggestion, ToolCall,
+};
+
+use super::explain::{self, FoundTool};
+use super::run::argument_faults;
+use crate::args::{DEFAULT_ID, Global, LearnArgs, target};
+use crate::config::{self, Config, SecretSelection};
+use crate::grants::advice;
+use crate::grants::dry_run_files::{DryRunFiles, directory_of};
+use crate::grants::grant_text::{self, Change};
+use crate::grants::offered::NotOffered;
+use crate::print::clean;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::{components, host};
+use changed::Changed;
+use undeclared::undeclared;
+
+/// The most denials that are kept: a tool can make a hundred thousand requests.
+const MAX_DENIALS: usize = 1000;
+/// The most runs of the tool. Each has the files that the one before looked for.
+const MAX_RUNS: usize = 16;
+/// Paths of a directory that are listed.
+const MAX_PATHS: usize = 5;
+
+/// The result of a dry run.
+#[derive(Default)]
+struct Learned {
+    /// The grants that are missing.
+    missing: Suggestion,
+    /// Requests that are granted already.
+    granted: BTreeSet<String>,
+    /// Requests that the component's grants, or the sections of the tool and the tenant, do not
+    /// allow.
+    denied: Vec<Request<'static>>,
+    /// The requests among them that the component's grants do allow.
+    narrowed: BTreeSet<String>,
+    /// Files and variables that a real call would not get, each with the directory or the variable
+    /// to grant. A dry run provides them, so that there is no event of a denial.
+    unreachable: Vec<(String, Denial)>,
+}
+
+/// Runs the command.
+pub(crate) async fn learn(
+    printer: &Printer,
+    global: &Global,
+    args: &LearnArgs,
+) -> Result<ExitStatus, Failure> {
+    let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
+    let arguments = target.arguments.read()?;
+    let config = config::read_with(global, SecretSelection::None)?;
+    let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
+    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
+    let recorder = Recorder::new();
+    let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
+    let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;
+    let found = found.map_err(|failure| {
+        let chosen = components::choose(&config, &args.call.component);
+        chosen.map_or_else(
+            |other| other,
+            |chosen| target::not_found(failure, &args.call, &chosen.kind()),
+        )
+    })?;
+    let FoundTool { chosen, component, tool } = found;
+    let name = tool.definition().name.clone();
+    let arguments = arguments.of(tool.definition());
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
+    let granted = chosen.grants();
+    let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
+    if let Some(unreached) =
+        NotOffered::first_not_offered(&config, context.tenant.as_deref(), [name.as_str()])
+    {
+        unreached.warn(printer);
+    }
+    let overlay =
+        context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
+    let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
+    let rights = rights.narrowed(overlay.clone(), None);
+    let used = if is_approved { granted.clone() } else { Grants::default() };
+    let used = overlay.map_or(used.clone(), |overlay| without_narrowed(used, &overlay));
+    let mut root = DryRunFiles::new(used, tool.definition())?;
+    let bytes = ComponentBytes::new(bytes, chosen.kind());
+    let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
+    let component = component.map_err(|failure| failure.about(chosen.display_path()))?;
+    let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
+    let denials = Arc::<Mutex<Vec<Denial>>>::default();
+    let heard = Arc::clone(&denials);
+    let executor =
+        Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {
+            if let Event::Denied { denial, .. } = event {
+                let mut heard = heard.lock();
+                if heard.len() < MAX_DENIALS && !heard.contains(&denial) {
+                    heard.push(denial);
+                }
+            }
+        });
+    // All runs begin within the time limit of one call.
+    let until = Instant::now() + args.limits.over(chosen.limits).timeout;
+    let mut result;
+    let mut runs = 0;
+    loop {
+        let call = ToolCall::new(DEFAULT_ID, &name, arguments.text.clone());
+        result = executor.call(&tool, call, CallOptions::default()).await.result;
+        runs += 1;
+        let is_last = runs == MAX_RUNS || Instant::now() >= until;
+        if is_last
+            || matches!(result, CallResult::Refusal(_))
+            || !root.extend(&recorder.recorded())?
+        {
+            break;
+        }
+    }
+    if let CallResult::Refusal(refusal) = &result {
+        if args.json {
+            let none = [(); 0];
+            printer.json(&json!({
+                "tool": name, "ended": result, "denied": none, "grants": none, "granted": none, "declared": none,
+                "steps": none, "warnings": none, "changes": none, "narrowed": none,
+            }))?;
+        } else if let Refusal::InvalidArguments(faults) = refusal {
+            argument_faults::print_faults(
+                printer,
+                &args.call,
+                &config.hint,
+                &arguments.text,
+                faults,
+            );
+        } else {
+            printer.note("error", &refusal.to_string());
+            printer.note("hint", refusal.hint());
+        }
+        return Ok(ExitStatus::Refusal);
+    }
+    let definition = tool.definition();
+    let recorded = recorder.recorded();
+    let Changed { changes, requests, warnings } =
+        changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
+    let Learned { missing: mut asked, granted, denied, narrowed, unreachable: tried } =
+        classify(&rights, definition, &recorded, &requests);
+    let Hosts { private, is_unknown: names_host } =
+        hosts(definition, &arguments.text, &recorded, &rights).await;
+    private.values().for_each(|rule| asked.add_http(rule));
+    let sections = sections(
+        &config,
+        (chosen.configured.map(|(name, _)| name), &name),
+        context.tenant.as_deref(),
+        &denied,
+    );
+    let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
+    let mut denials = std::mem::take(&mut *denials.lock());
+    let is_granted = |denial: &Denial| {
+        Request::parse(&denial.request)
+            .is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
+    };
+    denials.retain(|denial| !is_granted(denial));
+    denials.extend(undeclared(&rights, &recorded));
+    for denial in &mut denials {
+        let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
+        denial.grant = private
+            .map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
+    }
+    let declared = components::needs(std::iter::once(definition));
+    let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
+    if args.json {
+        let denied: Vec<_> = denials.iter().chain(tried.iter().map(|(_, denial)| denial)).collect();
+        printer.json(&json!({
+            "tool": name, "ended": result, "denied": denied, "grants": asked.to_paste(), "granted": granted,
+            "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
+            "changes": changes.iter().map(Change::to_json).collect::<Vec<_>>(),
+            "narrowed": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
+        }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    for warning in &warnings {
+        printer.note("warning", warning);
+    }
+    let is_added = !(asked.is_empty() && changes.is_empty());
+    if !is_added {
+        if sections.is_empty() {
+            printer.note("note", "the tool asked for nothing that needs a further grant");
+        }
+    } else {
+        printer.text(&pasted.lines.join("\n"))?;
+        printer.note(
+            "hint",
+            &format!("to allow this call, {}; then:", pasted.order("the lines printed above")),
+        );
+        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.print_item("hint", &format!("approve the configuration: {approve}"));
+        for (directory, _) in asked.directories() {
+            let is_itself =
+                |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
+            let is_of = |(of, denial): &&(String, Denial)| {
+                Path::new(of).starts_with(directory) && !is_itself(&denial.request)
+            };
+            let of = tried.iter().filter(is_of);
+            let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
+            if let Some((shown, more)) =
+                paths.split_at_checked(MAX_PATHS.min(paths.len())).filter(|_| !paths.is_empty())
+            {
+                let more = if more.is_empty() {
+                    String::new()
+                } else {
+                    format!(" and {} more", more.len())
+                };
+                let shown = shown.join(", ");
+                printer.note(
+                    "note",
+                    &format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"),
+                );
+            }
+        }
+    }
+    if !narrowed.is_empty() {
+        let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
+        printer.note(
+            "note",
+            &format!("granted to the component, and taken away from this call: {listed}"),
+        );
+    }
+    for (section, lines) in &sections {
+        printer.note(
+            "hint",
+            &format!(
+                "[{section}] narrows this call; to allow it, write there:\n{}",
+                lines.join("\n")
+            ),
+        );
+    }
+    if let (Some(approve), false, false) =
+        (grant_text::approval(&config, &chosen), sections.is_empty(), is_added)
+    {
+        printer.note("hint", &format!("after the change of the configuration, {approve}"));
+    }
+    if !granted.is_empty() {
+        let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
+        let is_used = if is_approved { "and used" } else { "but not approved, so not used" };
+        printer.note("note", &format!("already granted {is_used}: {listed}"));
+    }
+    if !is_approved && chosen.is_granted_anything() {
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.note("hint", &format!("{approve} shows the grants and asks for your approval"));
+    }
+    for denial in
+        denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host))
+    {
+        printer.note("note", &format!("{denial}; {}", denial.hint()));
+    }
+    // CPython reads all variables when it starts, whatever the tool does.
+    let is_python = chosen
+        .bytes()
+        .is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
+    if recorded.environment
+        && !is_python
+        && !definition.needs.iter().any(|need| need.kind == "environment")
+    {
+        let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
+        printer.note("note", message);
+    }
+    if names_host {
+        printer.note(
+            "note",
+            "host names were not resolved: `toolcell explain` shows whether a host has a private address",
+        );
+    }
+    let unused: Vec<_> =
+        definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
+    if !unused.is_empty() {
+        let listed: Vec<_> = unused
+            .iter()
+            .map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason))
+            .collect();
+        printer.note(
+            "note",
+            &format!(
+                "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
+                listed.join("\n")
+            ),
+        );
+    }
+    if let Some(ending) = ending(&result) {
+        printer.note(
+            "note",
+            &format!("the dry run failed ({ending}): a real run may need more grants"),
+        );
+    }
+    Ok(ExitStatus::Ok)
+}
+
+/// Returns the grants without the kinds that the tenant's section narrows. For those, stand-ins
+/// answer.
+fn without_narrowed(mut grants: Grants, overlay: &Overlay) -> Grants {
+    if overlay.http.is_some() {
+        grants.http.clear();
+    }
+    if overlay.files.is_some() {
+        grants.directories.clear();
+    }
+    if let Some(names) = &overlay.environment {
+        grants.environment.retain(|name, _| names.contains(name));
+    }
+    grants
+}
+
+/// Facts about the hosts of the requests.
+#[derive(Default)]
+struct Hosts {
+    /// The grant of a request to a host on a private network, by request.
+    private: BTreeMap<String, HttpRule>,
+    /// True if the name of a host was not looked up, or has no address.
+    is_unknown: bool,
+}
+
+/// Resolves the hosts of the requests. A name that the tool computed can contain data that it read,
+/// and a lookup would send that data away: only a name in the tool's definition or arguments is
+/// looked up.
+async fn hosts(
+    definition: &Definition,
+    arguments: &str,
+    recorded: &Recorded,
+    rights: &Rights,
+) -> Hosts {
+    let mut hosts = Hosts::default();
+    let egress = Egress::new();
+    for request in &recorded.requests {
+        let Request::Http { target, .. } = request else { continue };
+        let Host::Name(name) = target.host() else { continue };
+        let is_new = matches!(
+            rights.allows(request),
+            Decision::Denied(Denial { layer: Layer::Granted, .. })
+        );
+        if !is_new || name == "localhost" {
+            continue;
+        }
+        if !advice::is_known(definition, arguments, &name) {
+            hosts.is_unknown = true;
+            continue;
+        }
+        match advice::private_rule(&egress, request).await {
+            Some(Ok(rule)) => drop(hosts.private.insert(request.to_string(), rule)),
+            Some(Err(())) => hosts.is_unknown = true,
+            None => {}
+        }
+    }
+    hosts
+}
+
+/// Returns the sections that narrow the call, each with the lists that allow the requests.
+fn sections(
+    config: &Config,
+    (component, tool): (Option<&str>, &str),
+    tenant: Option<&str>,
+    denied: &[Request<'_>],
+) -> Vec<(String, Vec<String>)> {
+    let of_tool = component.map(|component| vec!["components", component, "tools", tool]);
+    let of_tenant = tenant.map(|tenant| vec!["tenants", tenant]);
+    let section =
+        |place: Vec<&str>| (place.join("."), grant_text::narrowed_lines(config, &place, denied));
+    of_tool
+        .into_iter()
+        .chain(of_tenant)
+        .map(section)
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect()
+}
+
+/// Returns true if the tool made a request that this need covers.
+fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
+    let mut alone = definition.clone();
+    alone.needs = vec![need.clone()];
+    let Ok(rights) = Rights::new(Arc::default(), &alone) else { return true };
+    let is_within = |request: &Request<'_>| match rights.allows(request) {
+        Decision::Denied(denial) => denial.layer != Layer::Declared,
+        Decision::Allowed => true,
+    };
+    let mut paths = recorded.paths.iter();
+    recorded.requests.iter().any(is_within)
+        || paths.any(|(path, used)| {
+            is_within(&Request::File { access: used.access, path: path.as_str().into() })
+        })
+        || recorded.environment && need.kind == "environment"
+}
+
+/// Divides the requests of a tool into granted and denied ones. Requests whose rules are to be
+/// changed are in neither set.
+fn classify(
+    rights: &Rights,
+    definition: &Definition,
+    recorded: &Recorded,
+    changed: &[Request<'_>],
+) -> Learned {
+    let mut learned = Learned::default();
+    let mut tried = Vec::new();
+    let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights
+        .allows(request)
+    {
+        Decision::Allowed if changed.contains(request) => {}
+        Decision::Allowed => drop(learned.granted.insert(request.to_string())),
+        Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
+            add(&mut learned.missing);
+            learned.denied.extend(Request::parse(&request.to_string()));
+        }
+        Decision::Denied(Denial { layer: Layer::Tool | Layer::Tenant, .. }) => {
+            learned.narrowed.insert(request.to_string());
+            learned.denied.extend(Request::parse(&request.to_string()));
+        }
+        Decision::Denied(_) => {}
+    };
+    for request in &recorded.requests {
+        judge(request, &mut |asked| {
+            asked.add(request);
+            // The destinations of a secret are those of the requests that contained it.
+            if let Request::Secret { name } = request {
+                match recorded.secrets.get(name.as_ref()) {
+                    Some(places) => places.iter().for_each(|(method, target)| {
+                        asked.add_secret(name, &HttpRule::smallest(*method, target))
+                    }),
+                    None => advice::add_secret(asked, definition, name),
+                }
+            }
+        });
+    }
+    for (path, used) in
+        recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory)
+    {
+        let request = Request::File { access: used.access, path: path.as_str().into() };
+        let directory = directory_of(definition, path, *used);
+        judge(&request, &mut |asked| asked.add_directory(directory, used.access));
+        if let Some(mut denial) = grantable(rights, &request) {
+            let mut grant = Suggestion::default();
+            grant.add_directory(directory, used.access);
+            denial.grant = Some(grant.lines().concat());
+            tried.push((directory.to_owned(), denial));
+        }
+    }
+    if recorded.environment {
+        for need in definition.needs.iter().filter(|need| need.kind == "environment") {
+            let request = Request::Environment { name: need.pattern.as_str().into() };
+            judge(&request, &mut |asked| asked.add(&request));
+            tried.extend(grantable(rights, &request).map(|denial| (need.pattern.clone(), denial)));
+        }
+    }
+    Learned { unreachable: tried, ..learned }
+}
+
+/// Returns the denial of a request that the operator could allow.
+fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
+    match rights.allows(request) {
+        Decision::Denied(denial)
+            if matches!(denial.layer, Layer::Granted | Layer::Tool | Layer::Tenant) =>
+        {
+            Some(denial)
+        }
+        Decision::Denied(_) | Decision::Allowed => None,
+    }
+}
+
+/// Returns a short description of a call's failure; none if it did not fail.
+fn ending(result: &CallResult) -> Option<String> {
+    match result {
+        CallResult::Outcome(Outcome::Error(error)) => {
+            Some(clean::note(&error.message).into_owned())
+        }
+        CallResult::ToolError(error) => Some(error.to_string()),
+        CallResult::Outcome(_) | CallResult::Refusal(_) => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! Paths that a tool looked for in a dry run and does not declare.
+
+use toolcell::{Decision, Denial, Layer, Recorded, Request, Rights};
+
+use crate::commands::run::live;
+
+/// The most paths that are reported.
+const MAX_PATHS: usize = 5;
+
+/// Returns the denials of paths that the tool does not declare. A dry run has no events of them.
+/// System paths are left out, because language runtimes look there.
+pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
+    let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
+    let decisions = paths.map(|(path, used)| {
+        rights.allows(&Request::File { access: used.access, path: path.as_str().into() })
+    });
+    let denials = decisions.filter_map(|decision| match decision {
+        Decision::Denied(denial) => Some(denial),
+        Decision::Allowed => None,
+    });
+    denials.filter(|denial| denial.layer == Layer::Declared).take(MAX_PATHS)
+}

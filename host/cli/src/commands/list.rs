@@ -1,0 +1,136 @@
+//! `toolcell list`: the tools of several components, one a line.
+
+use serde_json::json;
+use toolcell::{Component, Contents};
+
+use super::inspect;
+use super::inspect::lint::{self, Finding};
+use crate::args::{Global, ListArgs};
+use crate::config::{self, Chosen, SecretSelection};
+use crate::host::Engines;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::table;
+use crate::{components, host};
+
+/// Characters of a tool's first sentence.
+const SENTENCE: usize = 100;
+
+/// Runs the command. A component that cannot be used does not keep the others from being listed.
+pub(crate) async fn list(
+    printer: &Printer,
+    global: &Global,
+    args: &ListArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for word in &components::typed_components(&config, &args.components)? {
+        let name = word.display().to_string();
+        let loaded = match components::choose(&config, word) {
+            Ok(chosen) => load_component(printer, &engines, &chosen).await,
+            Err(failure) => Err(failure),
+        };
+        match loaded {
+            Ok((component, found)) => {
+                tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone())));
+                findings.push((name, found));
+            }
+            Err(failure) => failures.push((name, failure)),
+        }
+    }
+    if args.json {
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|(path, tool)| {
+                let (description, suspicions) = (&tool.description, tool.suspicions());
+                json!({ "component": path, "tool": tool.name, "description": description, "suspicions": suspicions })
+            })
+            .collect();
+        let errors: Vec<_> = failures
+            .iter()
+            .map(|(path, failure)| json!({ "component": path, "error": failure.to_json() }))
+            .collect();
+        let about = |path: &String, finding: &Finding| {
+            let mut finding = json!(finding);
+            finding["component"] = json!(path);
+            finding
+        };
+        let lint = findings
+            .iter()
+            .flat_map(|(path, found)| found.iter().map(move |finding| about(path, finding)));
+        printer
+            .json(&json!({ "tools": tools, "lint": lint.collect::<Vec<_>>(), "errors": errors }))?;
+    } else {
+        let row = |(path, tool): &(String, toolcell::Definition)| {
+            vec![path.clone(), tool.name.clone(), first_sentence(&tool.description)]
+        };
+        if !tools.is_empty() {
+            printer.text(&table::columns(
+                0,
+                usize::MAX,
+                &tools.iter().map(row).collect::<Vec<_>>(),
+            ))?;
+        }
+        for (path, tool) in &tools {
+            inspect::warn(printer, &format!("{path}: "), tool);
+        }
+        for (path, found) in &findings {
+            for (code, message) in lint::summaries(found) {
+                printer.note("warning", &format!("{path}: {message} ({code})"));
+            }
+        }
+        for (_, failure) in &failures {
+            failure.print(printer);
+        }
+    }
+    Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
+}
+
+/// Loads a component without grants. Returns it with the findings for its author.
+async fn load_component(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    chosen: &Chosen<'_>,
+) -> Result<(Component, Vec<Finding>), Failure> {
+    let (bytes, _) = components::bytes(chosen)?;
+    let contents =
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
+    let component = components::load_without_grants(printer, engines, bytes, chosen).await?;
+    chosen.check_tools(
+        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+    )?;
+    let tools: Vec<_> = component.definitions().collect();
+    let findings = lint::findings(&chosen.kind(), component.inspection(), &contents, &tools);
+    Ok((component, findings))
+}
+
+/// Returns the first sentence, or as much of it as fits a line.
+fn first_sentence(description: &str) -> String {
+    let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    let sentence = text.get(..end).unwrap_or(&text).trim_end_matches('.');
+    if sentence.chars().count() <= SENTENCE {
+        sentence.to_owned()
+    } else {
+        sentence.chars().take(SENTENCE - 1).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn first_sentence_is_extracted() {
+        for (text, expected) in [
+            ("Adds. Twice.", "Adds"),
+            ("Adds 1.5 to\n it.", "Adds 1.5 to it"),
+            ("", ""),
+            (&"word ".repeat(40), &format!("{}…", &"word ".repeat(20)[..99])),
+        ] {
+            assert_eq!(first_sentence(text), expected);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Prints the faults of arguments that do not fit a tool's parameters.
+//!
+//! In: the command line, the text of the arguments, the faults.
+//! Out: lines for a person.
+
+use toolcell::{Fault, FaultKind};
+
+use crate::args::{CallArgs, json_repair};
+use crate::config::{Again, quoted};
+use crate::os::files;
+use crate::print::clean;
+use crate::print::printer::Printer;
+
+/// Prints each fault, and a hint with the command that shows the parameters.
+pub(crate) fn print_faults(
+    printer: &Printer,
+    call: &CallArgs,
+    again: &Again,
+    text: &str,
+    faults: &[Fault],
+) {
+    let typed = call.tool.iter().chain(&call.arguments).last().map(String::as_str);
+    let is_read = typed.is_some_and(|typed| typed == "-" || typed.starts_with('@'));
+    let place = files::place_of_arguments(typed);
+    let read = if is_read { format!(" from {place}") } else { String::new() };
+    printer.note("error", &format!("the arguments{read} do not fit the tool's parameters"));
+    // Not printed for arguments that are too large.
+    let is_empty = text.trim().is_empty()
+        && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
+    if is_empty {
+        printer.print_item(
+            "error",
+            &format!("{place} is empty, or only white space, which means `{{}}`"),
+        );
+    }
+    for fault in faults {
+        printer.print_item("error", &fault.to_string());
+    }
+    if let [only] = call.arguments.as_slice()
+        && files::is_forgotten_at(only)
+    {
+        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
+        return;
+    }
+    let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
+    let text =
+        call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
+    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_repair::repaired(text)) {
+        printer.note(
+            "hint",
+            &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
+        );
+        return;
+    }
+    let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
+    let form = match is_syntax || is_empty {
+        false => String::new(),
+        true if is_read => format!("write one JSON object to {place}; "),
+        true => "write NAME=VALUE, or one JSON object in quotes for the shell; ".to_owned(),
+    };
+    printer.note("hint", &format!("{form}{inspect} shows the parameters"));
+}

@@ -1,0 +1,309 @@
+//! `toolcell run`: makes one call and prints its result.
+
+mod answer;
+pub(crate) mod argument_faults;
+pub(crate) mod live;
+mod report;
+mod resume;
+mod ungranted;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor,
+    Limits, Outcome, Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall,
+    ToolError,
+};
+use toolcell_author::SourceLine;
+
+use crate::args::target::{self, Target};
+use crate::args::{Global, RunArgs, context};
+use crate::components::{self, OnUnusable};
+use crate::config::{self, Again, Chosen, Config, Problem};
+use crate::grants::advice::{self, RequestOrigin};
+use crate::host;
+use crate::os::files::Arguments;
+use crate::os::interrupt::{self, Interrupt};
+use crate::os::{lines, state};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::Size;
+use crate::worker_process::{self, ChildOptions, ToolUse};
+use live::Live;
+
+/// The command line, and the values derived from it.
+struct TypedCall<'a> {
+    args: &'a RunArgs,
+    tool: &'a str,
+    /// The arguments as JSON text.
+    arguments: &'a str,
+    limits: Limits,
+    /// The tool's own section of the configuration, if it has one.
+    section: Option<String>,
+    /// Problems with the values of secrets, by name.
+    unset: &'a BTreeMap<String, Problem>,
+    /// The program and options that the next command needs too.
+    again: &'a Again,
+    config: &'a Config,
+    /// The component's name in the configuration.
+    component: &'a str,
+    /// The rights of the tool.
+    rights: &'a Rights,
+    /// The component's file.
+    file: &'a Path,
+    /// True if the component is used as a command.
+    is_command: bool,
+    /// The word for `--as`, if the next command needs it.
+    used_as: Option<&'static str>,
+    /// True if a request of the call was denied.
+    is_denied: bool,
+}
+
+/// Runs the command: makes the call, again after each answer at the terminal, and prints the
+/// result.
+pub(crate) async fn run(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &RunArgs,
+) -> Result<ExitStatus, Failure> {
+    // The options are checked before any file is read, and all files are read before anything is
+    // compiled.
+    let context =
+        context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
+    let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
+    let target = Target::of_call(&args.call, is_program)?;
+    let arguments = target.arguments.read()?;
+    let mut config = config::read(global)?;
+    config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
+    let config = config::with_typed(
+        config,
+        std::slice::from_ref(&args.call.component),
+        &args.grants.typed(),
+    )?;
+    let chosen = components::resolve_for_use(&config, &args.call.component)?;
+    let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
+    context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
+    let chosen = chosen.with_isolation(config.isolation_of(context.tenant.as_deref()));
+    let limits = args.limits.over(chosen.limits);
+    // An answer needs the sealer at once, a question at the end; any other call does without it.
+    let (sealer, mut unsealed) = match state::sealer(global.state_dir.as_deref()) {
+        Ok(sealer) => (Some(sealer), None),
+        Err(failure) if context.resume.is_some() => return Err(failure),
+        Err(failure) => (None, Some(failure)),
+    };
+    let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
+    let (tool, rights) =
+        &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
+    let name = tool.definition().name.as_str();
+    let arguments = arguments.of(tool.definition());
+
+    let executor = config.executor().with_limits(limits);
+    let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
+    let executor = if tool.rights().is_some_and(|rights| !rights.granted().invoke.is_empty()) {
+        let others = callable(printer, global, &config, &context).await?;
+        executor.with_callable(move |name| others.get(name))
+    } else {
+        executor
+    };
+    let unset = config.unset_for(context.tenant.as_deref());
+    let unset: BTreeMap<_, _> =
+        unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
+    let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
+    let mut context = context;
+    loop {
+        let (completion, denials) = asking.complete(context.clone()).await;
+        let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
+            Some(question)
+        } else {
+            None
+        };
+        if question.is_some()
+            && let Some(failure) = unsealed.take()
+        {
+            return Err(failure.about("the tool asks a question that cannot be sealed"));
+        }
+        let section = chosen.section_of(name);
+        let typed = TypedCall {
+            args,
+            tool: name,
+            arguments: &arguments.text,
+            limits,
+            section,
+            unset: &unset,
+            again: &config.hint,
+            config: &config,
+            component: chosen.configured.map_or("", |(name, _)| name),
+            rights,
+            file: &chosen.path,
+            is_command: matches!(chosen.kind(), ComponentKind::Command(_)),
+            used_as: components::used_as(&chosen),
+            is_denied: !denials.is_empty(),
+        };
+        if let Some(question) = question.filter(|_| !args.json) {
+            report::question(printer, question)?;
+            interrupt.stop_listening();
+            if let Some(resume) = ask_user(printer, question) {
+                context.resume = Some(resume);
+                continue;
+            }
+            printer.note("hint", &resume::hint(&typed, question));
+        } else if args.json {
+            printer.json(&completion)?;
+        } else {
+            let (shown, lines) = for_a_person(&chosen, completion.result.clone());
+            report::show(printer, &typed, tool, &shown, &lines)?;
+            // A tool that succeeded did not need such a file.
+            let is_ok = matches!(completion.result, CallResult::Outcome(Outcome::Ok(_)));
+            let denials: Vec<_> =
+                denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
+            if !denials.is_empty() {
+                let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
+                let asker =
+                    RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights };
+                let is_known = |name: &str| advice::is_known(definition, &arguments.text, name);
+                asker.remedy(&denials, is_known, None).await.print(printer);
+            }
+        }
+        if args.receipt {
+            printer.note("receipt", &receipt(&completion));
+        }
+        return Ok(ExitStatus::from(&completion.result));
+    }
+}
+
+/// Returns the tools that a tool can call: those of each usable component of the configuration, if
+/// the tenant is offered them.
+async fn callable(
+    printer: &Printer,
+    global: &Global,
+    config: &Config,
+    context: &CallContext,
+) -> Result<Registry, Failure> {
+    let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
+    let components = components::chosen(config, &words)?;
+    let engines = host::engines(printer, global, 1, config)?.inline();
+    let registry = Registry::new();
+    let tenant = context.tenant.as_deref();
+    let tools =
+        components::tools(printer, &engines, config, &components, OnUnusable::Unusable, tenant)
+            .await?;
+    registry.register_all(config::offered_tools(config, context, tools))?;
+    Ok(registry)
+}
+
+/// Returns the result without functions that are not the author's, and the source lines of a trap,
+/// if the component has debug information.
+fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec<SourceLine>) {
+    let mut lines = Vec::new();
+    // A component that cannot be read any more has no lines to show.
+    if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &mut result
+        && let Ok((bytes, _)) = chosen.bytes()
+    {
+        // An exception in Python ends with `abort()` after its traceback was written: the functions
+        // on the stack are those of CPython.
+        let is_exception = raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some();
+        if is_exception && Contents::of(&bytes).is_ok_and(|contents| contents.is_python()) {
+            raised.backtrace.clear();
+        } else {
+            lines = lines::find(bytes, &raised.frames);
+        }
+    }
+    (result, lines)
+}
+
+/// Returns the answer of the person at the terminal, if one is given.
+fn ask_user(printer: &Printer, question: &Question) -> Option<Resume> {
+    answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
+}
+
+/// A call that is made once, and again with each answer.
+struct Call<'a> {
+    printer: &'a Printer,
+    interrupt: &'a Interrupt,
+    args: &'a RunArgs,
+    executor: Executor,
+    tool: &'a Tool,
+    arguments: &'a Arguments,
+}
+
+impl Call<'_> {
+    /// Makes the call. Returns its completion with the denials.
+    async fn complete(&self, context: CallContext) -> (Completion, Vec<Denial>) {
+        let Self { printer, interrupt, args, executor, tool, arguments } = self;
+        let live = Live::start(printer);
+        let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
+        let options = CallOptions::default().with_context(Arc::new(context));
+        let options =
+            options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
+        let executor = executor.clone().with_events(live.sink());
+        let mut completion = executor.call(tool, call, options).await;
+        let denials = live.finish(&completion.result);
+        if let lost @ 1.. = completion.usage.log_bytes_lost {
+            printer.note(
+                "warning",
+                &format!(
+                    "the tool's log exceeded its limit: {} were dropped",
+                    Size(lost).rounded()
+                ),
+            );
+        }
+        if let Some(size) = &arguments.oversize {
+            state_size(&mut completion, size.clone());
+        }
+        (completion, denials)
+    }
+}
+
+/// Loads the tool, in this process or in a worker process. Returns it with its rights. For a tenant
+/// only the offered tools exist.
+async fn tool(
+    printer: &Printer,
+    global: &Global,
+    (args, name): (&RunArgs, Option<&str>),
+    config: &Config,
+    chosen: &Chosen<'_>,
+    context: &CallContext,
+) -> Result<(Tool, Rights), Failure> {
+    if chosen.isolation.has_process() {
+        let components = std::slice::from_ref(&args.call.component);
+        let tenant = context.tenant.as_deref();
+        let hosted = ChildOptions { components, tenant, calls: 1, together: ToolUse::Single };
+        let worker = worker_process::start(global, config, &hosted).await?;
+        let offered = config::offered_tools(config, context, worker.tools().iter().cloned());
+        let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
+        // The worker process does not send the rights of its tools. They are computed from the same
+        // grants here.
+        let definitions: Vec<_> =
+            worker.tools().iter().map(|tool| tool.definition().clone()).collect();
+        let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
+        return Ok((tool, rights.unwrap_or_default()));
+    }
+    let engines = host::engines(printer, global, 1, config)?.inline();
+    let component = components::alone(printer, &engines, config, chosen).await?;
+    let offered = config::offered_tools(config, context, component.tools().iter().cloned());
+    let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
+    let limits = chosen.limits_of(&tool.definition().name);
+    let rights = tool.rights().cloned().unwrap_or_default();
+    Ok((config.stopped(tool.with_limits(limits)), rights))
+}
+
+/// Puts the true size into the refusal of arguments that were not read to their end.
+fn state_size(completion: &mut Completion, size: String) {
+    if let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &mut completion.result
+        && let [fault] = faults.as_mut_slice()
+    {
+        fault.got = Some(size);
+    }
+}
+
+/// Returns the receipt of the call, in one line.
+fn receipt(completion: &Completion) -> String {
+    let usage = &completion.usage;
+    let fuel = usage.fuel.map_or_else(|| "no fuel".to_owned(), |fuel| format!("{fuel} fuel"));
+    let wall = usage.wall.as_secs_f64() * 1000.0;
+    format!("{fuel}, {wall:.1} ms, {} peak memory", Size(usage.peak_memory).rounded())
+}

@@ -1,0 +1,79 @@
+//! Reports missing grants of a failed tool, if its declarations or its error text show them.
+
+use toolcell::{Access, Decision, Definition, Request, Rights};
+
+use super::{TypedCall, live, resume};
+use crate::grants::gaps::{self, Gap};
+use crate::print::clean;
+use crate::print::printer::Printer;
+
+/// Parts of error texts about files. The error text of each language's library contains one of
+/// them.
+const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file", "exist"];
+
+/// Prints the declared needs of a failed tool that are not granted: the tool's error text may not
+/// name the cause. A command has no directory for a path that is not granted, and makes no host
+/// call: only its text names the path.
+pub(super) fn not_granted(
+    printer: &Printer,
+    typed: &TypedCall<'_>,
+    definition: &Definition,
+    words: &str,
+) {
+    let gaps = gaps::missing_needs(typed.config, typed.component, typed.rights, definition);
+    let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
+    let named = path(words, typed.rights).filter(|_| typed.is_command && is_of_files);
+    let named = named.map(|path| {
+        clean::note(&clean::escaped(&format!("names `{path}`, which is not granted"))).into_owned()
+    });
+    let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
+    for clause in &clauses {
+        printer.note("note", &format!("`{}` {clause}", typed.tool));
+    }
+    if !clauses.is_empty() {
+        let component = typed.args.call.component.to_string_lossy();
+        let arguments = resume::repeated(typed).unwrap_or_else(|| "-".to_owned());
+        let options: Vec<_> = typed.used_as.into_iter().flat_map(|word| ["--as", word]).collect();
+        let learn = typed.again.command("learn", &options, &[&component, typed.tool, &arguments]);
+        printer.note("hint", &format!("{learn} shows what this call asks for"));
+    }
+}
+
+/// Returns the first absolute path in a text that may not be read. System paths are skipped,
+/// because language runtimes name them without need.
+fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
+    let is_between = |c: char| c.is_whitespace() || "\"'`()[],;".contains(c);
+    let mut words = text.split(is_between).map(|word| word.trim_end_matches([':', '.']));
+    words.find(|word| {
+        let request = Request::File { access: Access::Read, path: (*word).into() };
+        let is_path = word.len() > 1 && word.starts_with('/') && !word.starts_with("//");
+        is_path && !live::is_of_system(word) && rights.allows(&request) != Decision::Allowed
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell::{Grants, Room};
+
+    use super::*;
+
+    #[test]
+    fn ungranted_path_is_found_in_error_text() {
+        for (words, expected) in [
+            ("open /data/a.txt: Bad file number (exit status 1)", Some("/data/a.txt")),
+            (
+                "No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)",
+                Some("/data/notes.txt"),
+            ),
+            ("error: '/a', '/b'", Some("/a")),
+            ("https://a.example/x a/b / // and /etc/localtime", None),
+            ("", None),
+        ] {
+            assert_eq!(path(words, &Rights::default()), expected, "{words}");
+        }
+        let mut grants = Grants::default();
+        grants.scratch = Some(Room::default());
+        let rights = Rights::new(grants.into(), &Definition::new("a", "").unwrap()).unwrap();
+        assert_eq!(path("/scratch/a /tmp/b /data/c", &rights), Some("/data/c"));
+    }
+}

@@ -1,0 +1,355 @@
+//! `toolcell serve`: serves the approved tools of a configuration over HTTP and MCP.
+//!
+//! In: a configuration.
+//! Out: a server, until a signal ends it.
+//! Invariants: only approved tools are served. A reload that fails changes nothing, and is reported
+//! on standard error and by `/ready`.
+
+mod heap;
+mod problems;
+
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use toolcell_config::{Configuration, EnginesBuilder, Loaded};
+use toolcell_server::mcp::{self, McpOptions};
+use toolcell_server::{
+    ArtifactOptions, Artifacts, Authenticator, BindError, ConfigServer, HttpOptions, HttpServer,
+    IssuerError, ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service,
+    ServiceBuilder, Tls,
+};
+
+use super::tenant;
+use crate::args::{Global, ServeArgs};
+use crate::config::{self, SecretSelection};
+use crate::host;
+use crate::os::interrupt::Interrupt;
+use crate::os::state;
+use crate::os::supervisor::{self, State};
+use crate::os::traces::Traces;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::counted;
+use problems::{print_problems, summary};
+
+/// Serves until a signal ends it.
+pub(crate) fn serve(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    traces: &Traces,
+    global: &Global,
+    args: &ServeArgs,
+) -> Result<ExitStatus, Failure> {
+    allow_open_files();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let ended = serving(printer, interrupt, traces, global, args).await;
+        traces.finish().await;
+        ended
+    });
+    // Ends without waiting for components that are being optimised.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Raises the limit on open files to the system's maximum: each connection is one, and the usual
+/// limit is 1,024.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // If that fails, the server takes as many connections as the limit allows.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+async fn serving(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    traces: &Traces,
+    global: &Global,
+    args: &ServeArgs,
+) -> Result<ExitStatus, Failure> {
+    let configuration = config::read_with(global, SecretSelection::All)?;
+    if configuration.file.is_none() {
+        return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
+    }
+    let file = configuration.file.clone().unwrap_or_default();
+    let keys = tenant::store(&configuration)?;
+    let engines = engines(printer, global, args, &configuration)?.build()?;
+    let many = ManyTools::default().with_above(args.search_above);
+    let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
+    let loaded = configured.loaded();
+    if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
+        return Err(no_tenant(args, &file, &loaded));
+    }
+    let problems = print_problems(printer, args, &loaded)?;
+    let auth = configured.authenticator(keys).map_err(no_issuer)?;
+    if args.check {
+        state::sealer(global.state_dir.as_deref())?;
+        check_artifacts(args)?;
+        // A single client on standard input and output needs no token, no metrics and no address.
+        if !args.stdio {
+            configured.check_issuer().await.map_err(no_issuer)?;
+            if let Some(address) = args.metrics {
+                MetricsServer::check(address).map_err(no_metrics)?;
+            }
+            options(args)?.check(&auth).map_err(not_listening)?;
+        }
+        return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
+    }
+    let service = configured.service().with_sealer(state::sealer(global.state_dir.as_deref())?);
+    let service =
+        state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
+    let service = service.with_artifacts(artifacts(args)?).build()?;
+    traces.report_to(&service);
+    if args.stdio {
+        let principal = Principal::new(args.tenant.as_deref(), "stdio");
+        return on_stdio(printer, interrupt, args, &configured, service, principal).await;
+    }
+    let options =
+        options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let server =
+        HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
+    let metrics = match args.metrics {
+        Some(address) => {
+            Some(MetricsServer::bind(service.clone(), address).await.map_err(no_metrics)?)
+        }
+        None => None,
+    };
+    let metrics_url =
+        metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", server.address());
+    let is_open = auth.is_open();
+    // Set before the line that announces the server: a signal after that line must end the server
+    // in order.
+    let stop = interrupt.drain(args.drain.0);
+    if args.json {
+        let mut listening =
+            json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
+        if let Some(metrics) = &metrics_url {
+            listening["metrics"] = metrics.as_str().into();
+        }
+        printer.json(&listening)?;
+    } else {
+        if let Some(metrics) = &metrics_url {
+            printer.note("metrics", metrics);
+        }
+        let tools = loaded.registry().toolbox().tools().count();
+        printer.note(
+            "serving",
+            &format!(
+                "{} at {url}/v1 and {url}/mcp, {}",
+                counted(tools, "tool"),
+                if is_open {
+                    "for this machine only"
+                } else {
+                    "each request needs a key or a token"
+                }
+            ),
+        );
+    }
+    drop(loaded);
+    supervisor::notify(printer, State::Ready);
+    let serving = server.serve(async {
+        stop.raised().await;
+        supervisor::notify(printer, State::Stopping);
+    });
+    tokio::select! {
+        () = serving => {}
+        () = configured.follow(&service, Some(&auth), args.watch.0, |notice| print_notice(printer, args, notice)) => {}
+        () = keyed(printer, &auth, args), if is_open => {}
+        () = measured(metrics) => {}
+        () = heap::trimmed(&service) => {}
+    }
+    interrupt.drained();
+    Ok(ExitStatus::Ok)
+}
+
+/// Serves one client on standard input and output, until the client closes them or a signal ends
+/// the server.
+async fn on_stdio(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    args: &ServeArgs,
+    configured: &ConfigServer,
+    service: Service,
+    principal: Principal,
+) -> Result<ExitStatus, Failure> {
+    let stop = interrupt.drain(args.drain.0);
+    let stopped = async { stop.raised().await };
+    let ended = tokio::select! {
+        ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
+        // No authenticator: it serves one principal, whatever keys exist.
+        () = configured.follow(&service, None, args.watch.0, |notice| print_notice(printer, args, notice)) => Ok(()),
+        () = sweep_artifacts(&service) => Ok(()),
+        () = heap::trimmed(&service) => Ok(()),
+    };
+    interrupt.drained();
+    ended.map_err(|error| {
+        let hint =
+            "check that the client speaks MCP, and that it keeps standard input and output open";
+        Failure::environment(error, hint)
+    })?;
+    Ok(ExitStatus::Ok)
+}
+
+/// Removes expired artifacts, as a listening server does. Never returns.
+async fn sweep_artifacts(service: &Service) {
+    match service.artifacts() {
+        Some(artifacts) => artifacts.sweep_periodically().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns true if this tenant exists, or if there are no tenants and none is given.
+fn serves(loaded: &Loaded, tenant: Option<&str>) -> bool {
+    tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
+}
+
+fn no_tenant(args: &ServeArgs, file: &str, loaded: &Loaded) -> Failure {
+    match &args.tenant {
+        Some(tenant) => config::unknown_tenant(file, loaded.tenants().keys(), tenant),
+        None => {
+            let message = format!("`{file}` names tenants, and no tenant was given");
+            Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
+        }
+    }
+}
+
+/// Returns the settings of the engines, from the configuration and the options.
+fn engines(
+    printer: &Printer,
+    global: &Global,
+    args: &ServeArgs,
+    configuration: &Configuration,
+) -> Result<EnginesBuilder, Failure> {
+    let worker = host::compile_worker(global)?;
+    let cache = host::cache_dir(printer, global);
+    let (bytes, cells) = (global.cache_size.0, args.cells);
+    let hint = host::proxy_hint(configuration);
+    let engines =
+        configuration.engines().with_egress(|egress| host::with_proxy_hint(printer, egress, hint));
+    Ok(engines.with(|builder| {
+        let builder = worker(builder).cells(cells).cache_bytes(bytes);
+        cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
+    }))
+}
+
+/// Serves metrics, if the option is given. Never returns.
+async fn measured(metrics: Option<MetricsServer>) {
+    match metrics {
+        Some(metrics) => metrics.serve().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn no_metrics(error: MetricsError) -> Failure {
+    let hint = error.hint();
+    Failure::environment(error, hint)
+}
+
+/// Opens the store of artifacts.
+fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
+    let above = usize::try_from(args.artifact_above.0).unwrap_or(usize::MAX);
+    let options = ArtifactOptions::default().with_above(above).with_quota(args.artifact_quota.0);
+    let options = options.with_lifetime(args.artifact_time.0);
+    let opened = match &args.artifacts {
+        Some(directory) => Artifacts::open(directory, options),
+        None => Artifacts::temporary(options),
+    };
+    opened.map_err(no_artifacts)
+}
+
+/// Checks that the directory for artifacts can be used. A server that uses it now is not a problem
+/// of the configuration.
+fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
+    let opened = args
+        .artifacts
+        .as_ref()
+        .map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
+    match opened {
+        Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(no_artifacts(error)),
+        Some(Ok(_) | Err(_)) | None => Ok(()),
+    }
+}
+
+fn no_artifacts(error: io::Error) -> Failure {
+    let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
+    Failure::environment(error, hint)
+}
+
+/// Prints a warning once a server without keys starts to require them. Never returns.
+async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
+    while auth.is_open() {
+        tokio::time::sleep(args.watch.0).await;
+    }
+    printer.note("warning", "there are tenants or keys now: from now on each request needs a key");
+    printer.note("hint", "`toolcell tenant key NAME` makes one");
+    std::future::pending().await
+}
+
+fn not_listening(error: BindError) -> Failure {
+    let hint = error.hint();
+    Failure::environment(error, hint)
+}
+
+/// Returns the options of the listener.
+fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
+    let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
+    let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
+    let mut options = ListenOptions::default()
+        .with_address(args.listen)
+        .with_http(http)
+        .with_drain(args.drain.0)
+        .with_shutdown_delay(args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0));
+    if args.behind_proxy {
+        options = options.with_behind_proxy();
+    }
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = Tls::from_files(cert, key).map_err(|error| {
+            Failure::file(
+                error,
+                "give the certificate chain and its key as PEM files that you can read",
+            )
+        })?;
+        options = options.with_tls(tls);
+    }
+    Ok(options)
+}
+
+/// Prints a notice about a reload or a failed one.
+fn print_notice(printer: &Printer, args: &ServeArgs, notice: Notice) {
+    match notice {
+        Notice::Reloaded { changes, loaded } => {
+            printer.note("reloaded", &summary(&changes, &loaded));
+            // A reader of standard output that went away does not end the server.
+            let _ = print_problems(printer, args, &loaded);
+        }
+        Notice::NotReloaded(error) => {
+            printer.note(
+                "warning",
+                "the changed configuration is not used: the server keeps the previous one",
+            );
+            Failure::from(error).print(printer);
+        }
+        Notice::IssuerKeysLost { error, has_earlier } => {
+            let until =
+                if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
+            printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
+            no_issuer(error).print(printer);
+        }
+        Notice::IssuerKeysFound => {
+            printer.note("note", "the keys of the issuer can be fetched and used again")
+        }
+    }
+}
+
+fn no_issuer(error: IssuerError) -> Failure {
+    let hint = error.hint();
+    match error {
+        IssuerError::Keys { .. } => Failure::file(error, hint),
+        IssuerError::Fetch(_) => Failure::environment(error, hint),
+    }
+}

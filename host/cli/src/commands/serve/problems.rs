@@ -1,0 +1,91 @@
+//! Reports the parts of a configuration that are not served, or served only in part, to the
+//! operator.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use toolcell_config::{ComponentProblem, Loaded, Reason, Reloaded, Serving};
+
+use crate::args::ServeArgs;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::units::counted;
+
+/// Returns the changes of a reload in one line, with the components that wait for approval.
+pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
+    let waits = |problem: &&ComponentProblem| {
+        matches!(problem.reason, Reason::NotApproved | Reason::Changed)
+    };
+    let waiting =
+        loaded.problems().iter().filter(waits).map(|problem| problem.component.clone()).collect();
+    let told = |(what, names): (&str, &BTreeSet<String>)| {
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+    };
+    let changes = [
+        ("added", &reloaded.added),
+        ("changed", &reloaded.replaced),
+        ("removed", &reloaded.removed),
+    ];
+    let mut lines: Vec<_> = changes.into_iter().filter_map(told).collect();
+    if lines.is_empty() {
+        lines.push("the same components as before".to_owned());
+    }
+    lines.extend(told(("not approved yet:", &waiting)));
+    lines.join("; ")
+}
+
+/// Prints the problems of components that are not served, or served only in part. Returns the
+/// number of problems.
+pub(super) fn print_problems(
+    printer: &Printer,
+    args: &ServeArgs,
+    loaded: &Loaded,
+) -> Result<usize, Failure> {
+    let problems = loaded.problems();
+    for problem in problems {
+        if args.json && args.check {
+            continue;
+        }
+        let label = if problem.serving == Serving::Nothing { "error" } else { "warning" };
+        // A problem of the configuration's text names its place itself.
+        let place = if problem.error.problems().is_empty() {
+            format!("{}:{}: ", problem.file, problem.line)
+        } else {
+            String::new()
+        };
+        printer.note(label, &format!("{place}{problem}"));
+        printer.note("hint", &problem.hint());
+    }
+    for (name, why) in loaded.in_development() {
+        printer.note(
+            "warning",
+            &format!("development mode: `{name}` is served without approval, {why}"),
+        );
+    }
+    if args.check {
+        let tools = loaded.registry().toolbox().tools().count();
+        if args.json {
+            let problems: Vec<_> = problems
+                .iter()
+                .map(|problem| {
+                    json!({
+                        "component": problem.component, "tool": problem.tool, "tenant": problem.tenant,
+                        "reason": problem.reason.code(), "file": problem.file, "line": problem.line,
+                        "message": problem.error.to_string(), "hint": problem.hint(),
+                    })
+                })
+                .collect();
+            let in_development: Vec<_> = loaded.in_development().map(|(name, _)| name).collect();
+            printer.json(&json!({
+                "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems,
+                "in_development": in_development,
+            }))?;
+        } else {
+            let counts =
+                [(tools, "tool"), (loaded.tenants().len(), "tenant"), (problems.len(), "problem")];
+            printer.text(&counts.map(|(count, of)| counted(count, of)).join(", "))?;
+        }
+    }
+    Ok(problems.len())
+}

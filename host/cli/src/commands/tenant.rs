@@ -1,0 +1,200 @@
+//! `toolcell tenant`: API keys of tenants.
+//!
+//! Invariants: a key is printed once and never stored. A key is created only for a tenant that the
+//! configuration names.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use anyhow::anyhow;
+use serde_json::json;
+use toolcell_server::{ApiKeyStore, KeyStoreError, NewKey};
+
+use crate::args::{Global, TenantArgs, TenantCommand};
+use crate::config::{self, Config, SecretSelection};
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+use crate::print::table;
+
+/// Returns the store of the configuration's keys.
+pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
+    if config.file.is_none() {
+        return Err(without_file(config));
+    }
+    ApiKeyStore::of_configuration(config).map_err(failed)?.ok_or_else(|| {
+        Failure::file(
+            anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
+            "name a directory with `--state-dir DIR`",
+        )
+    })
+}
+
+fn without_file(config: &Config) -> Failure {
+    config.missing("run `toolcell init` to make one, or name one with `--config FILE`").into()
+}
+
+/// Returns the failure of a store that cannot be used.
+pub(crate) fn failed(error: KeyStoreError) -> Failure {
+    let hint = error.hint();
+    Failure::file(error, hint)
+}
+
+pub(crate) fn tenant(
+    printer: &Printer,
+    global: &Global,
+    args: &TenantArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let store = store(&config)?;
+    match &args.command {
+        TenantCommand::Add { name, json } => {
+            let is_new = add(printer, &config, name)?;
+            if !is_new && !json {
+                printer.note(
+                    "note",
+                    &format!("the tenant `{name}` is there already: this is a further key for it"),
+                );
+            }
+            show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
+        }
+        TenantCommand::Key { name, json } => {
+            if !config.tenants.contains_key(name) {
+                let file = config.file.as_deref().unwrap_or(config::NAME);
+                let add = config.hint.command("tenant", &["add"], &[name]);
+                let unknown = config::unknown_tenant(file, config.tenants.keys(), name);
+                return Err(unknown.with_hint(format!("{add} adds it")));
+            }
+            show(printer, &store.add(name).map_err(failed)?, name, false, *json)
+        }
+        TenantCommand::Revoke { id, json } => revoke(printer, &config, &store, id, *json),
+        TenantCommand::List { json } => list(printer, &config, &store, *json),
+    }
+}
+
+/// Adds the tenant's section to the configuration if it is missing. Returns true if it was added.
+fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> {
+    if config.tenants.contains_key(name) {
+        return Ok(false);
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+        let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
+        return Err(Failure::usage(message, "use 1 to 64 of the characters A-Z a-z 0-9 _ -"));
+    }
+    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
+        return Err(without_file(config));
+    };
+    let unwritable = |error| {
+        Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"))
+    };
+    let text = std::fs::read_to_string(path).map_err(unwritable)?;
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let section = format!("{separator}\n[tenants.{name}]\n");
+    if let Err(error) = toml::from_str::<toml::Table>(&format!("{text}{section}")) {
+        return Err(Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself"))
+            .about(path.display()));
+    }
+    let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
+    file.write_all(section.as_bytes()).map_err(unwritable)?;
+    printer.note(
+        "note",
+        &format!(
+            "added `[tenants.{name}]` to `{}`",
+            config.file.as_deref().unwrap_or(config::NAME)
+        ),
+    );
+    if config.found.is_some() {
+        printer.note(
+            "hint",
+            &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])),
+        );
+    }
+    Ok(true)
+}
+
+fn show(
+    printer: &Printer,
+    key: &NewKey,
+    tenant: &str,
+    is_new: bool,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
+    if json {
+        printer.json(
+            &json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }),
+        )?;
+    } else {
+        printer.note("note", &format!("this is the only time that the key {} is shown", key.id));
+        printer.text(key.key.expose())?;
+    }
+    Ok(ExitStatus::Ok)
+}
+
+fn revoke(
+    printer: &Printer,
+    config: &Config,
+    store: &ApiKeyStore,
+    id: &str,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
+    if !store.revoke(id).map_err(failed)? {
+        let message = format!("there is no key `{}`", id.escape_debug());
+        return Err(Failure::usage(
+            message,
+            format!("{} shows them", config.hint.command("tenant", &["list"], &[])),
+        ));
+    }
+    if json {
+        printer.json(&json!({ "revoked": id }))?;
+    } else {
+        printer.note("note", &format!("the key {id} is refused from now on"));
+    }
+    Ok(ExitStatus::Ok)
+}
+
+fn list(
+    printer: &Printer,
+    config: &Config,
+    store: &ApiKeyStore,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
+    let keys = store.list().map_err(failed)?;
+    if json {
+        let tenants: Vec<_> = config.tenants.keys().collect();
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| json!({ "id": key.id, "tenant": key.tenant, "created": key.created }))
+            .collect();
+        printer.json(&json!({ "tenants": tenants, "keys": keys }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    let is_named = |tenant: &str| config.tenants.contains_key(tenant);
+    let mut rows: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let remark = if is_named(&key.tenant) {
+                ""
+            } else {
+                "not in the configuration: its requests are refused"
+            };
+            vec![key.tenant.clone(), key.id.clone(), remark.to_owned()]
+        })
+        .collect();
+    let without = config.tenants.keys().filter(|name| keys.iter().all(|key| key.tenant != **name));
+    rows.extend(without.map(|name| vec![name.clone(), "no key".to_owned(), String::new()]));
+    rows.sort();
+    if rows.is_empty() {
+        printer.note("note", "there are no tenants and no keys");
+        printer.note(
+            "hint",
+            &format!(
+                "{} adds a tenant and makes a key",
+                config.hint.command("tenant", &["add"], &["NAME"])
+            ),
+        );
+    } else {
+        printer.text(&table::columns(0, usize::MAX, &rows))?;
+    }
+    Ok(ExitStatus::Ok)
+}

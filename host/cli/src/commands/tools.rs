@@ -1,0 +1,37 @@
+//! `toolcell tools`: prints definitions in the format of a model provider.
+
+use toolcell::Tool;
+
+use crate::args::{Global, ToolsArgs};
+use crate::components::{self, OnUnusable};
+use crate::config::{self, SecretSelection};
+use crate::host;
+use crate::print::exit::ExitStatus;
+use crate::print::failure::Failure;
+use crate::print::format::{self, Format};
+use crate::print::printer::Printer;
+
+/// Prints the definitions. A tool that the format cannot express is left out with a note; if none
+/// can be expressed, that is an error.
+pub(crate) async fn tools(
+    printer: &Printer,
+    global: &Global,
+    args: &ToolsArgs,
+) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, SecretSelection::None)?;
+    let components =
+        components::chosen(&config, &components::typed_components(&config, &args.components)?)?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let left_out = OnUnusable::unless(!args.components.is_empty());
+    let tools = components::tools(printer, &engines, &config, &components, left_out, None).await?;
+    let definitions = tools.iter().map(Tool::definition);
+    match args.format {
+        Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,
+        Format::Of(provider) => {
+            let converted = provider.definitions(definitions)?;
+            printer.json(&converted.value)?;
+            format::print_notes(printer, &converted.notes);
+        }
+    }
+    Ok(ExitStatus::Ok)
+}

@@ -1,0 +1,212 @@
+//! The files of a dry run: an initially empty directory as the root of the tool's files. Files that
+//! the tool looked for are added from one run to the next.
+//!
+//! In: a component's grants, the declared needs of its tool, the paths that it used.
+//! Out: grants for the dry run.
+//! Invariants: files that a tool writes are removed after the command. A directory of the host is
+//! only read, and only if it is granted.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use anyhow::Context as _;
+use toolcell::{Access, Definition, Directory, Grants, PathUse, Recorded, TemporaryDirectory};
+
+use crate::print::failure::Failure;
+
+/// The value of a variable that a tool declares and was not granted.
+const VALUE: &str = "1";
+
+/// The root of the tool's files.
+pub(crate) struct DryRunFiles {
+    dir: TemporaryDirectory,
+    /// Directories that exist from the start.
+    initial: BTreeSet<String>,
+    /// Paths that were added since; true for a file.
+    added: BTreeSet<(String, bool)>,
+    grants: Grants,
+}
+
+impl DryRunFiles {
+    /// Prepares the files for a tool under these grants.
+    pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self, Failure> {
+        TemporaryDirectory::collect();
+        let dir =
+            TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
+        let dir = dir.map_err(|error| {
+            Failure::environment(error, "set `TMPDIR` to a directory that you can write to")
+        })?;
+        let declared = |kind: &str| -> Vec<String> {
+            let needs = definition.needs.iter().filter(|need| need.kind == kind);
+            needs.map(|need| need.pattern.clone()).collect()
+        };
+        let written =
+            grants.directories.iter().filter(|directory| directory.access == Access::Write);
+        let mut given: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
+        given.extend(
+            declared("filesystem")
+                .iter()
+                .filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())),
+        );
+        grants.directories.retain(|directory| directory.access == Access::Read);
+        if !grants.directories.iter().any(|directory| directory.name == "/") {
+            let root = Directory::new("/", dir.path(), Access::Write);
+            grants.directories.extend(root);
+        }
+        for name in declared("environment") {
+            grants.environment.entry(name).or_insert_with(|| VALUE.to_owned());
+        }
+        // No request with secrets is sent, so their values are not read.
+        grants.secrets.clear();
+        grants.reveal.clear();
+        // The sections of tools are removed: the command reports them beside the requests.
+        grants.tools.clear();
+        let made = Self { dir, initial: given, added: BTreeSet::new(), grants };
+        made.recreate()?;
+        Ok(made)
+    }
+
+    /// Returns the component's grants in the dry run.
+    pub(crate) fn grants(&self) -> Grants {
+        self.grants.clone()
+    }
+
+    /// Empties the directory and adds the paths that the tool looked for. Returns false if all
+    /// existed already.
+    pub(crate) fn extend(&mut self, recorded: &Recorded) -> Result<bool, Failure> {
+        let before = self.added.len();
+        for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
+            let is_read = *access == Access::Read;
+            let is_file =
+                !is_directory && path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+            match path.rsplit_once('/') {
+                _ if path == "/" => {}
+                Some((above, _)) if is_file || !is_read => {
+                    self.added.insert((above.to_owned(), false));
+                    if is_read {
+                        self.added.insert((path.clone(), true));
+                    }
+                }
+                Some(_) | None => drop(self.added.insert((path.clone(), false))),
+            }
+        }
+        self.added.remove(&(String::new(), false));
+        let is_more = self.added.len() > before;
+        if is_more {
+            self.recreate()?;
+        }
+        Ok(is_more)
+    }
+
+    fn recreate(&self) -> Result<(), Failure> {
+        let fill = || -> io::Result<()> {
+            self.clear()?;
+            for (path, is_file) in self
+                .initial
+                .iter()
+                .map(|path| (path, false))
+                .chain(self.added.iter().map(|(p, f)| (p, *f)))
+            {
+                // A name that this file system rejects, or that conflicts with another, is left
+                // out.
+                let _ = self.made_one(path, is_file);
+            }
+            Ok(())
+        };
+        fill().map_err(|error| {
+            Failure::environment(error, "is the disk of the temporary files full?")
+        })
+    }
+
+    /// Empties the directory, which can have any depth, because a tool created it.
+    fn clear(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.dir.path())?.flatten() {
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                toolcell::remove_tree(&path)?
+            } else {
+                fs::remove_file(path)?
+            }
+        }
+        Ok(())
+    }
+
+    fn made_one(&self, path: &str, is_file: bool) -> io::Result<()> {
+        let below = path.trim_start_matches('/');
+        let is_plain = below.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !is_plain {
+            return Ok(());
+        }
+        let path: PathBuf = self.dir.path().join(below);
+        match (is_file, path.parent()) {
+            (true, Some(above)) => {
+                fs::create_dir_all(above)?;
+                fs::File::create_new(&path).map(drop)
+            }
+            (_, _) => fs::create_dir_all(&path),
+        }
+    }
+}
+
+impl Drop for DryRunFiles {
+    fn drop(&mut self) {
+        // A later command removes the rest.
+        let _ = toolcell::remove_tree(self.dir.path());
+    }
+}
+
+/// Returns the directory that a grant of this path would name: the one that the tool declares, the
+/// path itself if it was opened as a directory, otherwise its parent.
+pub(crate) fn directory_of<'a>(
+    definition: &'a Definition,
+    path: &'a str,
+    used: PathUse,
+) -> &'a str {
+    let declared = definition.needs.iter().filter(|need| need.kind == "filesystem");
+    let mut declared = declared.filter_map(|need| Some(need.pattern.split_once(' ')?.1));
+    if let Some(above) = declared.find(|above| Path::new(path).starts_with(above)) {
+        return above;
+    }
+    match path.rsplit_once('/') {
+        _ if used.is_directory => path,
+        Some(("", _)) | None => "/",
+        Some((above, name)) if name.contains('.') || used.access == Access::Write => above,
+        Some(_) => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stand_in_creates_sought_paths_for_next_run() {
+        let definition = Definition::new("t", "").unwrap();
+        let mut root = DryRunFiles::new(Grants::default(), &definition).unwrap();
+        let at = root.grants().directories[0].path.clone();
+        let mut recorded = Recorded::default();
+        for (path, access, is_directory) in [
+            ("/data/a.txt", Access::Read, false),
+            ("/out/b.txt", Access::Write, false),
+            ("/all", Access::Read, true),
+        ] {
+            recorded.paths.insert(path.to_owned(), PathUse { access, is_directory });
+        }
+        assert!(root.extend(&recorded).unwrap() && !root.extend(&recorded).unwrap());
+        assert!(
+            at.join("data/a.txt").is_file() && at.join("out").is_dir() && at.join("all").is_dir()
+        );
+        assert!(!at.join("out/b.txt").exists(), "what it makes itself it finds missing");
+        fs::write(at.join("out/b.txt"), "x").unwrap();
+        recorded
+            .paths
+            .insert("/more".to_owned(), PathUse { access: Access::Read, is_directory: true });
+        assert!(
+            root.extend(&recorded).unwrap() && !at.join("out/b.txt").exists(),
+            "each run begins anew"
+        );
+        drop(root);
+        assert!(!at.exists());
+    }
+}

@@ -1,0 +1,437 @@
+//! Declared needs that are not granted, and rules of a configuration that have no effect.
+//!
+//! In: the tools of components under their grants.
+//! Out: needs with the part that is granted, rules with their place.
+//! Invariants: the decisions use the same rights as a call. A part that cannot be computed is not
+//! reported.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use toolcell::{Definition, Inspection, Need, Overlay, Rights};
+
+use super::rule_lines::RuleLines;
+use super::uses;
+use crate::config::effective::{self, TOO_MANY};
+use crate::config::{Config, Problem, RuleSection, WrittenRule};
+use crate::print::clean;
+
+/// A loaded component: its name in the configuration, and the rights of each of its tools.
+pub(crate) struct Loaded<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) inspection: &'a Inspection,
+    pub(crate) tools: Vec<(&'a Definition, Rights)>,
+}
+
+/// A need that is not granted, or only in part.
+///
+/// # Shape
+/// As JSON: `{"kind", "pattern", "reason", "granted"}`, and `"narrowed_by"` if the component is
+/// granted more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Gap {
+    #[serde(flatten)]
+    need: Need,
+    /// The rules that remain of the need.
+    granted: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    narrowed_by: Option<Narrowing>,
+}
+
+/// The section of a tool that removes grants of its component.
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Narrowing {
+    section: String,
+    file: String,
+    /// The line of the list in the section.
+    line: usize,
+}
+
+impl fmt::Display for Narrowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { section, file, line } = self;
+        write!(f, "[{section}] (`{file}`, line {line})")
+    }
+}
+
+impl Narrowing {
+    /// Returns the section that narrows this kind of a tool's grants.
+    fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
+        let key = if kind == "directories" { "files" } else { kind };
+        let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
+        Some(Self {
+            section: format!("components.{component}.tools.{tool}"),
+            file: config.file.clone()?,
+            line,
+        })
+    }
+}
+
+impl Gap {
+    /// Returns the declared need.
+    pub(crate) fn need(&self) -> &Need {
+        &self.need
+    }
+
+    /// Returns the need, its reason, and its granted part, in one line.
+    pub(crate) fn text(&self) -> String {
+        let Need { kind, pattern, reason, .. } = &self.need;
+        let left = self.granted.join("; ");
+        let granted = match (&self.narrowed_by, self.granted.is_empty()) {
+            (None, true) => "not granted".to_owned(),
+            (None, false) => format!("granted only {left}"),
+            (Some(narrowing), true) => {
+                format!("granted to the component, but {narrowing} takes it away")
+            }
+            (Some(narrowing), false) => {
+                format!("granted to the component, but {narrowing} leaves only {left}")
+            }
+        };
+        // The author's text stays in one line.
+        clean::note(&clean::escaped(&format!(
+            "declares {kind} {pattern} (reason: {reason}): {granted}"
+        )))
+        .into_owned()
+    }
+
+    /// Returns the need as the rest of a sentence about the tool, if no part of it is granted.
+    pub(crate) fn clause(&self) -> Option<String> {
+        let Need { kind, pattern, .. } = &self.need;
+        let clause = || match &self.narrowed_by {
+            None => format!("declares {kind} {pattern}, which is not granted"),
+            Some(narrowing) => {
+                format!(
+                    "declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away"
+                )
+            }
+        };
+        self.granted.is_empty().then(|| clean::note(&clean::escaped(&clause())).into_owned())
+    }
+}
+
+/// Returns the needs that a tool of this component declares and is not granted.
+pub(crate) fn missing_needs(
+    config: &Config,
+    component: &str,
+    rights: &Rights,
+    definition: &Definition,
+) -> Vec<Gap> {
+    let open = without_sections(rights);
+    let gap = |need: &Need| {
+        let (kind, rule, only) = layer(need)?;
+        let granted = remaining_rules(rights, definition, kind, &only);
+        let is_whole = granted.iter().any(|left| {
+            *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} ("))
+        });
+        (!is_whole).then(|| {
+            let is_narrowed = remaining_rules(&open, definition, kind, &only) != granted;
+            let narrowed_by = is_narrowed
+                .then(|| Narrowing::of(config, component, &definition.name, kind))
+                .flatten();
+            Gap { need: need.clone(), granted, narrowed_by }
+        })
+    };
+    definition.needs.iter().filter_map(gap).collect()
+}
+
+/// Returns the configuration's key for a need, the rule in its printed form, and an overlay with
+/// this rule alone.
+fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
+    let mut only = Overlay::default();
+    let name = || Some([need.pattern.clone()].into());
+    let (kind, rule) = match need.kind.as_str() {
+        "http" => {
+            let rules = only.http.insert(vec![need.pattern.parse().ok()?]);
+            ("http", rules.first()?.to_string())
+        }
+        "filesystem" => {
+            let rules = only.files.insert(vec![need.pattern.parse().ok()?]);
+            ("directories", rules.first()?.to_string())
+        }
+        "kv" => {
+            let rules = only.keys.insert(vec![need.pattern.parse().ok()?]);
+            ("kv", rules.first()?.to_string())
+        }
+        "invoke" => {
+            let rules = only.invoke.insert(vec![need.pattern.parse().ok()?]);
+            ("invoke", rules.first()?.to_string())
+        }
+        "environment" => {
+            only.environment = name();
+            ("environment", need.pattern.clone())
+        }
+        "secret" => {
+            only.secrets = name();
+            ("secrets", need.pattern.clone())
+        }
+        "reveal" => {
+            only.reveal = name();
+            ("reveal", need.pattern.clone())
+        }
+        _ => return None,
+    };
+    Some((kind, rule, only))
+}
+
+/// Returns the rules of a kind that remain under the rights and one more layer.
+fn remaining_rules(
+    rights: &Rights,
+    definition: &Definition,
+    kind: &str,
+    only: &Overlay,
+) -> Vec<String> {
+    let narrowed = rights.narrowed(Some(Arc::new(only.clone())), None);
+    effective::effective(&narrowed, definition, Some(only)).remove(kind).unwrap_or_default()
+}
+
+/// Returns the rights of a tool without the restrictions of its own section.
+fn without_sections(rights: &Rights) -> Rights {
+    let mut granted = rights.granted().clone();
+    granted.tools.clear();
+    rights.with_granted(granted.into())
+}
+
+/// Returns the rules that allow no request of any tool, and the names of tools that no component
+/// has. `components` are all of the configuration, or some of them. A tenant's rules are checked
+/// only if all are given.
+pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
+    let is_complete = components.len() == config.components.len();
+    let is_idle = |rule: &&WrittenRule| match &rule.of {
+        RuleSection::Component(name) => {
+            let component = components.iter().find(|component| component.name == name);
+            component.is_some_and(|found| {
+                !uses::can_use(found.inspection, rule.kind) || !allows(rule, found, None)
+            })
+        }
+        RuleSection::Tool(name, tool) => {
+            let component = components.iter().find(|component| component.name == name);
+            component.is_some_and(|found| !allows(rule, found, Some(tool)))
+        }
+        RuleSection::Tenant(_) => {
+            is_complete && !components.iter().any(|component| allows(rule, component, None))
+        }
+    };
+    let mut idle: Vec<_> = config
+        .rules
+        .iter()
+        .filter(is_idle)
+        .map(|rule| useless_rule(config, components, rule))
+        .collect();
+    if is_complete {
+        let known = components
+            .iter()
+            .flat_map(|component| &component.tools)
+            .map(|(tool, _)| tool.name.as_str());
+        idle.extend(config.offered.values().flat_map(|offered| offered.unknown(known.clone())));
+    }
+    idle.sort_by_key(|problem| (problem.line, problem.column));
+    idle
+}
+
+/// Returns true if a rule allows the tool anything. Without a tool: any tool of the component.
+fn allows(
+    WrittenRule { kind, only, .. }: &WrittenRule,
+    component: &Loaded<'_>,
+    tool: Option<&str>,
+) -> bool {
+    let mut tools = component
+        .tools
+        .iter()
+        .filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
+    tools.any(|(definition, rights)| !remaining_rules(rights, definition, kind, only).is_empty())
+}
+
+/// Returns the problem of a rule that has no effect, with the reason.
+fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
+    let WrittenRule { of, kind, only, place } = rule;
+    let useless = format!("the rule `{}` in {kind} has no effect", clean::escaped(&place.message));
+    let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
+    let found = |name: &str| components.iter().find(|component| component.name == name);
+    let (message, hint) = match of {
+        RuleSection::Component(name)
+            if found(name).is_some_and(|found| allows(rule, found, None)) =>
+        {
+            (
+                format!("{useless}: {}", uses::NO_IMPORT_TEXT),
+                format!("remove the rule; {} shows what the component imports", inspect(name)),
+            )
+        }
+        RuleSection::Component(name) => {
+            let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
+            let sections = sections(config, name, tools, kind, only);
+            let declared: Vec<_> =
+                tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
+            let declared: BTreeSet<_> =
+                declared.iter().filter(|(of, ..)| of == kind).map(|(_, rule, _)| rule).collect();
+            let shown = || {
+                declared
+                    .iter()
+                    .map(|rule| format!("`{}`", clean::escaped(rule)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
+            // Without a grant of each kind that it imports, a component cannot be called.
+            let is_granted_more = tools.iter().any(|(tool, rights)| {
+                effective::effective(rights, tool, None)
+                    .remove(kind)
+                    .is_some_and(|left| !left.is_empty())
+            });
+            match (sections.as_slice(), declared.is_empty() || is_granted_more) {
+                // Removing the grant is no advice: without it the component may be unusable.
+                ([first, ..], _) => (
+                    format!("{useless}: {} takes it away", listed(&sections)),
+                    format!(
+                        "write it in [{}] too, or remove the list there: a tool's section can only take away",
+                        first.section
+                    ),
+                ),
+                ([], false) => (
+                    format!("{useless}: no tool of `{name}` declares it"),
+                    format!(
+                        "in place of it, write what the tools declare: {}; {} shows all of it",
+                        shown(),
+                        inspect(name)
+                    ),
+                ),
+                ([], true) if is_silent => (
+                    format!("{useless}: no tool of `{name}` can use it"),
+                    format!("remove the rule; {} shows what the component imports", inspect(name)),
+                ),
+                ([], true) => (
+                    format!("{useless}: no tool of `{name}` declares it"),
+                    format!("remove the rule; {} shows what the tools declare", inspect(name)),
+                ),
+            }
+        }
+        RuleSection::Tool(name, tool) => {
+            let is_granted = found(name).is_some_and(|found| is_granted(found, kind, only));
+            if is_granted {
+                (
+                    format!("{useless}: the tool `{tool}` does not declare it"),
+                    format!("remove the rule; {} shows what the tool declares", inspect(name)),
+                )
+            } else {
+                (
+                    format!("{useless}: the component `{name}` is not granted it"),
+                    "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
+                        .to_owned(),
+                )
+            }
+        }
+        RuleSection::Tenant(name) => {
+            let useless = format!("{useless} for the tenant `{name}`");
+            let sections: Vec<_> = components
+                .iter()
+                .flat_map(|component| {
+                    self::sections(config, component.name, &component.tools, kind, only)
+                })
+                .collect();
+            if let [first, ..] = sections.as_slice() {
+                let hint = format!(
+                    "write it in [{}] too, or remove it here: sections can only take away",
+                    first.section
+                );
+                (format!("{useless}: {} takes it away", listed(&sections)), hint)
+            } else if components.iter().any(|component| is_granted(component, kind, only)) {
+                let hint = "remove the rule: a tool can use only what it declares".to_owned();
+                (format!("{useless}: no tool that is granted it declares it"), hint)
+            } else {
+                (
+                    format!("{useless}: no component is granted it"),
+                    "remove the rule, or grant it to a component: a tenant's section can only take away".to_owned(),
+                )
+            }
+        }
+    };
+    Problem { message, hint, ..place.clone() }
+}
+
+/// Returns the sections of tools that keep a rule from having an effect.
+fn sections(
+    config: &Config,
+    component: &str,
+    tools: &[(&Definition, Rights)],
+    kind: &str,
+    only: &Overlay,
+) -> Vec<Narrowing> {
+    let is_narrowed = |(definition, rights): &&(&Definition, Rights)| {
+        remaining_rules(rights, definition, kind, only).is_empty()
+            && !remaining_rules(&without_sections(rights), definition, kind, only).is_empty()
+    };
+    let narrowing = |(definition, _): &(&Definition, Rights)| {
+        Narrowing::of(config, component, &definition.name, kind)
+    };
+    tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
+}
+
+fn listed(sections: &[Narrowing]) -> String {
+    sections.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns true if the component is granted any part of a rule, whatever its tools declare.
+fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
+    let Some((definition, rights)) = component.tools.first() else { return false };
+    let Ok(silent) = Definition::new(&definition.name, "") else { return false };
+    let granted = without_sections(rights).granted().clone();
+    Rights::new(granted.into(), &silent)
+        .is_ok_and(|rights| !remaining_rules(&rights, &silent, kind, only).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell::Grants;
+
+    use super::*;
+
+    #[test]
+    fn gaps_list_declared_but_ungranted_needs() {
+        let mut grants = Grants::default();
+        grants.http.push("GET https://a.example/v1".parse().unwrap());
+        grants.http.push(
+            "GET http://b.example"
+                .parse::<toolcell::HttpRule>()
+                .unwrap()
+                .with_private(["10.0.0.0/8".parse().unwrap()]),
+        );
+        grants.keys.push("write notes/*".parse().unwrap());
+        grants.environment.insert("LANG".into(), "C".into());
+        grants
+            .directories
+            .push(toolcell::Directory::new("/data", "/x", toolcell::Access::Write).unwrap());
+        let mut definition = Definition::new("t", "").unwrap();
+        for (kind, pattern, expected) in [
+            ("http", "GET https://a.example/v1", None),
+            ("http", "GET https://a.example/v1/users", None),
+            ("http", "GET,POST https://a.example/v1", Some(&["GET https://a.example/v1"][..])),
+            ("http", "GET https://.a.example", Some(&[])),
+            ("http", "GET http://b.example", None),
+            ("http", "GET https://c.example", Some(&[])),
+            ("kv", "read notes/*", None),
+            ("kv", "write *", Some(&["write notes/*"])),
+            ("kv", "read other", Some(&[])),
+            ("filesystem", "read /data", None),
+            ("filesystem", "write /data/x", None),
+            ("filesystem", "read /other", Some(&[])),
+            ("environment", "LANG", None),
+            ("environment", "HOME", Some(&[])),
+            ("secret", "token", Some(&[])),
+            ("reveal", "token", Some(&[])),
+        ] {
+            definition.needs = vec![Need::new(kind, pattern, "to work")];
+            let Ok(rights) = Rights::new(Arc::new(grants.clone()), &definition) else { continue };
+            let gaps = missing_needs(&Config::default(), "c", &rights, &definition);
+            let granted =
+                gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");
+            assert!(gaps.iter().all(|gap| {
+                gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): "))
+            }));
+        }
+    }
+}

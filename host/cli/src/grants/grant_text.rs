@@ -1,0 +1,453 @@
+//! Grants as text to paste into a configuration: the lines and their place.
+//!
+//! In: the wanted grants, a component, and the configuration if there is one.
+//! Out: lines of TOML, their place, and the steps that are needed before they work.
+//! Invariants: a configuration with these lines in this place is valid TOML. No existing grant is
+//! lost.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolcell::{Access, ComponentKind, Directory, Grants, Request, Suggestion, toml_text};
+
+use super::rule_lines::{Item, RuleLines};
+use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
+use crate::os::env;
+
+mod narrow;
+
+pub(crate) use narrow::narrowed_lines;
+
+/// Lines to paste, and their place.
+pub(crate) struct Pasted {
+    /// The end of a sentence: "add LINES to `toolcell.toml`".
+    place: String,
+    pub(crate) lines: Vec<String>,
+}
+
+/// A part of the grants that is to be replaced.
+pub(crate) struct Change {
+    /// The key of the grants that contains the part.
+    pub(crate) kind: &'static str,
+    pub(crate) part: Item,
+    /// The text before the part, for a comment that names it.
+    pub(crate) key: &'static str,
+    pub(crate) text: String,
+}
+
+impl Change {
+    /// Returns the change as JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "line": self.part.line, "kind": self.kind, "text": format!("{}{}", self.key, self.text) })
+    }
+}
+
+/// The placeholder for the lines in a place.
+const LINES: &str = "LINES";
+
+impl Pasted {
+    /// Returns the instruction for the lines, with `lines` as their name: "add these lines to
+    /// `toolcell.toml`".
+    pub(crate) fn order(&self, lines: &str) -> String {
+        self.place.replacen(LINES, lines, 1)
+    }
+}
+
+/// Returns the lines that add the suggested grants to a component and apply the changes.
+pub(crate) fn pasted(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    suggestion: &Suggestion,
+    changes: &[Change],
+) -> Pasted {
+    let file = config.file.as_deref().unwrap_or(config::NAME);
+    let lines = suggestion.to_paste();
+    // A component whose grants were typed is not in the file.
+    match chosen
+        .configured
+        .filter(|(_, configured)| configured.development != Some(Development::Typed))
+    {
+        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
+            let lines = widened_lines(config, chosen, name, suggestion, changes).unwrap_or(lines);
+            // A part of the section can have a header of its own, further below.
+            let is_below = lines.iter().any(|line| line.starts_with("# "));
+            let below =
+                if is_below { " and below (a comment names the line that it is for)" } else { "" };
+            Pasted {
+                place: format!(
+                    "apply {LINES} to {} in `{file}`, line {line}{below}",
+                    place_of(config, name)
+                ),
+                lines,
+            }
+        }
+        Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
+            place: format!(
+                "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
+            ),
+            lines: section(name, lines),
+        },
+        None => {
+            let name = free_name(config, &chosen.path);
+            let path = toml_text(&path_in_config(config, &chosen.path));
+            let kind = chosen.kind();
+            let used_as =
+                (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
+            let head = [format!("[components.{name}]"), format!("path = {path}")];
+            let head = head.into_iter().chain(used_as);
+            let place = match &config.file {
+                Some(_) => format!("add {LINES} to `{file}`"),
+                None => format!("create `{file}` with {LINES}"),
+            };
+            let lines = head.chain(section(&name, lines)).collect();
+            Pasted { place, lines }
+        }
+    }
+}
+
+/// Returns the lines and their place as one text for a hint: for the configuration, or for the
+/// command if no configuration names the component. The preparatory steps come last, because they
+/// are equal for both.
+pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
+    let steps = steps(chosen, suggestion);
+    let steps =
+        if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
+    let development = chosen.development();
+    if let Some(Development::Typed) = development {
+        return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
+    }
+    let pasted = pasted(config, chosen, suggestion, &[]);
+    let approve =
+        approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
+    let file = format!(
+        "to allow it, {}{approve}:\n{}",
+        pasted.order("these lines"),
+        pasted.lines.join("\n")
+    );
+    if chosen.configured.is_some() {
+        return format!("{file}{steps}");
+    }
+    let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
+    let options = options(suggestion);
+    format!(
+        "{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{options}{steps}"
+    )
+}
+
+/// Returns the approval command that is needed after a change of the file; none if the component
+/// needs no approval.
+pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
+    let approve = || format!("approve it with {}", config.hint.command("approve", &[], &[]));
+    chosen.development().is_none().then(approve)
+}
+
+/// Returns the configuration's key for rules about such a request: in grants, and in a section that
+/// narrows them.
+pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
+    match request {
+        Request::Http { .. } => ("http", "http"),
+        Request::File { .. } => ("directories", "files"),
+        Request::Environment { .. } => ("environment", "environment"),
+        Request::Secret { .. } => ("secrets", "secrets"),
+        Request::Reveal { .. } => ("reveal", "reveal"),
+        Request::Invoke { .. } => ("invoke", "invoke"),
+        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
+    }
+}
+
+/// Returns the suggestion as options of a command, in one line.
+fn options(suggestion: &Suggestion) -> String {
+    let options = suggestion.to_paste();
+    options.iter().map(|line| option(line)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns one grant as an option.
+pub(crate) fn option(grant: &str) -> String {
+    format!("--grant {}", quoted(grant))
+}
+
+/// Returns the name of a section that has grants.
+fn place_of(config: &Config, name: &str) -> String {
+    match RuleLines::read(config) {
+        Some(rules)
+            if inline_grants(&rules, name).is_some()
+                || !prefix(&rules, name).is_empty()
+                || has_only_parts(&rules, name) =>
+        {
+            format!("the grants of [components.{name}]")
+        }
+        Some(_) | None => format!("[components.{name}.grants]"),
+    }
+}
+
+fn section(name: &str, lines: Vec<String>) -> Vec<String> {
+    [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
+}
+
+/// Returns the lines for a section that has grants. A directory that overlaps with a granted one
+/// gets no entry of its own, unless both are only read: a configuration does not allow overlapping
+/// directories with different access.
+fn widened_lines(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    name: &str,
+    suggestion: &Suggestion,
+    changed: &[Change],
+) -> Option<Vec<String>> {
+    let grants = chosen.grants();
+    let clashes: Vec<_> = suggestion
+        .directories()
+        .filter_map(|(wanted, access)| Some((wanted, access, clash(&grants, wanted, access)?)))
+        .collect();
+    let rules = RuleLines::read(config)?;
+    let items = rules.items(&["components", name, "grants", "directories"]);
+    let line =
+        |granted: &str| items.iter().find(|item| item.text == granted).map_or(0, |item| item.line);
+    let changes = clashes.iter().map(|(wanted, access, granted)| {
+        let granted = &granted.name;
+        let (line, shown) = (line(granted), toml_text(granted));
+        if Path::new(granted).starts_with(wanted) && granted != wanted {
+            // Under the name of the outer directory, the tool would not find the files that it has
+            // below the granted one.
+            let wanted = toml_text(wanted);
+            return format!(
+                "# {wanted} cannot be granted beside {shown} of line {line}: let the tool use files below {shown}"
+            );
+        }
+        format!("# in line {line}, set for the directory {shown}: access = \"{access}\"")
+    });
+    let left_out: Vec<_> = clashes.iter().map(|(wanted, _, _)| *wanted).collect();
+    let rest = merged(&rules, name, &suggestion.without_directories(&left_out), changed)?;
+    Some(changes.chain(rest).collect())
+}
+
+/// Returns the steps that are needed before the lines work.
+pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String> {
+    let grants = chosen.grants();
+    let is_there = |(wanted, access): &(&str, Access)| clash(&grants, wanted, *access).is_some();
+    let there: Vec<_> =
+        suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
+    // The source of a known secret's value is given already.
+    let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
+    suggestion.without_directories(&there).without_secrets(known).steps()
+}
+
+/// Returns the granted directory that keeps this one from being granted separately.
+fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Directory> {
+    grants.directories.iter().find(|granted| {
+        let (name, wanted) = (Path::new(&granted.name), Path::new(wanted));
+        let are_read = granted.access == Access::Read && access == Access::Read;
+        wanted.starts_with(name) || name.starts_with(wanted) && !are_read
+    })
+}
+
+/// The value of one kind in a section that has grants, with the new items at the end.
+struct Merged {
+    kind: &'static str,
+    value: String,
+    /// The item that this value replaces.
+    old: Option<Item>,
+}
+
+/// Returns the lines for a section that has grants.
+fn merged(
+    rules: &RuleLines,
+    name: &str,
+    suggestion: &Suggestion,
+    changes: &[Change],
+) -> Option<Vec<String>> {
+    let mut additions = suggestion.additions();
+    for change in changes {
+        if !additions.iter().any(|(kind, _)| *kind == change.kind) {
+            additions.push((change.kind, Vec::new()));
+        }
+    }
+    let (mut merged, mut by_hand) = (Vec::new(), Vec::new());
+    for (kind, mut items) in additions {
+        let place = ["components", name, "grants", kind];
+        let is_table = ["environment", "secrets"].contains(&kind);
+        if is_table {
+            let there: Vec<_> = rules.items(&place).into_iter().map(|item| item.text).collect();
+            let is_new = |item: &String| {
+                item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key))
+            };
+            items.retain(is_new);
+        }
+        let changes: Vec<_> = changes.iter().filter(|change| change.kind == kind).collect();
+        if items.is_empty() && changes.is_empty() {
+            continue;
+        }
+        let (open, close) = match kind {
+            "scratch" => ("", ""),
+            _ if is_table => ("{ ", " }"),
+            _ => ("[", "]"),
+        };
+        let new = items.join(", ");
+        let Some(old) = rules.part(&place) else {
+            merged.push(Merged { kind, value: format!("{open}{new}{close}"), old: None });
+            continue;
+        };
+        let parts: Vec<_> =
+            changes.iter().map(|change| (&change.part, change.text.clone())).collect();
+        let text = changed(&old, &parts);
+        let has_header =
+            if is_table { old.text.starts_with('[') } else { old.text.starts_with("[[") };
+        let inner = text.as_deref().unwrap_or_default().strip_prefix(open.trim());
+        let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
+        match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
+            Some(_) if kind == "scratch" => {
+                merged.push(Merged { kind, value: new, old: Some(old) })
+            }
+            Some(inner) => {
+                let value = format!("{open}{}{close}", joined(inner, &new));
+                merged.push(Merged { kind, value, old: Some(old) });
+            }
+            None => {
+                by_hand.extend(changes.iter().map(|Change { part, key, text, .. }| {
+                    format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
+                }));
+                if has_header && is_table && !items.is_empty() {
+                    by_hand.push(format!(
+                        "# add below [components.{name}.grants.{kind}], {}:",
+                        span(&old)
+                    ));
+                    by_hand.extend(items);
+                } else if !items.is_empty() {
+                    // The user has to edit an item with comments in it, or with a header for each
+                    // part.
+                    by_hand.push(format!("# add to `{kind}`, {}: {new}", span(&old)));
+                }
+            }
+        }
+    }
+    let lines = match inline_grants(rules, name) {
+        _ if merged.is_empty() => Vec::new(),
+        Some(whole) => in_one_table(rules, &whole, merged),
+        None => {
+            let prefix = prefix(rules, name);
+            let line = |Merged { kind, value, old }| {
+                let place =
+                    old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
+                format!("{prefix}{kind} = {value}{place}")
+            };
+            let header = has_only_parts(rules, name).then(|| format!("[components.{name}.grants]"));
+            header.into_iter().chain(merged.into_iter().map(line)).collect()
+        }
+    };
+    Some(by_hand.into_iter().chain(lines).collect())
+}
+
+/// Returns the grants of a component, if they are one inline table.
+fn inline_grants(rules: &RuleLines, name: &str) -> Option<Item> {
+    rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
+}
+
+/// Returns true if only parts of a component's grants have headers, such as
+/// `[components.NAME.grants.secrets]`. A line for the grants themselves needs their header first.
+fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
+    let keys = rules.items(&["components", name, "grants"]);
+    let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
+    let is_own = header.starts_with('[')
+        && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
+    !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
+}
+
+/// Returns the prefix of the keys of a component's grants: nothing below a header, `grants.` in
+/// dotted keys.
+fn prefix(rules: &RuleLines, name: &str) -> String {
+    let keys = rules.items(&["components", name, "grants"]);
+    let mut before =
+        keys.iter().map(|key| rules.before(key)).filter(|before| !before.starts_with('['));
+    before.next().unwrap_or_default().to_owned()
+}
+
+/// Returns grants that are one inline table, as one line.
+fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<String> {
+    let old =
+        merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
+    let text = changed(whole, &old.collect::<Vec<_>>()).filter(|text| !text.contains('#'));
+    let Some(inner) = text.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'))
+    else {
+        let line = |Merged { kind, value, .. }| {
+            format!("# in `grants`, {}, write: {kind} = {value}", span(whole))
+        };
+        return merged.into_iter().map(line).collect();
+    };
+    let new = merged.iter().filter(|merged| merged.old.is_none());
+    let new: Vec<_> = new.map(|Merged { kind, value, .. }| format!("{kind} = {value}")).collect();
+    let table = format!("{{ {} }}", joined(inner, &new.join(", ")));
+    let before = rules.before(whole);
+    if before.contains(['{', ',']) {
+        // The component is an inline table too.
+        return vec![format!("# in {}, write: grants = {table}", span(whole))];
+    }
+    vec![format!("{before} {table}  # in place of {}", span(whole))]
+}
+
+/// Returns the text of an item with these parts replaced; none if a part lies outside.
+fn changed(item: &Item, parts: &[(&Item, String)]) -> Option<String> {
+    let mut parts: Vec<_> = parts.iter().collect();
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.span.start));
+    let mut text = item.text.clone();
+    for (part, new) in parts {
+        let start = part.span.start.checked_sub(item.span.start)?;
+        let range = start..start + part.span.len();
+        text.get(range.clone())?;
+        text.replace_range(range, new);
+    }
+    Some(text)
+}
+
+/// Returns the inside of a list or a table in one line, with `new` at its end.
+fn joined(old: &str, new: &str) -> String {
+    let old: Vec<_> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let old = old.join(" ");
+    let old = old.trim().trim_end_matches(',');
+    format!("{old}{}{new}", if old.is_empty() || new.is_empty() { "" } else { ", " })
+}
+
+/// Returns the lines of an item, in words.
+fn span(item: &Item) -> String {
+    match item.text.trim_end().matches('\n').count() {
+        0 => format!("line {}", item.line),
+        more => format!("lines {} to {}", item.line, item.line + more),
+    }
+}
+
+/// Returns an unused name for a component that is not in the configuration: the name of its file,
+/// with a number if needed.
+fn free_name(config: &Config, path: &Path) -> String {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name: String =
+        stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
+    let name = if name.is_empty() { "NAME".to_owned() } else { name };
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let is_written = |name: &str| {
+        config
+            .components
+            .get(name)
+            .is_some_and(|written| written.development != Some(Development::Typed))
+    };
+    names.find(|name| !is_written(name)).unwrap_or(name)
+}
+
+/// Returns a component's path as the configuration has to write it: relative to the configuration's
+/// directory.
+fn path_in_config(config: &Config, path: &Path) -> String {
+    let here = env::current_dir().ok();
+    let home = config.path.as_deref().and_then(Path::parent);
+    let is_here = home.is_none_or(|home| {
+        here.and_then(|here| fs::canonicalize(here).ok()).is_some_and(|here| here == home)
+    });
+    let shown = if is_here {
+        path.to_owned()
+    } else {
+        fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    };
+    shown.display().to_string()
+}
+
+#[cfg(test)]
+mod tests;

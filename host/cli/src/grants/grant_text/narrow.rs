@@ -1,0 +1,52 @@
+//! The lists of a section that narrows grants, extended by requests.
+//!
+//! In: requests, the place of the section.
+//! Out: lines that replace the section's own lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolcell::{PathRule, Request, toml_text};
+
+use super::{joined, keys, span};
+use crate::commands::explain;
+use crate::config::Config;
+use crate::grants::rule_lines::{Item, RuleLines};
+
+/// Returns the lists of the section at this place of the configuration, with these requests added.
+/// A kind that the section does not list is not narrowed by it, and gets no line.
+pub(crate) fn narrowed_lines(
+    config: &Config,
+    section: &[&str],
+    requests: &[Request<'_>],
+) -> Vec<String> {
+    let Some(rules) = RuleLines::read(config) else { return Vec::new() };
+    let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
+    for request in requests {
+        let is_there = |item: &Item| match request {
+            Request::File { access, path } => {
+                item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path))
+            }
+            Request::Http { .. }
+            | Request::Key { .. }
+            | Request::Keys { .. }
+            | Request::Invoke { .. }
+            | _ => explain::covers(request, &item.text, &[]),
+        };
+        if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
+            continue;
+        }
+        added.entry(keys(request).1).or_default().insert(toml_text(&request.rule()));
+    }
+    let line = |(kind, new): (&str, BTreeSet<String>)| {
+        let old = rules.part(&[section, &[kind]].concat())?;
+        let new = new.into_iter().collect::<Vec<_>>().join(", ");
+        let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        Some(match inner.filter(|inner| !inner.contains('#')) {
+            Some(inner) => {
+                format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old))
+            }
+            None => format!("# add to `{kind}`, {}: {new}", span(&old)),
+        })
+    };
+    added.into_iter().filter_map(line).collect()
+}

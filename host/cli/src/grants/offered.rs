@@ -1,0 +1,74 @@
+//! Explains that a tenant is not offered a tool: the list `tools` in the tenant's section.
+//!
+//! Not here: the enforcement (`toolcell_config`). A call of such a tool is answered like one of a
+//! tool that does not exist.
+
+use serde_json::{Value, json};
+use toolcell::{Request, toml_text};
+
+use super::rule_lines::RuleLines;
+use crate::config::Config;
+use crate::print::failure::Failure;
+use crate::print::printer::Printer;
+
+/// A tool that a tenant is not offered.
+pub(crate) struct NotOffered<'a> {
+    tenant: &'a str,
+    tool: &'a str,
+    file: &'a str,
+    /// The list in its written form, and its line.
+    list: Option<(String, usize)>,
+}
+
+impl<'a> NotOffered<'a> {
+    /// Returns the first of these tools that the tenant is not offered.
+    pub(crate) fn first_not_offered(
+        config: &'a Config,
+        tenant: Option<&'a str>,
+        tools: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Self> {
+        let tool = tools.into_iter().find(|tool| !config.offers(tenant, tool))?;
+        let tenant = tenant?;
+        let lines = RuleLines::read(config);
+        let list = lines.and_then(|lines| {
+            let place = ["tenants", tenant, "tools"];
+            let text = lines.text_at(&place)?.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some((format!("tools = {text}"), lines.line(&place)?))
+        });
+        Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
+    }
+
+    fn sentence(&self) -> String {
+        let Self { tenant, tool, file, list } = self;
+        let by = list.as_ref().map(|(text, line)| format!(", by `{text}` (`{file}`, line {line})"));
+        format!("the tenant `{tenant}` is not offered the tool `{tool}`{}", by.unwrap_or_default())
+    }
+
+    fn hint(&self) -> String {
+        format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
+    }
+
+    /// Prints it as a warning.
+    pub(crate) fn warn(&self, printer: &Printer) {
+        printer.note("warning", &self.sentence());
+        printer.note("hint", &self.hint());
+    }
+
+    /// Prints it as the decision about a request.
+    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<(), Failure> {
+        printer.text(&self.sentence())?;
+        printer.note("hint", &self.hint());
+        Ok(())
+    }
+
+    /// Returns the JSON members: the denial, and the rule that decided.
+    pub(crate) fn to_json(&self, request: &Request<'_>) -> (Value, Value) {
+        let grant = format!("tools = [{}]", toml_text(self.tool));
+        let denial = json!({ "layer": "tenant", "request": request.to_string(), "grant": grant });
+        let list = self
+            .list
+            .as_ref()
+            .map(|(rule, line)| json!({ "file": self.file, "line": line, "rule": rule }));
+        (denial, json!(list))
+    }
+}

@@ -1,0 +1,44 @@
+//! The sources of the secrets' values, for `check` and `approve`. The values are never shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+use crate::print::clean;
+
+/// Returns the sources of the tenants' own values of a secret.
+fn tenant_sources<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
+    let own = config
+        .own_secrets
+        .iter()
+        .filter_map(|(tenant, own)| Some((tenant.as_str(), own.origins.get(secret)?)));
+    own.map(|(tenant, origin)| (tenant, origin.to_string())).collect()
+}
+
+/// Returns the source of the shared value, followed by those of the tenants' own values, in words.
+pub(crate) fn origin(config: &Config, secret: &str) -> String {
+    let shared = config.origins.get(secret).map(ToString::to_string).unwrap_or_default();
+    let own = tenant_sources(config, secret);
+    let own = own.iter().map(|(tenant, origin)| format!("; for the tenant {tenant} from {origin}"));
+    format!("{shared}{}", own.collect::<String>())
+}
+
+/// Returns a line for each secret of which a tenant has its own value.
+pub(crate) fn lines(config: &Config) -> Vec<String> {
+    let secrets = config.origins.keys().filter(|name| !tenant_sources(config, name).is_empty());
+    secrets
+        .map(|name| clean::escaped(&format!("secret {name}: from {}", origin(config, name))))
+        .collect()
+}
+
+/// Returns the sources of every secret, by name.
+pub(crate) fn to_json(config: &Config) -> Value {
+    let secret = |(name, origin): (&String, &toolcell_config::Origin)| {
+        (
+            name.clone(),
+            json!({ "from": origin.to_string(), "tenants": tenant_sources(config, name) }),
+        )
+    };
+    Value::Object(config.origins.iter().map(secret).collect::<Map<_, _>>())
+}

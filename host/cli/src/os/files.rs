@@ -1,0 +1,156 @@
+//! Reads standard input and the files that the command line names, up to a limit for each kind.
+//!
+//! In: paths and `-`.
+//! Out: a call's arguments, a list of calls, a crate's manifest, a person's answer.
+//! Invariants: as those of [`toolcell_config::files`], which opens the files.
+
+use std::fs;
+use std::io::{self, BufRead as _, Read as _};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use anyhow::{Context as _, anyhow};
+use toolcell_config::files::{not_opened, open, read_bounded};
+
+use crate::print::failure::Failure;
+use crate::print::units::Size;
+
+/// The hint for a file of arguments.
+const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
+/// The hint for a file of calls.
+const CALLS_HINT: &str =
+    "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
+
+/// Bytes of a list of calls: kilobytes for each of 100,000 calls, and small enough for two copies
+/// on a small machine.
+const MAX_CALLS_TEXT: u64 = 256 << 20;
+
+/// Bytes of a crate's manifest.
+const MAX_MANIFEST: u64 = 4 << 20;
+/// Bytes of a line that a person types: more than a terminal passes on.
+const MAX_ANSWER: u64 = 16 << 10;
+
+/// The signals that this process ignored at the first query, one bit each; none if the system does
+/// not say.
+static IGNORED: LazyLock<u64> = LazyLock::new(|| {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.unwrap_or_default()
+});
+
+/// Returns true if this process was started with the signal ignored; false if the system does not
+/// say.
+pub(crate) fn ignores(signal: i32) -> bool {
+    *IGNORED >> (signal - 1) & 1 == 1
+}
+
+/// A call's arguments as text.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    /// The text. Of arguments that are too large, only the part that was read.
+    pub(crate) text: String,
+    /// The size in words, if the arguments are too large.
+    pub(crate) oversize: Option<String>,
+}
+
+/// Returns the typed arguments, or the content of `@FILE` or of standard input for `-`.
+pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
+    let mut bytes = Vec::new();
+    let (source, size) = if typed == "-" {
+        let read = read_bounded(io::stdin().lock(), limit, &mut bytes)
+            .context("cannot read standard input");
+        let size = read.map_err(|error| Failure::file(error, "pipe a JSON object into it"))?;
+        ("standard input".to_owned(), (size > limit).then(|| format!("more than {limit}")))
+    } else if let Some(path) = typed.strip_prefix('@').map(Path::new) {
+        let source = format!("`{}`", path.display());
+        let file = open(path, ARGUMENTS_HINT)?;
+        let known = file.metadata().map_or(0, |metadata| metadata.len());
+        let read =
+            read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
+        let size = read.map_err(|error| Failure::file(error, ARGUMENTS_HINT))?;
+        (
+            source,
+            (size > limit).then(|| {
+                if known > limit { known.to_string() } else { format!("more than {limit}") }
+            }),
+        )
+    } else {
+        return Ok(Arguments { text: typed.to_owned(), oversize: None });
+    };
+    // Oversized arguments may be cut within a character. That is not an error of its own.
+    let bytes = if size.is_some() {
+        String::from_utf8_lossy(&bytes).into_owned().into_bytes()
+    } else {
+        bytes
+    };
+    Ok(Arguments { text: text(bytes, &source)?, oversize: size })
+}
+
+/// Returns the source of the arguments in words.
+pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
+    match typed {
+        Some("-") => "standard input".to_owned(),
+        Some(typed) if typed.starts_with('@') => format!("`{}`", &typed[1..]),
+        Some(_) | None => "the text of the arguments".to_owned(),
+    }
+}
+
+/// Reads a list of calls. Returns its text, and its source in words.
+pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
+    let mut bytes = Vec::new();
+    let is_input = path == Path::new("-");
+    let source =
+        if is_input { "standard input".to_owned() } else { format!("`{}`", path.display()) };
+    let read = if is_input {
+        read_bounded(io::stdin().lock(), MAX_CALLS_TEXT, &mut bytes)
+    } else {
+        read_bounded(open(path, CALLS_HINT)?, MAX_CALLS_TEXT, &mut bytes)
+    };
+    match read.with_context(|| format!("cannot read {source}")) {
+        Ok(size) if size > MAX_CALLS_TEXT => {
+            let message = anyhow!(
+                "{source} is too large for a list of calls: the limit is {}",
+                Size(MAX_CALLS_TEXT)
+            );
+            Err(Failure::file(message, "make several batches of it"))
+        }
+        Ok(_) => Ok((text(bytes, &source)?, source)),
+        Err(error) => Err(Failure::file(error, CALLS_HINT)),
+    }
+}
+
+/// Reads a crate's `Cargo.toml`.
+pub(crate) fn manifest(path: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let file = open(path, "name the file of a component instead")?;
+    read_bounded(file, MAX_MANIFEST, &mut bytes).map_err(|error| not_opened(path, error))?;
+    text(bytes, &format!("`{}`", path.display()))
+}
+
+/// Reads a line from standard input; none at its end.
+pub(crate) fn answer() -> Option<String> {
+    let mut line = String::new();
+    let read = io::stdin().lock().take(MAX_ANSWER).read_line(&mut line);
+    read.is_ok_and(|read| read > 0).then_some(line)
+}
+
+/// Decodes the text of a JSON file. Removes the byte order mark, which is not part of JSON (RFC
+/// 8259, section 8.1).
+fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let error =
+            anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
+        Failure::file(error, "convert it to UTF-8 first")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
+}
+
+/// Returns true if the arguments are the name of a file, typed without its `@`.
+pub(crate) fn is_forgotten_at(typed: &str) -> bool {
+    Path::new(typed).is_file()
+}

@@ -1,0 +1,56 @@
+//! State that a user's commands share: the key that seals states between question and answer, and
+//! the counts of granted directories.
+//!
+//! In: `--state-dir`, or the environment.
+//! Out: a [`Sealer`], equal for every call of this user; a directory.
+//! Not here: the protection of the key ([`Sealer::kept_in`]).
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use rustix::fs::{Access, access};
+use toolcell::Sealer;
+
+use super::env;
+use crate::args::Global;
+use crate::print::failure::Failure;
+
+/// Returns the state directory: the typed one, or the user's own.
+pub(crate) fn dir(global: &Global) -> Option<PathBuf> {
+    global.state_dir.clone().or_else(env::state_dir)
+}
+
+/// Returns the directory of the counts of granted directories, which commands share; none without a
+/// state directory.
+pub(crate) fn counts(global: &Global) -> Option<PathBuf> {
+    dir(global).map(|state| state.join(toolcell_config::COUNTS))
+}
+
+/// Creates the state directory if it is missing, and checks that files can be written there.
+///
+/// # Errors
+/// It cannot be created, is not a directory, or cannot be written to.
+pub(crate) fn create_state_dir(dir: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    let writable = made.and_then(|()| Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?));
+    writable.map_err(|error| {
+        let error = anyhow!(error)
+            .context(format!("the state directory `{}` cannot be used", dir.display()));
+        Failure::file(error, "name a directory that you can write to: `--state-dir DIR`")
+    })
+}
+
+/// Returns the user's sealer; creates its key if there is none.
+pub(crate) fn sealer(dir: Option<&Path>) -> Result<Sealer, Failure> {
+    let Some(dir) = dir.map(Path::to_owned).or_else(env::state_dir) else {
+        return Err(Failure::file(
+            anyhow!(
+                "no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"
+            ),
+            "name a directory with `--state-dir DIR`",
+        ));
+    };
+    Sealer::kept_in(dir).map_err(Failure::from)
+}

@@ -1,0 +1,63 @@
+//! Notifies the supervisor that started the server when it is ready and when it stops: the protocol
+//! `sd_notify` of systemd.
+//!
+//! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`.
+//! Out: one datagram for each state.
+//! Invariants: a socket that cannot be used causes a warning only. A supervisor that does not read
+//! delays the server by [`SEND_TIMEOUT`] at most. No child of the server gets the variable, because
+//! children start with an empty environment.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use super::env;
+use crate::print::printer::Printer;
+
+/// Time for the supervisor to take a datagram.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A state that the supervisor is notified of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum State {
+    /// The server listens.
+    Ready,
+    /// A signal ends the server.
+    Stopping,
+}
+
+/// Notifies the supervisor, if `NOTIFY_SOCKET` is set.
+pub(crate) fn notify(printer: &Printer, state: State) {
+    let Some(socket) = env::notify_socket() else { return };
+    let message = match state {
+        State::Ready => "READY=1",
+        State::Stopping => "STOPPING=1",
+    };
+    if let Err(error) = send(&socket, message) {
+        let socket = socket.to_string_lossy();
+        printer.note(
+            "warning",
+            &format!("the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"),
+        );
+    }
+}
+
+fn send(socket: &OsStr, message: &str) -> io::Result<()> {
+    let address = match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(socket)?,
+        _ => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it begins neither with `/` nor with `@`",
+            ));
+        }
+    };
+    let own = UnixDatagram::unbound()?;
+    own.set_write_timeout(Some(SEND_TIMEOUT))?;
+    own.send_to_addr(message.as_bytes(), &address)?;
+    Ok(())
+}

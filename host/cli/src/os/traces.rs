@@ -1,0 +1,90 @@
+//! `toolcell serve --otlp`: the exporter of spans.
+//!
+//! Invariants: without the option, and in every other command, nothing is started. Waiting spans
+//! are sent before the server ends.
+
+use tracing::Subscriber;
+use tracing_subscriber::layer::Layer;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::args::Command;
+use crate::print::failure::Failure;
+
+/// Exports spans while a server runs.
+#[derive(Clone, Default)]
+pub(crate) struct Traces {
+    #[cfg(feature = "otlp")]
+    otlp: Option<toolcell_server::otlp::Otlp>,
+}
+
+#[cfg(feature = "otlp")]
+mod exported {
+    use std::time::Duration;
+
+    use toolcell_server::Service;
+    use toolcell_server::otlp::{Otlp, OtlpOptions, SpanLayer};
+    use tracing_subscriber::filter::filter_fn;
+
+    use super::{Command, Failure, Layer, LookupSpan, Subscriber, Traces};
+
+    /// Time to send the last spans when a server ends.
+    const LAST_SPANS: Duration = Duration::from_secs(2);
+
+    impl Traces {
+        /// Starts the exporter if the command asks for it.
+        pub(crate) fn start(command: &Command) -> Result<Self, Failure> {
+            let Command::Serve(args) = command else { return Ok(Self::default()) };
+            let Some(url) = &args.otlp else { return Ok(Self::default()) };
+            let otlp = Otlp::start(OtlpOptions::new(url.as_str()));
+            let otlp = otlp.map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
+            Ok(Self { otlp: Some(otlp) })
+        }
+
+        /// Returns the layer of the subscriber that takes the spans.
+        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(
+            &self,
+        ) -> Option<impl Layer<S> + use<S>> {
+            self.otlp
+                .as_ref()
+                .map(|otlp| otlp.layer().with_filter(filter_fn(SpanLayer::is_exported)))
+        }
+
+        /// Reports a collector that fails to this service.
+        pub(crate) fn report_to(&self, service: &Service) {
+            if let Some(otlp) = &self.otlp {
+                otlp.report_to(service);
+            }
+        }
+
+        /// Sends the waiting spans.
+        pub(crate) async fn finish(&self) {
+            if let Some(otlp) = &self.otlp {
+                otlp.finish(LAST_SPANS).await;
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+mod left_out {
+    use toolcell_server::Service;
+    use tracing_subscriber::layer::Identity;
+
+    use super::{Command, Failure, Layer, LookupSpan, Subscriber, Traces};
+
+    impl Traces {
+        pub(crate) fn start(_: &Command) -> Result<Self, Failure> {
+            Ok(Self::default())
+        }
+
+        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(
+            &self,
+        ) -> Option<impl Layer<S> + use<S>> {
+            None::<Identity>
+        }
+
+        pub(crate) fn report_to(&self, _: &Service) {}
+
+        pub(crate) async fn finish(&self) {}
+    }
+}

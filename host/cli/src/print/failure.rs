@@ -1,0 +1,316 @@
+//! The error of a command: printed with causes and a hint for a person, as JSON for a program.
+//!
+//! Not here: failures of a *call*, which are part of its completion.
+
+use anyhow::anyhow;
+use serde::Deserialize;
+use serde_json::json;
+use toolcell_config::Error;
+
+use super::exit::ExitStatus;
+use super::printer::Printer;
+use super::units::counted;
+use crate::config::Problem;
+
+/// Kinds of failures that a child process may report.
+const KINDS: [&str; 11] = [
+    "component",
+    "config",
+    "definition",
+    "duplicate",
+    "environment",
+    "file",
+    "internal",
+    "not_approved",
+    "not_granted",
+    "unknown_tool",
+    "usage",
+];
+/// Exit statuses that a child process may report.
+const STATUSES: [ExitStatus; 3] = [ExitStatus::Failed, ExitStatus::BadUsage, ExitStatus::Refusal];
+
+/// A failure as a child process sends it.
+#[derive(Deserialize)]
+struct FailureForm {
+    kind: String,
+    status: u8,
+    message: String,
+    causes: Vec<String>,
+    hint: String,
+    #[serde(default)]
+    problems: Vec<Problem>,
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: &'static str,
+    status: ExitStatus,
+    error: anyhow::Error,
+    hint: String,
+    /// The problems of a configuration, if that is the failure.
+    problems: Vec<Problem>,
+}
+
+impl Failure {
+    /// Returns the failure of an invalid command line.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            kind: "usage",
+            status: ExitStatus::BadUsage,
+            error: anyhow!(message.into()),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Returns the failure of a file that cannot be used.
+    pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        Self {
+            kind: "file",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Returns the failure of a tool name that is unknown.
+    pub(crate) fn unknown_tool(name: &str, hint: impl Into<String>) -> Self {
+        let message = format!("there is no tool `{}`", name.escape_debug());
+        Self { kind: "unknown_tool", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+    }
+
+    /// Returns the failure of a configuration or component that the user has not approved.
+    pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
+    }
+
+    /// Returns the failure of a component that imports interfaces without a grant.
+    pub(crate) fn not_granted(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: "not_granted", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+    }
+
+    /// Returns the failure of a machine that lacks something the command needs.
+    pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        Self {
+            kind: "environment",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Returns the failure of a configuration, with all its problems.
+    pub(crate) fn config(file: &str, problems: Vec<Problem>) -> Self {
+        let error = match problems.as_slice() {
+            [only] => anyhow!(only.to_string()),
+            several => anyhow!("`{file}` cannot be used: {}", counted(several.len(), "problem")),
+        };
+        let hint = problems.first().map_or_else(String::new, |problem| problem.hint.clone());
+        Self { kind: "config", status: ExitStatus::Failed, error, hint, problems }
+    }
+
+    /// Replaces the hint.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// Returns the kind of the failure.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Returns the error in one sentence.
+    pub(crate) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
+    /// Returns the advice for the user.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// Returns true if the named tool does not exist.
+    pub(crate) fn is_unknown_tool(&self) -> bool {
+        self.kind == "unknown_tool"
+    }
+
+    /// Returns true if a component lacks a grant.
+    pub(crate) fn is_not_granted(&self) -> bool {
+        self.kind == "not_granted"
+    }
+
+    /// Returns the exit status of the command.
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
+    }
+
+    /// Puts the subject of the failure before its message.
+    pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
+        let message = format!("{what}: {}", self.error);
+        Self { error: self.error.context(message), ..self }
+    }
+
+    /// Prints the failure: as text on standard error, or as JSON on standard output. If the JSON
+    /// cannot be printed, prints the text.
+    pub(crate) fn show(&self, printer: &Printer, json: bool) -> ExitStatus {
+        if !json || printer.json(&json!({ "error": self.to_json() })).is_err() {
+            self.print(printer);
+        }
+        self.status
+    }
+
+    /// Prints the failure as text on standard error.
+    pub(crate) fn print(&self, printer: &Printer) {
+        for problem in &self.problems {
+            printer.note("error", &problem.to_string());
+            printer.note("hint", &problem.hint);
+        }
+        if !self.problems.is_empty() {
+            return;
+        }
+        printer.note("error", &self.error.to_string());
+        for cause in self.causes() {
+            printer.note("  caused by", &cause);
+        }
+        printer.note("hint", &self.hint);
+    }
+
+    /// Returns the failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let message = self.error.to_string();
+        let mut json = json!({ "kind": self.kind, "message": message, "causes": self.causes(), "hint": self.hint });
+        if !self.problems.is_empty() {
+            json["problems"] = json!(self.problems);
+        }
+        json
+    }
+
+    /// Returns the JSON with the exit status, for the parent process.
+    pub(crate) fn to_words(&self) -> String {
+        let mut words = self.to_json();
+        words["status"] = json!(self.status as u8);
+        words.to_string()
+    }
+
+    /// Parses the failure that a child process sent.
+    pub(crate) fn of_words(words: &str) -> Self {
+        let Ok(FailureForm { kind, status, message, causes, hint, problems }) =
+            serde_json::from_str(words)
+        else {
+            return Self::environment(
+                anyhow!("{words}"),
+                "see what the worker process printed before",
+            );
+        };
+        let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
+        let status =
+            STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
+        let said = causes.into_iter().rev().fold(None, |error: Option<anyhow::Error>, cause| {
+            Some(error.map_or_else(|| anyhow!(cause.clone()), |error| error.context(cause.clone())))
+        });
+        let error =
+            said.map_or_else(|| anyhow!(message.clone()), |error| error.context(message.clone()));
+        Self { kind, status, error, hint, problems }
+    }
+
+    /// Returns the causes, without those that the error before them repeats.
+    fn causes(&self) -> Vec<String> {
+        let mut said = self.error.to_string();
+        let mut causes = Vec::new();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            if !said.contains(&cause) {
+                said.clone_from(&cause);
+                causes.push(cause);
+            }
+        }
+        causes
+    }
+}
+
+impl From<toolcell::Error> for Failure {
+    fn from(error: toolcell::Error) -> Self {
+        let kind = match &error {
+            error if error.is_unknown_tool() => "unknown_tool",
+            error if error.is_not_granted() => "not_granted",
+            error if error.is_definition() => "definition",
+            error if error.is_component() => "component",
+            error if error.is_duplicate() => "duplicate",
+            _ => "environment",
+        };
+        let hint = error.hint();
+        Self { kind, status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let of = |kind, status, error: Error| {
+            let hint = error.hint();
+            Self { kind, status, error: error.into(), hint, problems: Vec::new() }
+        };
+        match error {
+            Error::Invalid { file, problems } => Self::config(&file, problems),
+            Error::Unsigned(problem) | Error::OtherDigest(problem) => {
+                let file = problem.file.clone();
+                Self::config(&file, vec![*problem])
+            }
+            Error::Toolcell(error) => error.into(),
+            error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
+            error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
+            error @ (Error::File { .. } | Error::SameName { .. } | _) => {
+                of("file", ExitStatus::Failed, error)
+            }
+        }
+    }
+}
+
+impl From<toolcell_author::Error> for Failure {
+    fn from(error: toolcell_author::Error) -> Self {
+        use toolcell_author::ErrorKind;
+        let (kind, status) = match error.kind() {
+            ErrorKind::Usage => ("usage", ExitStatus::BadUsage),
+            ErrorKind::Source => ("source", ExitStatus::Failed),
+            ErrorKind::Toolchain => ("toolchain", ExitStatus::Failed),
+            ErrorKind::Cases => ("cases", ExitStatus::Failed),
+            ErrorKind::Internal => ("internal", ExitStatus::Failed),
+            ErrorKind::File | _ => ("file", ExitStatus::Failed),
+        };
+        let hint = error.hint();
+        Self { kind, status, error: error.into(), hint, problems: Vec::new() }
+    }
+}
+
+impl From<toolcell::ProviderError> for Failure {
+    fn from(error: toolcell::ProviderError) -> Self {
+        let hint = error.hint();
+        Self {
+            kind: "provider",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint,
+            problems: Vec::new(),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::environment(error, "the machine may be out of memory or of file descriptors")
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        let hint = "this is a bug in toolcell: please report it".to_owned();
+        Self {
+            kind: "internal",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint,
+            problems: Vec::new(),
+        }
+    }
+}

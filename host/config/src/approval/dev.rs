@@ -1,0 +1,93 @@
+//! Development mode: components that need no approval.
+//!
+//! In: `[dev]` of a configuration that was named. Out: the reason why a component needs no
+//! approval, for the warning at each use.
+//! Invariants: a configuration that was found never waives an approval, even if this user approved
+//! it: its folder may be another person's, and its files could change afterwards. The same holds
+//! for a folder that others can write to.
+//! Not here: the warning (`components`), grants on the command line (`typed`).
+
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use toolcell::Access;
+use toolcell::defence::{Control, stands};
+
+use super::trust::FoundConfiguration;
+use crate::file;
+use crate::file::problem::Problems;
+use crate::paths::files;
+use crate::paths::roots::Guarded;
+
+/// The hint for a folder that cannot be used.
+const BUILDS: &str =
+    "name the folder that your builds are written to, for instance `target/wasm32-wasip2/release`";
+
+/// The reason why a component needs no approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Development {
+    /// It is in this folder of `[dev]`.
+    Folder(PathBuf),
+    /// Its grants were given on the command line: `--grant`.
+    Typed,
+}
+
+impl fmt::Display for Development {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => {
+                write!(f, "because it lies in `{}`, a folder of [dev]", folder.display())
+            }
+            Self::Typed => f.write_str("with the grants of `--grant`"),
+        }
+    }
+}
+
+/// The folders of `[dev]`, with links resolved.
+#[derive(Debug, Default)]
+pub(crate) struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Returns the folders of a named file. Returns none for a file that was found.
+    pub(crate) fn of(
+        problems: &mut Problems<'_>,
+        said: &file::Dev,
+        base: &Path,
+        guarded: &Guarded,
+        found: Option<&FoundConfiguration>,
+    ) -> Self {
+        let mut folders = Vec::new();
+        for folder in &said.folders {
+            if found.is_some() && stands(Control::FoundDevelopment) {
+                let message = "[dev] is not used: this file was found, not named";
+                problems.warning(
+                    &folder.span,
+                    message,
+                    "to use [dev], name the file with `--config FILE`",
+                );
+                continue;
+            }
+            // The folder does not exist before the first build.
+            if fs::symlink_metadata(base.join(&folder.value)).is_err() {
+                continue;
+            }
+            match guarded.resolve(base, &folder.value, Access::Read) {
+                Ok(led) => match files::own_directory(&led, BUILDS) {
+                    Ok(()) => folders.push(led),
+                    Err(failure) => problems.error(&folder.span, failure.message(), failure.hint()),
+                },
+                Err((problem, _)) => problems.error(&folder.span, problem, BUILDS),
+            }
+        }
+        Self(folders)
+    }
+
+    /// Returns [`Development::Folder`] if a folder contains the component, with links resolved.
+    pub(crate) fn development(&self, component: &Path) -> Option<Development> {
+        let path = fs::canonicalize(component).ok()?;
+        self.0
+            .iter()
+            .find(|folder| path.starts_with(folder))
+            .map(|folder| Development::Folder(folder.clone()))
+    }
+}

@@ -1,0 +1,425 @@
+//! Compares a component with its approved version.
+//!
+//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, and lines for
+//! display.
+//! Invariants: two definitions have a change if and only if they differ; an invisible character is
+//! shown as its number; the start of each change is shown, however long the changes before it are,
+//! and truncation is reported.
+
+mod rest;
+mod text;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use toolcell::{ComponentKind, Definition, Suspicion};
+
+use crate::Approved;
+use crate::text::clean;
+
+/// Lines shown of one change. A long description has some dozens.
+const MAX_LINES: usize = 200;
+/// Characters shown of one change: enough for a replaced description of maximum size.
+const MAX_CHARACTERS: usize = 10 << 10;
+/// Changes that a refusal names.
+const MAX_NAMED: usize = 5;
+/// Time limit for a minimal difference of two texts, after which any difference is used. Both texts
+/// are untrusted.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The result of comparing a component with its approved version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Identical.
+    Locked,
+    /// Other code, with the same definitions and imports.
+    Rebuilt,
+    /// Other definitions or imports.
+    Changed,
+    /// Not approved before.
+    New,
+}
+
+impl ApprovalState {
+    /// Returns the state in one or two words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Locked => "approved",
+            Self::Rebuilt => "changed code",
+            Self::Changed => "changed",
+            Self::New => "new",
+        }
+    }
+}
+
+/// A component before and after a change.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    /// The approved version, if there is one.
+    pub old: Option<&'a Approved>,
+    /// The current version.
+    pub new: &'a Approved,
+}
+
+/// Lines for display.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The lines.
+    pub lines: Vec<String>,
+    /// True if something was left out.
+    pub is_cut: bool,
+}
+
+/// One change within a definition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Change {
+    /// A JSON pointer (RFC 6901).
+    place: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<Value>,
+}
+
+impl<'a> Difference<'a> {
+    /// Returns the result of the comparison.
+    #[must_use]
+    pub fn state(&self) -> ApprovalState {
+        match self.old {
+            None => ApprovalState::New,
+            Some(old) if old == self.new => ApprovalState::Locked,
+            Some(old)
+                if self.publishers().is_none()
+                    && self.kinds().is_none()
+                    && old.imports == self.new.imports
+                    && old.tools == self.new.tools =>
+            {
+                ApprovalState::Rebuilt
+            }
+            Some(_) => ApprovalState::Changed,
+        }
+    }
+
+    /// Returns the old and the new publisher, if they differ.
+    fn publishers(&self) -> Option<(&'a str, &'a str)> {
+        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not checked");
+        self.old
+            .filter(|old| old.publisher != self.new.publisher)
+            .map(|old| (name(old), name(self.new)))
+    }
+
+    /// Returns the old and the new kind of use, if they differ.
+    fn kinds(&self) -> Option<(&'a str, &'a str)> {
+        self.old.filter(|old| old.kind != self.new.kind).map(|old| (&*old.kind, &*self.new.kind))
+    }
+
+    /// Returns the added and the removed imports.
+    fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
+        let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
+            let names = one.into_iter().flat_map(|one| &one.imports);
+            names
+                .filter(|name| other.is_none_or(|other| !other.imports.contains(*name)))
+                .map(String::as_str)
+                .collect()
+        };
+        (without(Some(self.new), self.old), without(self.old, Some(self.new)))
+    }
+
+    /// Returns the tools that changed, with their changes.
+    fn tools(&self) -> Vec<(&'a str, ApprovalState, Vec<Change>)> {
+        let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
+        let gone = self
+            .old
+            .into_iter()
+            .flat_map(|old| old.tools.keys())
+            .filter(|name| !self.new.tools.contains_key(*name));
+        let mut names: Vec<_> = self.new.tools.keys().chain(gone).collect();
+        names.sort_unstable();
+        let compared = names.into_iter().map(|name| {
+            let (old, new) = (old(name), self.new.tools.get(name));
+            let standing = match (old, new) {
+                (None, _) => ApprovalState::New,
+                (Some(old), Some(new)) if old == new => ApprovalState::Locked,
+                (Some(_), _) => ApprovalState::Changed,
+            };
+            (name.as_str(), standing, changes(old, new))
+        });
+        compared.filter(|(_, standing, _)| *standing != ApprovalState::Locked).collect()
+    }
+
+    /// Returns the parts of a tool's definition that may be meant to manipulate a model.
+    pub fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
+        self.new.tools.get(tool).map(Definition::suspicions).unwrap_or_default()
+    }
+
+    /// Summarizes the changes in one sentence.
+    pub fn sentence(&self) -> String {
+        if self.state() == ApprovalState::Rebuilt {
+            return "its code changed".to_owned();
+        }
+        let (came, went) = self.imports();
+        let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
+            changes.into_iter().map(move |change| {
+                format!("{tool}: {}", clean::escaped(&rest::in_words(&change.place)))
+            })
+        });
+        let publisher = self.publishers().map(|(old, new)| {
+            format!("its publisher was {}, and is {new} now", clean::escaped(old))
+        });
+        let kind = self.kinds().map(|(old, new)| (clean::escaped(old), clean::escaped(new)));
+        let kind = kind.map(|(old, new)| format!("it was used as {old}, and is used as {new} now"));
+        let named: Vec<_> = publisher
+            .into_iter()
+            .chain(kind)
+            .chain(came.iter().map(|name| format!("it also imports {}", clean::escaped(name))))
+            .chain(went.iter().map(|name| format!("it no longer imports {}", clean::escaped(name))))
+            .chain(of_tools)
+            .collect();
+        let more = named.len().saturating_sub(MAX_NAMED);
+        let mut sentence = named.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            sentence += &format!("; and {more} more");
+        }
+        sentence
+    }
+
+    /// As JSON: `{"state", "digest", "publisher", "imports", "tools"}`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (came, went) = self.imports();
+        let tools = self.tools().into_iter().map(|(name, standing, changes)| {
+            json!({
+                "name": name,
+                "state": standing,
+                "hash": self.new.tools.get(name).map(Definition::hash),
+                "changes": changes,
+                "suspicions": self.suspicions(name),
+            })
+        });
+        let mut shown = json!({
+            "state": self.state(),
+            "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
+            "publisher": { "old": self.old.map(|old| &old.publisher), "new": self.new.publisher },
+            "imports": { "added": came, "removed": went },
+            "tools": tools.collect::<Vec<_>>(),
+        });
+        if let Some((old, new)) = self.kinds() {
+            shown["as"] = json!({ "old": old, "new": new });
+        }
+        shown
+    }
+
+    /// Returns the warnings about new and changed definitions, one a line.
+    pub fn warnings(&self) -> Vec<String> {
+        let of_tool = |name: &str| {
+            let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
+                format!("{name}{} {kind}: \"{}\"", clean::escaped(place), clean::escaped(excerpt))
+            };
+            self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
+        };
+        self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
+    }
+
+    /// Returns the lines for display: every tool, every place that changes, and the start of each
+    /// change. Imports without effect of a new component are only counted. `shown` formats a new
+    /// tool; the parts of its definition that this leaves out follow.
+    pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
+        let mut is_cut = false;
+        let mut lines = vec![match self.old {
+            Some(old) if old.digest != self.new.digest => {
+                format!("  digest {} → {}", old.digest, self.new.digest)
+            }
+            Some(_) | None => format!("  digest {}", self.new.digest),
+        }];
+        lines.extend(
+            self.publishers()
+                .map(|(old, new)| format!("  publisher {} → {new}", clean::escaped(old))),
+        );
+        match (self.kinds(), self.old) {
+            (Some((old, new)), _) => {
+                lines.push(format!("  as {} → {}", clean::escaped(old), clean::escaped(new)))
+            }
+            (None, None) if self.new.kind != ComponentKind::Tools.to_string() => {
+                lines.push(format!("  as {}", clean::escaped(&self.new.kind)));
+            }
+            (None, _) => {}
+        }
+        let (came, went) = self.imports();
+        let (unseen, came): (Vec<_>, Vec<_>) =
+            came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
+        let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
+        let marked = |mark: &str, name: &str| {
+            format!("    {mark} {}{}", clean::escaped(name), is_inert(name))
+        };
+        if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
+            lines.push("  imports".to_owned());
+            lines.extend(
+                went.iter()
+                    .map(|name| marked("-", name))
+                    .chain(came.iter().map(|name| marked("+", name))),
+            );
+        }
+        if !unseen.is_empty() {
+            lines.push(format!(
+                "    + {} imports for its language runtime, which give access to nothing",
+                unseen.len()
+            ));
+        }
+        for (name, standing, changes) in self.tools() {
+            let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
+            lines.push(format!("  tool {name}: {word}"));
+            if let (ApprovalState::New, Some(new)) = (standing, self.new.tools.get(name)) {
+                let page = Page::of_new(new, &shown(new));
+                // The first line is the tool's name, which is shown already.
+                lines.extend(page.lines.into_iter().skip(1));
+                is_cut |= page.is_cut;
+                continue;
+            }
+            for change in changes {
+                lines.push(format!("    {}", clean::escaped(&change.place)));
+                let page = change.page();
+                lines.extend(page.lines);
+                is_cut |= page.is_cut;
+            }
+        }
+        Page { lines, is_cut }
+    }
+}
+
+impl Page {
+    /// Appends another page.
+    pub fn append(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+        self.is_cut |= other.is_cut;
+    }
+
+    /// Appends several lines.
+    pub fn block(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// Appends several lines, indented below a heading.
+    pub fn indented(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(|line| format!("  {line}")));
+    }
+}
+
+/// Returns the first lines, within the limits for one change, and the number of characters left
+/// out.
+fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
+    let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
+    for line in lines {
+        let length = line.chars().count();
+        if shown.len() == MAX_LINES {
+            room = 0;
+        }
+        if length <= room {
+            shown.push(line);
+        } else if room > 0 {
+            shown.push(line.chars().take(room).collect());
+        }
+        cut += length.saturating_sub(room);
+        room = room.saturating_sub(length);
+    }
+    (shown, cut)
+}
+
+fn cut_note(cut: usize) -> String {
+    format!("      … ({cut} more characters: `--json` has all)")
+}
+
+impl Change {
+    fn page(&self) -> Page {
+        let (mut lines, cut) = beginning(self.lines());
+        lines.extend((cut > 0).then(|| cut_note(cut)));
+        Page { lines, is_cut: cut > 0 }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let texts = |value: &Option<Value>| match value {
+            None => Vec::new(),
+            Some(Value::String(text)) => {
+                text.split('\n').map(|line| format!("\"{}\"", clean::escaped(line))).collect()
+            }
+            Some(value) => vec![clean::json_line(&value.to_string())],
+        };
+        let (old, new) = (texts(&self.old), texts(&self.new));
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
+        let difference = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&old, &new);
+        let line = |change: similar::Change<&str>| match change.tag() {
+            ChangeTag::Delete => Some(format!("      - {}", change.value())),
+            ChangeTag::Insert => Some(format!("      + {}", change.value())),
+            ChangeTag::Equal => None,
+        };
+        let lines: Vec<_> = difference.iter_all_changes().filter_map(line).collect();
+        lines
+    }
+}
+
+fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
+    // A definition consists of strings, numbers and JSON, so it can be serialized.
+    let value = |definition: Option<&Definition>| {
+        definition.and_then(|definition| serde_json::to_value(definition).ok())
+    };
+    let mut found = Vec::new();
+    compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
+    // A flag that is absent is false.
+    let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
+    found.retain(|change| {
+        change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place)
+    });
+    // The description, which a model reads first, comes first.
+    found.sort_by_key(|change| change.place != "/description");
+    found
+}
+
+/// Compares recursively as long as both values have the same kind. A value without parts, or with
+/// parts on one side only, is one change.
+fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
+    if old == new {
+        return;
+    }
+    let parts = |value: Option<&Value>| match value {
+        Some(Value::Object(members)) if !members.is_empty() => members.keys().cloned().collect(),
+        Some(Value::Array(items))
+            if items.iter().any(|item| item.is_object() || item.is_array()) =>
+        {
+            (0..items.len()).map(|index| index.to_string()).collect()
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let is_alike = match (old, new) {
+        (Some(old), Some(new)) => {
+            old.is_object() && new.is_object() || old.is_array() && new.is_array()
+        }
+        (None, _) | (_, None) => true,
+    };
+    let (mut keys, of_new) = (parts(old), parts(new));
+    // If a list has only plain values on one side, both lists are shown as a whole.
+    let is_whole = |value: Option<&Value>, parts: &[String]| value.is_some() && parts.is_empty();
+    if !is_alike || is_whole(old, &keys) || is_whole(new, &of_new) {
+        found.push(Change { place: place.to_owned(), old: old.cloned(), new: new.cloned() });
+        return;
+    }
+    let known: BTreeSet<_> = keys.iter().cloned().collect();
+    keys.extend(of_new.into_iter().filter(|key| !known.contains(key)));
+    for key in keys {
+        let part = |value: Option<&Value>| -> Option<Value> {
+            let value = value?;
+            match value.as_array() {
+                Some(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                None => value.get(&key).cloned(),
+            }
+        };
+        let place = format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"));
+        compare(&place, part(old).as_ref(), part(new).as_ref(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,456 @@
+//! Reads and writes `toolcell.lock`: the approved version of each component of a configuration.
+//!
+//! In: the file beside the configuration, or the components that `approve` showed. Out: a [`Lock`],
+//! or the problems of the file.
+//! Invariants: it contains what was shown, sorted, with the same text for the same content; a lock
+//! that is damaged, of a later version, or that others could have written approves nothing.
+//! Not here: changes since the approval (`difference`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toolcell::{Component, ComponentKind, Definition, toml_text};
+
+use crate::error::Error;
+use crate::file::At;
+use crate::file::problem::Problems;
+use crate::paths::atomic_file::PendingFile;
+use crate::paths::files;
+use crate::text::clean;
+use crate::{Configuration, FoundConfiguration, NAME};
+
+/// The version of the file format.
+const VERSION: i64 = 1;
+/// The file's permissions. It is under version control with the configuration.
+const MODE: u32 = 0o644;
+const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
+/// The file extension.
+const ENDING: &str = "lock";
+
+/// Returns the path of a configuration's lock, which is beside it. That of `toolcell.toml` is
+/// `toolcell.lock`; others append `.lock` to their configuration's name.
+pub(crate) fn lock_path(config: &Path) -> Result<PathBuf, Error> {
+    let name = config.file_name().unwrap_or_default();
+    let usual = Path::new(NAME).with_extension(ENDING);
+    let own =
+        if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
+    let rename = format!("give it another name, for instance `{NAME}`");
+    let (problem, hint) = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
+        (
+            "that is the name of a lock".to_owned(),
+            format!("name the configuration, not its lock, or {rename}"),
+        )
+    } else if name != NAME && own == usual {
+        (format!("its lock would have the same name as the lock of `{NAME}`"), rename)
+    } else {
+        return Ok(config.with_file_name(own));
+    };
+    let message =
+        format!("a configuration file cannot have the name `{}`: {problem}", config.display());
+    Err(Error::file(message, hint))
+}
+
+/// The approved versions of a configuration's components.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    /// The text that was read, to detect a write by another process.
+    text: Option<String>,
+    /// The components that this user approved, or trusts because the configuration was named.
+    pub components: BTreeMap<String, Approved>,
+    /// The other entries of the file, which this user has not approved.
+    pub others: BTreeMap<String, Approved>,
+}
+
+/// The definitions and imports of a component, when it was approved or now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    /// `sha256:` and 64 hex digits.
+    pub digest: String,
+    /// The use of the component: the text of a [`ComponentKind`](toolcell::ComponentKind).
+    pub kind: String,
+    /// The names of its imports.
+    pub imports: BTreeSet<String>,
+    /// The publisher who signed it, if a signature was required.
+    pub publisher: Option<String>,
+    /// The definitions of its tools by name.
+    pub tools: BTreeMap<String, Definition>,
+}
+
+impl Approved {
+    /// Returns the definitions and imports of a loaded component.
+    pub fn of(component: &Component, publisher: Option<String>) -> Self {
+        let seen = component.inspection();
+        Self {
+            digest: seen.digest.clone(),
+            kind: component.kind().to_string(),
+            imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
+            publisher,
+            tools: component.described().map(|tool| (tool.name.clone(), tool.clone())).collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: At<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "version")]
+    _version: i64,
+    #[serde(default)]
+    components: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    digest: String,
+    /// Absent: the component describes its tools itself.
+    #[serde(rename = "as")]
+    kind: Option<String>,
+    imports: BTreeSet<String>,
+    publisher: Option<String>,
+    #[serde(default)]
+    tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    hash: At<String>,
+    definition: At<String>,
+}
+
+impl Lock {
+    /// Reads the lock beside a configuration. Empty if there is no file.
+    pub fn beside(config: &Configuration) -> Result<Self, Error> {
+        let path = config.lock.clone();
+        if config.file.is_none() {
+            return Ok(Self {
+                path,
+                text: None,
+                components: BTreeMap::new(),
+                others: BTreeMap::new(),
+            });
+        }
+        let text = match &config.found {
+            Some(found) => found.lock.clone(),
+            None => files::lock(&path)?,
+        };
+        let anew = config.hint.command("approve", &[], &[]);
+        let restore =
+            format!("restore it from version control, or remove it and approve anew with {anew}");
+        let all = text
+            .as_ref()
+            .map(|text| parsed(&path, text, &restore))
+            .transpose()?
+            .unwrap_or_default();
+        let only = config.found.as_ref().and_then(FoundConfiguration::only);
+        let is_approved =
+            |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+        let mut others = all;
+        let components = others.extract_if(.., is_approved).collect();
+        Ok(Self { path, text, components, others })
+    }
+
+    /// Returns the lock with these components approved, and without those in `gone`.
+    pub fn with(
+        &self,
+        approved: impl IntoIterator<Item = (String, Approved)>,
+        gone: &[String],
+    ) -> Self {
+        let (mut components, mut others) = (self.components.clone(), self.others.clone());
+        for (name, approved) in approved {
+            others.remove(&name);
+            components.insert(name, approved);
+        }
+        for name in gone {
+            components.remove(name);
+            others.remove(name);
+        }
+        Self { path: self.path.clone(), text: self.text.clone(), components, others }
+    }
+
+    /// Returns the path of the file for messages.
+    pub fn display_path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Returns the new text of the file.
+    pub fn text(&self) -> String {
+        to_text(self.components.iter().chain(&self.others))
+    }
+
+    /// Writes the new text to a file that can replace the lock. Returns `None` if the lock has that
+    /// text already.
+    pub(crate) fn prepare(&self) -> Result<Option<PendingFile>, Error> {
+        let text = self.text();
+        let now = files::lock(&self.path)?;
+        if now != self.text {
+            let message = format!("another process has just written `{}`", self.display_path());
+            return Err(Error::file(
+                message,
+                "approve again: the difference is then shown against the new file",
+            ));
+        }
+        if now.as_ref() == Some(&text) {
+            return Ok(None);
+        }
+        let failed = |error: std::io::Error| {
+            Error::caused(
+                format!("cannot write `{}`", self.display_path()),
+                error,
+                "check that its directory is writable and its disk is not full",
+            )
+        };
+        PendingFile::new(&self.path, &text, MODE).map(Some).map_err(failed)
+    }
+}
+
+/// Parses the text. `restore` is the hint for a file that was modified.
+pub(crate) fn parsed(
+    path: &Path,
+    text: &str,
+    restore: &str,
+) -> Result<BTreeMap<String, Approved>, Error> {
+    let shown = path.display().to_string();
+    let mut problems = Problems::new(&shown, text);
+    let components = approved(&mut problems, text, restore).unwrap_or_default();
+    if problems.errors.is_empty() {
+        Ok(components)
+    } else {
+        Err(Error::invalid(&shown, problems.errors))
+    }
+}
+
+/// Parses the text, and adds its problems.
+fn approved(
+    problems: &mut Problems<'_>,
+    text: &str,
+    restore: &str,
+) -> Option<BTreeMap<String, Approved>> {
+    let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
+        problems.error(
+            &error.span().unwrap_or_default(),
+            format!("the lock is damaged: {}", error.message()),
+            restore,
+        );
+    };
+    // The version is checked first: nothing else is known of a later format.
+    let version =
+        toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
+    if version.value != VERSION {
+        let message = format!(
+            "the lock has version {}, this toolcell reads version {VERSION}",
+            version.value
+        );
+        problems.error(&version.span, message, "use the toolcell that made it, or a later one");
+        return None;
+    }
+    let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
+    let mut components = BTreeMap::new();
+    for (name, Entry { digest, kind, imports, publisher, tools }) in file.components {
+        // One damaged entry is enough to reject the file.
+        let tools = tools
+            .into_iter()
+            .map(|(tool, said)| definition(problems, tool, &said, restore))
+            .collect::<Option<_>>()?;
+        let kind = kind.unwrap_or_else(|| ComponentKind::Tools.to_string());
+        components.insert(name, Approved { digest, kind, imports, publisher, tools });
+    }
+    Some(components)
+}
+
+fn definition(
+    problems: &mut Problems<'_>,
+    name: String,
+    said: &Tool,
+    restore: &str,
+) -> Option<(String, Definition)> {
+    let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
+        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
+    };
+    match serde_json::from_str::<Definition>(&said.definition.value) {
+        Err(_) => damaged(problems, &said.definition, "this is not a definition of"),
+        Ok(definition) if definition.name != name => {
+            damaged(problems, &said.definition, "this is not the definition of")
+        }
+        Ok(definition) if definition.hash() != said.hash.value => {
+            damaged(problems, &said.hash, "this is not the hash of the definition of");
+        }
+        Ok(definition) => return Some((name, definition)),
+    }
+    None
+}
+
+pub(crate) fn to_text<'a>(
+    components: impl IntoIterator<Item = (&'a String, &'a Approved)>,
+) -> String {
+    let mut text = format!("{HEADER}\nversion = {VERSION}\n");
+    let components: BTreeMap<_, _> = components.into_iter().collect();
+    for (name, Approved { digest, kind, imports, publisher, tools }) in components {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "\n[components.{name}]\ndigest = {}\n", quoted(digest));
+        if *kind != ComponentKind::Tools.to_string() {
+            let _ = writeln!(text, "as = {}", quoted(kind));
+        }
+        text.push_str("imports = [");
+        for import in imports {
+            let _ = write!(text, "\n    {},", quoted(import));
+        }
+        text.push_str(if imports.is_empty() { "]\n" } else { "\n]\n" });
+        if let Some(publisher) = publisher {
+            let _ = writeln!(text, "publisher = {}", quoted(publisher));
+        }
+        for (tool, definition) in tools {
+            let (hash, json) = (quoted(&definition.hash()), pretty(definition));
+            let _ = write!(
+                text,
+                "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n"
+            );
+        }
+    }
+    text
+}
+
+/// Quotes text for TOML, with invisible characters escaped.
+fn quoted(text: &str) -> String {
+    let shown = |c: char| {
+        if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() }
+    };
+    toml_text(text).chars().map(shown).collect()
+}
+
+/// Formats the definition as JSON for reviewing a diff of the file: one member a line, invisible
+/// characters escaped, and without the delimiter of the literal that contains it.
+fn pretty(definition: &Definition) -> String {
+    let json =
+        serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
+    let json = clean::json(&json.unwrap_or_default());
+    if json.contains("''") { json.replace('\'', "\\u0027") } else { json }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn component(description: &str) -> Approved {
+        let definition = json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        Approved {
+            digest: "sha256:00".into(),
+            kind: "tools".into(),
+            imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
+            publisher: None,
+            tools: [("t".to_owned(), definition)].into(),
+        }
+    }
+
+    fn signed_approval() -> Approved {
+        Approved {
+            publisher: Some("p".into()),
+            kind: r#"command {"name":"x"}"#.into(),
+            ..component("x")
+        }
+    }
+
+    #[test]
+    fn each_configuration_has_its_own_lock() {
+        for (config, expected) in [
+            ("toolcell.toml", Some("/a/toolcell.lock")),
+            ("k.toml", Some("/a/k.toml.lock")),
+            ("k.conf", Some("/a/k.conf.lock")),
+            ("k", Some("/a/k.lock")),
+            ("k.lock", None),
+            ("toolcell.lock", None),
+            ("toolcell", None),
+        ] {
+            let place = lock_path(&Path::new("/a").join(config));
+            assert_eq!(
+                place.as_ref().ok().map(PathBuf::as_path),
+                expected.map(Path::new),
+                "{config}"
+            );
+            assert!(
+                place.is_ok()
+                    || place.is_err_and(|failure| failure.hint().contains("another name")),
+                "{config}"
+            );
+        }
+    }
+
+    #[test]
+    fn lock_round_trips_any_description() {
+        for description in [
+            "",
+            "plain",
+            "it's",
+            "'''",
+            "''' = 1\n[x]",
+            "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}",
+            "\\ \"q\" é 👍",
+            "'",
+        ] {
+            let components = BTreeMap::from([
+                ("b".to_owned(), component(description)),
+                ("a-1_".to_owned(), signed_approval()),
+            ]);
+            let text = to_text(&components);
+            assert!(
+                text.starts_with(HEADER)
+                    && text.find("[components.a-1_]") < text.find("[components.b]"),
+                "{text}"
+            );
+            assert!(
+                text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0),
+                "{text}"
+            );
+            assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
+            assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
+        }
+    }
+
+    /// Each error has its line.
+    #[test]
+    fn damaged_lock_approves_nothing() {
+        let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
+        assert!(parsed(Path::new("l"), &good, "").is_ok());
+        for (from, to, line, needle) in [
+            ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
+            ("version = 1", "", 1, "missing field `version`"),
+            ("version = 1", "version = \"1\"", 2, "invalid type"),
+            ("what it does", "what it did", 12, "this is not the hash"),
+            ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
+            ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
+            ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
+            ("{", "[", 13, "not a definition of `t`"),
+            ("digest =", "digset =", 5, "unknown field `digset`"),
+            ("digest =", "digest", 5, "damaged"),
+            ("'''\n{", "{", 1, "damaged"),
+        ] {
+            let error =
+                parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err();
+            let problem = error.problems().first().unwrap();
+            assert!(error.to_string().contains(needle), "{to}: {error}");
+            assert!(line == 1 || problem.line == line, "{to}: {error}");
+            assert!(!problem.hint.is_empty());
+        }
+        for end in 0..good.len() {
+            if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
+                assert!(
+                    components.values().all(|approved| approved.tools.is_empty())
+                        || end == good.len() - 1,
+                    "{end}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Verifies the signatures of components by the keys of their publishers.
+//!
+//! In: keys in the format of a `.pub` file; a signature of `ssh-keygen -Y sign`, and the signed
+//! bytes.
+//! Out: the [`Signer`], or the [`Fault`].
+//! Invariants: no I/O; a signature is valid if it is over these bytes, for this purpose, by a
+//! publisher's Ed25519 key; a key belongs to one publisher; a revoked key is never valid; untrusted
+//! text is truncated and escaped.
+//! Not here: detecting that an older version was put back, whose signature is still valid. A digest
+//! or the lock detects it.
+//! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
+use toolcell::defence::{Control, stands};
+
+use crate::text::clean;
+use crate::text::units::Size;
+
+/// The required namespace of a signature (`ssh-keygen -n`), so that a signature of a mail or a
+/// commit is not accepted.
+const NAMESPACE: &str = "toolcell";
+/// Maximum bytes of a signature's file. A usual one has about 300.
+pub(crate) const MAX_SIGNATURE: u64 = 4 << 10;
+/// Maximum characters shown of a signature's namespace.
+const MAX_PURPOSE: usize = 40;
+
+/// The state of a publisher's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Valid.
+    Good,
+    /// Revoked: others may have it.
+    Revoked,
+}
+
+/// All publishers, by the bytes of their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Publishers(BTreeMap<[u8; 32], Owner>);
+
+#[derive(Debug)]
+struct Owner {
+    publisher: String,
+    trust: Trust,
+}
+
+/// The signer of a component.
+///
+/// # Shape
+/// As JSON: `{"publisher", "key"}`, with the fingerprint of the key as `ssh-keygen -l` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Signer {
+    /// The publisher's name in the configuration.
+    pub publisher: String,
+    /// The key's fingerprint.
+    pub key: String,
+}
+
+impl fmt::Display for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.publisher, self.key)
+    }
+}
+
+/// The reason why a text is not a publisher's key. The text is in no message, since it may be a
+/// private key by mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadKey {
+    /// It is not an Ed25519 public key.
+    NotEd25519,
+    /// It belongs to this publisher.
+    Taken(String),
+}
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEd25519 => f.write_str("this is not an Ed25519 public key"),
+            Self::Taken(publisher) => write!(f, "this key already belongs to `{publisher}`"),
+        }
+    }
+}
+
+impl BadKey {
+    /// Returns a suggestion on how to resolve it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::NotEd25519 => {
+                "write the line of a `.pub` file, \"ssh-ed25519 AAAA…\"; `ssh-keygen -t ed25519` makes one"
+            }
+            Self::Taken(_) => "remove one of the two: a key belongs to one publisher",
+        }
+    }
+}
+
+/// The reason why a signature is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The file does not exist.
+    Missing,
+    /// The file is larger than any signature.
+    TooLarge,
+    /// The file is not a signature, or it has other content too.
+    NoSignature,
+    /// The key is of another type.
+    OtherAlgorithm,
+    /// The namespace is another one: its text, truncated and escaped.
+    OtherPurpose(String),
+    /// The signature is not over these bytes.
+    OtherBytes,
+    /// The signature is valid, but by a key that no publisher has.
+    UnknownKey(String),
+    /// The signature is valid, but by a revoked key.
+    Revoked(Signer),
+    /// The signature is valid, but by another publisher.
+    OtherPublisher(Signer),
+}
+
+/// The predicate of a sentence about the file: "… is not an SSH signature".
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("is not there"),
+            Self::TooLarge => f.write_str("is too large for a signature"),
+            Self::NoSignature => f.write_str("is not an SSH signature"),
+            Self::OtherAlgorithm => f.write_str("is not made with an Ed25519 key"),
+            Self::OtherPurpose(purpose) => {
+                write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`")
+            }
+            Self::OtherBytes => f.write_str("is not a signature of these bytes"),
+            Self::UnknownKey(key) => {
+                write!(f, "is made with a key that no publisher in the configuration has: {key}")
+            }
+            Self::Revoked(Signer { publisher, key }) => {
+                write!(f, "is made with a key of `{publisher}` that was revoked: {key}")
+            }
+            Self::OtherPublisher(signer) => write!(f, "is made by {signer}"),
+        }
+    }
+}
+
+impl Fault {
+    /// Returns a suggestion on how to resolve it.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::Missing => format!(
+                "get the signature from the publisher (`ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE`), \
+                 or name its file in `signature`"
+            ),
+            Self::TooLarge => format!(
+                "a signature file has at most {}: get the signature again from its publisher",
+                Size(MAX_SIGNATURE)
+            ),
+            Self::NoSignature => {
+                "get the signature again: its file has what `ssh-keygen -Y sign` writes, and nothing else".to_owned()
+            }
+            Self::OtherAlgorithm => {
+                "ask the publisher to sign the component with a key of `ssh-keygen -t ed25519`".to_owned()
+            }
+            Self::OtherPurpose(_) => {
+                format!("ask the publisher to sign the component with `ssh-keygen -Y sign -n {NAMESPACE}`")
+            }
+            Self::OtherBytes => "get the component and its signature again, both of one version".to_owned(),
+            Self::UnknownKey(_) => {
+                "do not use the component, unless its publisher confirms the key elsewhere: then add the key to `keys`"
+                    .to_owned()
+            }
+            Self::Revoked(_) => {
+                "do not use the component: ask its publisher for one that is signed with another key".to_owned()
+            }
+            Self::OtherPublisher(_) => {
+                "do not use the component, unless you trust this publisher for it: then write its name in `publisher`"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl Publishers {
+    /// Adds a publisher's key. A revoked key stays revoked.
+    pub(crate) fn add(&mut self, publisher: &str, key: &str, trust: Trust) -> Result<(), BadKey> {
+        let key = PublicKey::from_openssh(key).map_err(|_| BadKey::NotEd25519)?;
+        let key = key.key_data().ed25519().ok_or(BadKey::NotEd25519)?.0;
+        let new = || Owner { publisher: publisher.to_owned(), trust };
+        let owner = self.0.entry(key).or_insert_with(new);
+        if owner.publisher != publisher {
+            return Err(BadKey::Taken(owner.publisher.clone()));
+        }
+        if trust == Trust::Revoked {
+            owner.trust = trust;
+        }
+        Ok(())
+    }
+
+    /// Returns the signer of these bytes: the publisher `by`, or any if it is `None`.
+    pub(crate) fn verify(
+        &self,
+        signature: Option<&[u8]>,
+        bytes: &[u8],
+        by: Option<&str>,
+    ) -> Result<Signer, Fault> {
+        let signature = signature.ok_or(Fault::Missing)?;
+        if signature.len() as u64 > MAX_SIGNATURE {
+            return Err(Fault::TooLarge);
+        }
+        let signature = decoded(signature)?;
+        // Verified with the key in the signature itself. The owner of the key is checked
+        // afterwards.
+        let key = PublicKey::from(signature.public_key().clone());
+        let raw = key.key_data().ed25519().ok_or(Fault::OtherAlgorithm)?.0;
+        if signature.namespace() != NAMESPACE && stands(Control::SignatureNamespace) {
+            let purpose: String = signature.namespace().chars().take(MAX_PURPOSE).collect();
+            return Err(Fault::OtherPurpose(clean::escaped(&purpose)));
+        }
+        if key.verify(signature.namespace(), bytes, &signature).is_err()
+            && stands(Control::SignedBytes)
+        {
+            return Err(Fault::OtherBytes);
+        }
+        let key = key.fingerprint(HashAlg::Sha256).to_string();
+        let Some(owner) = self.0.get(&raw) else { return Err(Fault::UnknownKey(key)) };
+        let signer = Signer { publisher: owner.publisher.clone(), key };
+        if owner.trust == Trust::Revoked && stands(Control::RevokedKeys) {
+            return Err(Fault::Revoked(signer));
+        }
+        if by.is_some_and(|by| by != signer.publisher) && stands(Control::SignaturePublisher) {
+            return Err(Fault::OtherPublisher(signer));
+        }
+        Ok(signer)
+    }
+}
+
+/// Decodes a signature, and accepts only the exact encoding of `ssh-keygen`. The decoder alone
+/// would accept text before it and wrong lengths within it.
+fn decoded(text: &[u8]) -> Result<SshSig, Fault> {
+    let signature = SshSig::from_pem(text).map_err(|error| {
+        if error == ssh_key::Error::AlgorithmUnknown {
+            Fault::OtherAlgorithm
+        } else {
+            Fault::NoSignature
+        }
+    })?;
+    let plain = String::from_utf8_lossy(text).replace("\r\n", "\n");
+    let is_plain = signature
+        .to_pem(LineEnding::LF)
+        .is_ok_and(|written| written.trim_end() == plain.trim_end());
+    if is_plain && signature.version() == SshSig::VERSION {
+        Ok(signature)
+    } else {
+        Err(Fault::NoSignature)
+    }
+}
+
+#[cfg(test)]
+mod tests;

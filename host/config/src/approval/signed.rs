@@ -1,0 +1,162 @@
+//! Decides which components must be signed, and by which publisher.
+//!
+//! In: the publishers and components of a file. Out: a [`Demand`] for each component that must be
+//! signed.
+//! Invariants: a signature that is not demanded is not read; a signature whose path is configured
+//! is demanded.
+//! Not here: verifying a signature (`signature`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell::defence::{Control, stands};
+use toolcell::{MAX_NAME, names};
+
+use super::signature::{Publishers, Signer, Trust};
+use crate::error::Error;
+use crate::file;
+use crate::file::problem::{Problem, Problems};
+use crate::paths::files;
+
+/// The suffix of a signature's file, after the component's own name, as `ssh-keygen -Y sign` writes
+/// it.
+const ENDING: &str = ".sig";
+
+/// The requirement that a component is signed.
+#[derive(Debug, Clone)]
+pub struct Demand {
+    publishers: Arc<Publishers>,
+    /// The required publisher. `None` allows all of them.
+    publisher: Option<String>,
+    /// The path of the signature, if not beside the component.
+    signature: Option<PathBuf>,
+    /// The place of the demand in the file.
+    problem: Problem,
+}
+
+impl Demand {
+    /// Returns the path of this component's signature.
+    pub(crate) fn signature(&self, component: &Path) -> PathBuf {
+        self.signature.clone().unwrap_or_else(|| signature_path(component))
+    }
+
+    /// Verifies these bytes with the signature in this file, and returns the signer.
+    pub(crate) fn signer(
+        &self,
+        component: &Path,
+        signature: &Path,
+        bytes: &[u8],
+    ) -> Result<Signer, Error> {
+        let text = files::signature(signature)?;
+        let judged = self.publishers.verify(text.as_deref(), bytes, self.publisher.as_deref());
+        judged.map_err(|fault| {
+            let by = self
+                .publisher
+                .as_ref()
+                .map(|publisher| format!(" by `{publisher}`"))
+                .unwrap_or_default();
+            let (component, signature) = (component.display(), signature.display());
+            let message = format!("`{component}` must be signed{by}: `{signature}` {fault}");
+            Error::Unsigned(Box::new(Problem {
+                message,
+                hint: fault.hint(),
+                ..self.problem.clone()
+            }))
+        })
+    }
+}
+
+fn signature_path(component: &Path) -> PathBuf {
+    let mut path = component.as_os_str().to_owned();
+    path.push(ENDING);
+    path.into()
+}
+
+/// The settings of signatures in a file.
+pub(crate) struct Signatures<'a> {
+    file: &'a file::File,
+    publishers: Arc<Publishers>,
+    /// The demand on every component, if there is one.
+    pub(crate) of_all: Option<Demand>,
+}
+
+impl<'a> Signatures<'a> {
+    pub(crate) fn of(problems: &mut Problems<'_>, file: &'a file::File) -> Self {
+        let mut publishers = Publishers::default();
+        for (name, said) in &file.publishers {
+            if !crate::is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(
+                    &said.span,
+                    format!("`{}` cannot be a publisher's name", name.escape_debug()),
+                    hint,
+                );
+            }
+            let good = said.value.keys.iter().map(|key| (key, Trust::Good));
+            let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
+            for (key, trust) in good.chain(revoked) {
+                if let Err(bad) = publishers.add(name, &key.value, trust) {
+                    problems.error(&key.span, bad.to_string(), bad.hint());
+                }
+            }
+        }
+        let mut signatures = Self { file, publishers: Arc::new(publishers), of_all: None };
+        if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
+            if file.publishers.is_empty() {
+                let hint = "add [publishers.NAME] with the `keys` of a publisher you trust";
+                problems.error(
+                    &said.span,
+                    "every component must be signed, but no publisher is named",
+                    hint,
+                );
+            }
+            let problem = problems.at(&said.span, "", "");
+            signatures.of_all =
+                stands(Control::RequireSigned).then(|| signatures.demand(None, None, problem));
+        }
+        signatures
+    }
+
+    /// Returns the demand on a component of the file.
+    pub(crate) fn of_component(
+        &self,
+        problems: &mut Problems<'_>,
+        base: &Path,
+        said: &file::Component,
+    ) -> Option<Demand> {
+        let path = said.signature.as_ref().map(|path| base.join(&path.value));
+        let path = Some(path.unwrap_or_else(|| signature_path(&base.join(&said.path.value))));
+        if let Some(publisher) = &said.publisher {
+            if !self.file.publishers.contains_key(&publisher.value) {
+                let known = || self.file.publishers.keys().map(String::as_str);
+                let hint = names::nearest(&publisher.value, known()).map_or_else(
+                    || "add [publishers.NAME] with its `keys`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let name = publisher.value.escape_debug();
+                problems.error(&publisher.span, format!("there is no publisher `{name}`"), hint);
+            }
+            let problem = problems.at(&publisher.span, "", "");
+            return Some(self.demand(Some(publisher.value.clone()), path, problem));
+        }
+        if let (Some(signature), None) = (&said.signature, &self.of_all) {
+            let message =
+                "`signature` has no effect: no `publisher` is named, so no signature is checked";
+            problems.error(
+                &signature.span,
+                message,
+                "add `publisher = \"NAME\"`; or, for all components and every publisher, `require_signed = true` in [host]",
+            );
+        }
+        self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))
+    }
+
+    fn demand(
+        &self,
+        publisher: Option<String>,
+        signature: Option<PathBuf>,
+        problem: Problem,
+    ) -> Demand {
+        Demand { publishers: Arc::clone(&self.publishers), publisher, signature, problem }
+    }
+}

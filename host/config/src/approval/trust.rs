@@ -1,0 +1,462 @@
+//! Decides if a configuration that was found, not named, may be used. Another person may have
+//! created its folder.
+//!
+//! In: its path, its text, the text of its lock, the state directory. Out: an [`Approval`].
+//! Invariants: an approval is for the parsed content of one path, and for the exact bytes of its
+//! lock; the record belongs to the user and is never in the folder itself; a record that cannot be
+//! read approves nothing; a record is written atomically. Layout: `approvals/store.db` below the
+//! state directory, with a record for each configuration by the hash of its path.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use sha2::{Digest as _, Sha256};
+use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
+
+use crate::error::Error;
+use crate::paths::files;
+
+/// The database of the records.
+const STORE: &str = "store.db";
+/// The directory below the state directory.
+const DIRECTORY: &str = "approvals";
+/// The directory in which earlier versions had a file for each record, and its new name after the
+/// migration.
+const OLD_DIRECTORY: &str = "approved";
+const CARRIED_OVER: &str = "approved.old";
+/// The separator of the lock's hash and the names of components in a record.
+const ONLY_SEPARATOR: &str = " only ";
+/// The hint if an approval cannot be recorded.
+const STATE_DIR_HINT: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
+
+/// The permission to use a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approval {
+    /// The configuration was named, or approved.
+    #[default]
+    Given,
+    /// This user has not approved the current content.
+    Missing,
+}
+
+/// A configuration that was found.
+pub struct FoundConfiguration {
+    /// Its path with links resolved.
+    path: PathBuf,
+    /// Its current text.
+    pub text: String,
+    /// The text of its lock. It is read once, so that the text that is checked is the one that is
+    /// used.
+    pub(crate) lock: Option<String>,
+    /// The user's state directory, if there is one.
+    state: Option<PathBuf>,
+    /// The record of the last approval, or the reason why it cannot be read.
+    record: Result<Option<ApprovalRecord>, String>,
+}
+
+impl fmt::Debug for FoundConfiguration {
+    /// Omits the texts, which can contain a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The last approval by this user.
+struct ApprovalRecord {
+    /// The hash of the lock.
+    lock: String,
+    /// The components of the lock that were shown and approved. `None`: all of them.
+    only: Option<BTreeSet<String>>,
+    /// The configuration's text.
+    text: String,
+}
+
+/// A record to be stored.
+pub struct Record {
+    store: SqliteStore,
+    name: String,
+    content: String,
+}
+
+impl Record {
+    /// Stores it, replacing the one before.
+    pub fn put(self) -> Result<(), Error> {
+        let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
+        kept.map(drop).map_err(record_error)
+    }
+}
+
+impl FoundConfiguration {
+    pub(crate) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
+        let state = state.map(Path::to_owned);
+        let mut found =
+            Self { path: path.to_owned(), text: text.to_owned(), lock, state, record: Ok(None) };
+        found.record = found.read().map_err(|failure| {
+            tracing::warn!(
+                error = failure.message(),
+                "the record of your approvals cannot be used"
+            );
+            failure.message()
+        });
+        found
+    }
+
+    /// Returns `Given` if this user approved the current content. Comments, whitespace and the
+    /// order of keys do not count.
+    pub(crate) fn approval(&self) -> Approval {
+        let lock = hash(self.lock.as_deref().unwrap_or_default());
+        let is_given = self
+            .record()
+            .is_some_and(|kept| kept.lock == lock && has_same_content(&kept.text, &self.text));
+        if is_given { Approval::Given } else { Approval::Missing }
+    }
+
+    /// Returns true if this user approved the lock as it is, with this or another text of the
+    /// configuration.
+    pub fn is_lock_known(&self) -> bool {
+        self.record()
+            .is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
+    }
+
+    /// Returns the components of the lock that this user approved. `None`: all of them.
+    pub fn only(&self) -> Option<&BTreeSet<String>> {
+        self.record().and_then(|kept| kept.only.as_ref())
+    }
+
+    /// Returns the text at this user's last approval.
+    pub fn before(&self) -> Option<String> {
+        self.record().map(|kept| kept.text.clone()).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the reason why the record of the last approval cannot be read, if there may be one.
+    pub(crate) fn read_error(&self) -> Option<&str> {
+        self.record.as_ref().err().map(String::as_str)
+    }
+
+    fn record(&self) -> Option<&ApprovalRecord> {
+        self.record.as_ref().ok()?.as_ref()
+    }
+
+    /// Reads the record of the last approval.
+    fn read(&self) -> Result<Option<ApprovalRecord>, Error> {
+        let Some(state) = &self.state else { return Ok(None) };
+        if ![DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
+            return Ok(None);
+        }
+        let kept = records(state)?.get(&namespace(), &self.name());
+        let kept = kept.map_err(|error| {
+            Error::caused("cannot read the record of the approval", error, STATE_DIR_HINT)
+        })?;
+        Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
+    }
+
+    fn parsed(&self, record: &str) -> Option<ApprovalRecord> {
+        let rest = record.strip_prefix(&self.head())?;
+        let (first, text) = rest.split_once('\n')?;
+        let (lock, only) = first
+            .split_once(ONLY_SEPARATOR)
+            .map_or((first, None), |(lock, names)| (lock, Some(names)));
+        let only = only.map(|names| {
+            names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        });
+        Some(ApprovalRecord { lock: lock.to_owned(), only, text: text.to_owned() })
+    }
+
+    /// Creates a record that this user approves it with this lock: all components of the lock, or
+    /// only these.
+    pub fn approved(&self, lock: &str, only: Option<&BTreeSet<String>>) -> Result<Record, Error> {
+        let Some(state) = &self.state else {
+            let message =
+                "no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set"
+                    .to_owned();
+            return Err(Error::file(message, STATE_DIR_HINT));
+        };
+        Ok(Record {
+            store: records(state)?,
+            name: self.name(),
+            content: self.record_of(lock, only),
+        })
+    }
+
+    /// Returns the file that changes with each approval.
+    pub(crate) fn records(&self) -> Option<PathBuf> {
+        self.state.as_ref().map(|state| state.join(DIRECTORY).join(STORE))
+    }
+
+    /// Returns the name of its record, unique to this configuration.
+    fn name(&self) -> String {
+        hex(self.path.as_os_str().as_bytes())
+    }
+
+    /// Formats a record: a line with the lock's hash and the approved components, and the
+    /// configuration's text, so that a later change can be shown.
+    fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
+        let only = only.map(|names| {
+            format!(
+                "{ONLY_SEPARATOR}{}",
+                names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+            )
+        });
+        format!("{}{}{}\n{}", self.head(), hash(lock), only.unwrap_or_default(), self.text)
+    }
+
+    fn head(&self) -> String {
+        format!("{} lock sha256:", self.path.display())
+    }
+}
+
+/// Returns true if two texts of a configuration have the same content: the same keys with the same
+/// values, lists in the same order.
+pub(crate) fn has_same_content(one: &str, other: &str) -> bool {
+    one == other
+        || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
+}
+
+fn content(text: &str) -> Option<toml::Table> {
+    text.parse().ok()
+}
+
+fn hash(lock: &str) -> String {
+    hex(lock.as_bytes())
+}
+
+/// Opens the records of a state directory, and migrates those of earlier versions.
+fn records(state: &Path) -> Result<SqliteStore, Error> {
+    let failed = |problem: &dyn std::fmt::Display, hint: String| {
+        Error::file(
+            format!("cannot open the record of approvals in `{}`: {problem}", state.display()),
+            hint,
+        )
+    };
+    let store = SqliteStore::open(&state.join(DIRECTORY))
+        .map_err(|error| failed(&error, format!("{STATE_DIR_HINT}; or {}", error.hint())))?;
+    let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
+    let old = state.join(OLD_DIRECTORY);
+    if old.is_dir() {
+        carry_over(&old, &store)
+            .map_err(|failure| failed(&failure.message(), STATE_DIR_HINT.to_owned()))?;
+    }
+    Ok(store)
+}
+
+/// Migrates records that are files, and leaves the files as a copy. Files that others could have
+/// written are skipped.
+fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
+    files::own_directory(old, STATE_DIR_HINT)?;
+    for entry in fs::read_dir(old).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match files::lock(&entry.path()) {
+            Ok(Some(content)) => {
+                // A newer record stays.
+                store
+                    .compare_and_swap(&namespace(), &name, None, content.as_bytes(), None)
+                    .map_err(record_error)?;
+            }
+            Ok(None) => {}
+            Err(failure) => tracing::warn!(
+                error = failure.message(),
+                "an approval that an earlier version of toolcell recorded cannot be used: \
+                 approve that configuration again"
+            ),
+        }
+    }
+    // Another command may have renamed it meanwhile.
+    let _ = fs::rename(old, old.with_file_name(CARRIED_OVER));
+    Ok(())
+}
+
+fn namespace() -> Namespace {
+    Namespace::new(None, DIRECTORY)
+}
+
+fn record_error(error: StoreError) -> Error {
+    Error::caused("cannot keep the approval", error, STATE_DIR_HINT)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// Comments and other spellings of the same content are equal; every other value, name or order
+    /// of a list is not.
+    #[test]
+    fn config_equality_ignores_comments_but_no_value() {
+        let text = "[host]\nrequire_signed = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
+                    http = [\"https://a.example\", \"https://b.example\"]\nscratch = true\n\
+                    limits_of_none = { fuel = 1000, timeout = \"2s\" }\n[tenants.t]\nkv = []\n";
+        for (from, to) in [
+            ("[host]", "# why\n\n[host] # because"),
+            ("path = ", "path   =\t"),
+            ("\"a.wasm\"", "'a.wasm'"),
+            ("\n[components.a]\n", "\n\n\r\n[components . \"a\"]\n"),
+            ("[\"https://a", "[ # one\n  \"https://a"),
+            ("{ fuel = 1000, timeout = \"2s\" }", "{ timeout = \"2s\", fuel = 1_000 }"),
+            ("[tenants.t]\nkv = []\n", "[tenants]\nt.kv = [ ]"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert!(other != text && has_same_content(text, &other), "{other}");
+        }
+        for (from, to) in [
+            ("false", "true"),
+            ("a.wasm", "a.wasn"),
+            ("a.wasm", "a.wasm "),
+            ("a.wasm", "a.wasm # not a comment"),
+            (
+                "\"https://a.example\", \"https://b.example\"",
+                "\"https://b.example\", \"https://a.example\"",
+            ),
+            (", \"https://b.example\"", ""),
+            ("1000", "\"1000\""),
+            ("1000", "1000.0"),
+            ("scratch", "# scratch"),
+            ("kv = []", ""),
+            ("[tenants.t]\nkv = []\n", ""),
+            ("[tenants.t]", "[tenants.u]"),
+            ("[tenants.t]", "[tenants.t]\nhttp = []"),
+            ("[host]", "[[host]]"),
+            ("[host]", "[host"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert!(other != text && !has_same_content(text, &other), "{other}");
+        }
+        // For any single line: adding a comment changes nothing, and removing the line does unless
+        // it was empty.
+        for (at, line) in text.lines().enumerate() {
+            let with = |line: &str| {
+                let lines: Vec<_> = text
+                    .lines()
+                    .enumerate()
+                    .map(|(n, old)| if n == at { line } else { old })
+                    .collect();
+                lines.join("\n")
+            };
+            assert!(has_same_content(text, &with(&format!("{line} # {at}\n"))), "{line}");
+            assert_eq!(has_same_content(text, &with("")), line.is_empty(), "{line}");
+        }
+        assert!(
+            has_same_content("not = = toml", "not = = toml")
+                && !has_same_content("not = = toml", "not = = toml ")
+        );
+    }
+
+    /// It approves nothing that another user put into the lock.
+    #[test]
+    fn single_components_of_a_lock_can_be_approved() {
+        let state = tempfile::tempdir().unwrap();
+        let found = || {
+            FoundConfiguration::new(
+                Path::new("/a/toolcell.toml"),
+                "x = 1",
+                Some("lock".into()),
+                Some(state.path()),
+            )
+        };
+        for only in [
+            Some(BTreeSet::from(["one".to_owned(), "two".to_owned()])),
+            Some(BTreeSet::new()),
+            None,
+        ] {
+            found().approved("lock", only.as_ref()).unwrap().put().unwrap();
+            assert_eq!((found().approval(), found().only()), (Approval::Given, only.as_ref()));
+        }
+    }
+
+    #[test]
+    fn approval_is_for_one_content_at_one_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let found = |path: &str, text: &str| {
+            FoundConfiguration::new(Path::new(path), text, None, Some(&state))
+        };
+        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
+        let written = found("/a/toolcell.toml", "x").approved("", None).unwrap();
+        assert_eq!(
+            found("/a/toolcell.toml", "x").approval(),
+            Approval::Missing,
+            "not before it is in its place"
+        );
+        written.put().unwrap();
+        for (path, text, expected) in [
+            ("/a/toolcell.toml", "x", Approval::Given),
+            ("/a/toolcell.toml", "x ", Approval::Missing),
+            ("/b/toolcell.toml", "x", Approval::Missing),
+        ] {
+            assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
+        }
+        let known = |text, lock: &str| {
+            FoundConfiguration::new(
+                Path::new("/a/toolcell.toml"),
+                text,
+                Some(lock.to_owned()),
+                Some(&state),
+            )
+            .is_lock_known()
+        };
+        assert!(
+            known("x", "") && known("other", "") && !known("x", "x"),
+            "the lock was approved, with whatever beside it"
+        );
+        let other_lock = FoundConfiguration::new(
+            Path::new("/a/toolcell.toml"),
+            "x",
+            Some("x".to_owned()),
+            Some(&state),
+        );
+        assert_eq!(
+            other_lock.approval(),
+            Approval::Missing,
+            "a lock with another text is not approved"
+        );
+        let records = state.join(DIRECTORY);
+        let record = records.join("store.db");
+        for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode(), mode);
+        }
+        for spoilt in [&record, &records] {
+            let good = fs::metadata(spoilt).unwrap().permissions();
+            fs::set_permissions(spoilt, fs::Permissions::from_mode(good.mode() | 0o020)).unwrap();
+            assert_eq!(
+                found("/a/toolcell.toml", "x").approval(),
+                Approval::Missing,
+                "others could have written it"
+            );
+            fs::set_permissions(spoilt, good).unwrap();
+        }
+        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
+        fs::write(&record, "").unwrap();
+        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
+        let nowhere = FoundConfiguration::new(Path::new("/a"), "x", None, Some(&record));
+        assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
+    }
+    /// They are migrated once, except those that others could have written. The files stay as a
+    /// copy.
+    #[test]
+    fn records_of_earlier_versions_are_carried_over() {
+        let state = tempfile::tempdir().unwrap();
+        let old = state.path().join(OLD_DIRECTORY);
+        let found =
+            |path: &str| FoundConfiguration::new(Path::new(path), "x", None, Some(state.path()));
+        let records = [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)]
+            .map(|(path, mode)| (found(path), mode));
+        fs::create_dir(&old).unwrap();
+        for (found, mode) in records {
+            let file = old.join(found.name());
+            fs::write(&file, found.record_of("", None)).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(found("/a/toolcell.toml").approval(), Approval::Given);
+            assert_eq!(found("/b/toolcell.toml").approval(), Approval::Missing);
+        }
+        assert!(!old.exists());
+        assert_eq!(fs::read_dir(state.path().join(CARRIED_OVER)).unwrap().count(), 2);
+    }
+}

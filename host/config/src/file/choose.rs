@@ -1,0 +1,194 @@
+//! Resolves a word on the command line to a component of the configuration, or to a file.
+//!
+//! Invariants: a component of a configuration that was found and is not approved can be inspected
+//! but not used; a file that no configuration names has no grants.
+
+use std::path::Path;
+
+use toolcell::defence::{Control, stands};
+use toolcell::{Limits, names};
+
+use crate::error::{Error, Unapproved};
+use crate::paths::search;
+use crate::{
+    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent,
+    is_name,
+};
+
+impl Configuration {
+    /// Returns the component that a word refers to, by its name in the configuration or by its
+    /// path.
+    pub fn choose(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
+        if let Some((name, configured)) =
+            word.to_str().and_then(|word| self.components.get_key_value(word))
+        {
+            return Ok(self.chosen(name, configured));
+        }
+        let is_bare = word.to_str().is_some_and(is_name);
+        if let Some(foreign) = self.foreign.as_ref().filter(|_| is_bare && !word.exists()) {
+            return Err(search::not_used(foreign));
+        }
+        if is_bare && !word.exists() {
+            let asked = word.display().to_string();
+            let near = names::nearest(&asked, self.components.keys().map(String::as_str));
+            return Err(match &self.file {
+                Some(file) => Error::usage(
+                    format!(
+                        "`{file}` has no component `{asked}`, and there is no file of that name"
+                    ),
+                    near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?")),
+                ),
+                None => self.missing_component(&asked),
+            });
+        }
+        let same = |configured: &ComponentConfig| search::is_same_file(&configured.path, word);
+        Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
+            Some((name, configured)) => {
+                let chosen = self.chosen(name, configured);
+                let is_typed = configured.development == Some(Development::Typed);
+                let is_surprise = self.found.is_some() && chosen.is_granted_anything() && !is_typed;
+                ResolvedComponent { path: word.to_owned(), is_surprise, ..chosen }
+            }
+            None => {
+                let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
+                let (isolation, demand) = (self.isolation, self.demand.as_ref());
+                ResolvedComponent {
+                    path,
+                    configured: None,
+                    limits,
+                    isolation,
+                    demand,
+                    is_surprise: false,
+                }
+            }
+        })
+    }
+
+    /// Returns the error for a component's name without a configuration that could define it.
+    fn missing_component(&self, asked: &str) -> Error {
+        let file = format!("{asked}.wasm");
+        let hint = if Path::new(&file).exists() {
+            format!("did you mean `{file}`?")
+        } else {
+            format!(
+                "name the file of a component, or write a section [components.{asked}] in a `{NAME}`"
+            )
+        };
+        Error::usage(
+            format!(
+                "there is no file `{asked}`, and no `{NAME}` that has a component of this name"
+            ),
+            hint,
+        )
+    }
+
+    /// Returns the error of a command that needs a configuration and has none. `hint` is for a user
+    /// without any file.
+    pub fn missing(&self, hint: &str) -> Error {
+        match &self.foreign {
+            Some(foreign) => search::not_used(foreign),
+            None => {
+                Error::usage(format!("there is no `{NAME}` in this directory or above it"), hint)
+            }
+        }
+    }
+
+    /// Returns the minimum isolation of a tenant's calls.
+    pub fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
+        tenant
+            .and_then(|tenant| self.tenants_isolation.get(tenant))
+            .copied()
+            .unwrap_or(self.isolation)
+    }
+
+    /// As [`choose`](Self::choose), for a command that uses the component. Refuses a component of a
+    /// configuration that was found and is not approved.
+    pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
+        let chosen = self.choose(word)?;
+        match (self.approval, &self.file, chosen.configured) {
+            (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => {
+                Ok(chosen)
+            }
+            (Approval::Missing, Some(file), Some((name, _)))
+                if stands(Control::FoundConfiguration) =>
+            {
+                let message = format!(
+                    "`{name}` comes from `{}`: you have not approved this configuration",
+                    with_dot_slash(file)
+                );
+                Err(self.not_approved(message, &[name]))
+            }
+            (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
+        }
+    }
+
+    /// Returns the error for a configuration that was found and is not approved: this message, and
+    /// a hint on how to approve these components.
+    fn not_approved(&self, message: String, names: &[&str]) -> Error {
+        let record = self.found.as_ref().and_then(|found| found.read_error());
+        let record =
+            record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
+        let message = format!("{message} in its present form{}", record.unwrap_or_default());
+        let hint = format!(
+            "run {}: it shows the configuration and asks for your approval",
+            self.hint.command("approve", &[], names)
+        );
+        Error::not_approved(Unapproved::Configuration, message, hint)
+    }
+
+    /// As `not_approved`, for the file as a whole, of which nothing is served.
+    pub(crate) fn none_approved(&self) -> Error {
+        let file = with_dot_slash(self.file.as_deref().unwrap_or(NAME));
+        self.not_approved(
+            format!("nothing of `{file}` is served: you have not approved this configuration"),
+            &[],
+        )
+    }
+
+    /// Returns all components of the configuration.
+    pub fn all(&self) -> impl Iterator<Item = ResolvedComponent<'_>> {
+        self.components.iter().map(|(name, configured)| self.chosen(name, configured))
+    }
+
+    fn chosen<'a>(&self, name: &'a str, configured: &'a ComponentConfig) -> ResolvedComponent<'a> {
+        let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
+        let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
+        ResolvedComponent {
+            path,
+            configured: Some((name, configured)),
+            limits,
+            isolation,
+            demand,
+            is_surprise: false,
+        }
+    }
+
+    /// Returns the limits that apply. Limits of a file that is not approved can only tighten the
+    /// defaults.
+    pub(crate) fn bounded(&self, said: Limits) -> Limits {
+        match self.approval {
+            Approval::Missing if stands(Control::FoundLimits) => said.tightened(&Limits::default()),
+            Approval::Missing | Approval::Given => said,
+        }
+    }
+
+    /// Returns true if a configuration was found but not read, because it belongs to another user.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Lists the configuration's components, as a hint.
+    pub fn listed(&self) -> String {
+        let names: Vec<_> = self.components.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            "it has no components: add [components.NAME]".to_owned()
+        } else {
+            format!("its components: {}", names.join(", "))
+        }
+    }
+}
+
+/// Formats a file of the working directory as `./NAME`, so that it reads as a path.
+fn with_dot_slash(file: &str) -> String {
+    if file.contains('/') { file.to_owned() } else { format!("./{file}") }
+}

@@ -1,0 +1,469 @@
+//! Reads `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
+//!
+//! In: `--config`, the environment, or the nearest file of that name. A file of another user is not
+//! read, and a command that needs it reports so. Out: a [`Configuration`], or all problems of the
+//! file.
+//! Invariants: a file is used as a whole or not at all; without a file nothing is granted. A file
+//! that was found and that this user has not approved can only restrict: none of its components is
+//! used, no secret's value is read, no limit is raised.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+use toolcell::defence::{Control, stands};
+use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
+
+use super::network::{self, Network};
+use super::problem::{Problem, Problems, in_order};
+use super::secrets::{self, Origin};
+use super::{isolation, kind, shape};
+use crate::approval::signed::{self, Demand};
+use crate::approval::{dev, lock};
+use crate::error::Error;
+use crate::grants::rules::{self, WrittenRule};
+use crate::grants::{self, limits};
+use crate::paths::roots::Guarded;
+use crate::paths::{files, search};
+use crate::tenants::{issuer, quota};
+use crate::{
+    Approval, ComponentConfig, FoundConfiguration, HintCommand, Isolation, Issuer, OfferedTools,
+    OwnSecrets, ReadOptions, Section, TenantQuota, ToolConfig, file,
+};
+
+/// The name of the file that is searched for.
+pub const NAME: &str = "toolcell.toml";
+
+/// A configuration. Empty if there is no file.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    /// The path of the file for messages.
+    pub file: Option<String>,
+    /// The path of the file for opening it.
+    pub(crate) source: Option<PathBuf>,
+    /// A file that was found but not read, because it belongs to another user.
+    pub(crate) foreign: Option<search::Ignored>,
+    /// The path of the lock beside it.
+    pub(crate) lock: PathBuf,
+    /// The path of the file with links resolved.
+    pub path: Option<PathBuf>,
+    /// Set if the file was found, rather than named on the command line or by the environment.
+    pub found: Option<FoundConfiguration>,
+    /// The approval: the configuration may be used if it is [`Approval::Given`].
+    pub approval: Approval,
+    /// The components by name.
+    pub components: BTreeMap<String, ComponentConfig>,
+    /// The limits of a component that has none of its own.
+    pub(crate) defaults: Limits,
+    /// The signature that is demanded of a component outside of the configuration.
+    pub(crate) demand: Option<Demand>,
+    /// The minimum isolation of every component.
+    pub(crate) isolation: Isolation,
+    /// The restrictions of each tenant's calls, by name.
+    pub tenants: BTreeMap<String, Tenant>,
+    /// The minimum isolation of each tenant's calls, for every component.
+    pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    /// The tools that each tenant is offered, by name.
+    pub offered: BTreeMap<String, OfferedTools>,
+    /// The quota of each tenant of a server, by name.
+    pub quotas: BTreeMap<String, TenantQuota>,
+    /// The quota of callers without a tenant, which is the default.
+    pub quota: TenantQuota,
+    /// The issuer whose tokens a server accepts.
+    pub issuer: Option<Issuer>,
+    /// The network settings of tools' requests.
+    pub(crate) network: Network,
+    /// The values of secrets.
+    pub secrets: StoredSecrets,
+    /// The sources of secrets' values, by name.
+    pub origins: BTreeMap<String, Origin>,
+    /// Secrets whose value cannot be read, with the reason.
+    pub unset: BTreeMap<String, Problem>,
+    /// For each tenant, the secrets that have a value of the tenant's own.
+    pub own_secrets: BTreeMap<String, OwnSecrets>,
+    /// Grants from the command line: `--grant`.
+    pub typed: Vec<String>,
+    /// The rules of the file, each with its place.
+    pub rules: Vec<WrittenRule>,
+    /// Entries that are probably mistakes.
+    pub warnings: Vec<Problem>,
+    /// The start of the commands that hints show.
+    pub hint: HintCommand,
+    /// The options that it was read with.
+    pub(crate) options: ReadOptions,
+}
+
+impl Configuration {
+    /// Reads a configuration by path, with this process's environment.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or with [`Error::Invalid`] and all of its problems. A
+    /// secret without a value is not an error.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::read_with(path, ReadOptions::default())
+    }
+
+    /// As [`read`](Self::read), with other directories, variables or secrets.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        Self::of_file(path.as_ref().to_owned(), options, IsNamed::Yes)
+    }
+
+    /// Finds the nearest `toolcell.toml`, from the current directory upwards, and reads it. Without
+    /// a file, the result is empty.
+    ///
+    /// A configuration that was found is used only after this user approved it: see [`Approval`].
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn find(options: ReadOptions) -> Result<Self, Error> {
+        let found = search::nearest(&options);
+        match found.own {
+            Some(shown) => Self::of_file(shown, options, IsNamed::No),
+            None => Ok(Self {
+                hint: options.hint.clone(),
+                options,
+                foreign: found.foreign,
+                ..Self::default()
+            }),
+        }
+    }
+
+    /// Reads the same file again, with the same options.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_again(&self) -> Result<Self, Error> {
+        match &self.source {
+            Some(file) => {
+                let named = if self.found.is_some() { IsNamed::No } else { IsNamed::Yes };
+                Self::of_file(file.clone(), self.options.clone(), named)
+            }
+            None => Self::find(self.options.clone()),
+        }
+    }
+
+    fn of_file(shown: PathBuf, options: ReadOptions, named: IsNamed) -> Result<Self, Error> {
+        let is_found = named == IsNamed::No;
+        let shown = options.opened(shown);
+        let text = files::configuration(&shown)?;
+        let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
+        let place = lock::lock_path(&path)?;
+        if let (true, Some(dir)) = (is_found, path.parent()) {
+            files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
+        }
+        let lock = is_found.then(|| files::lock(&place)).transpose()?;
+        let found =
+            lock.map(|lock| FoundConfiguration::new(&path, &text, lock, options.state_dir()));
+        let (source, shown) = (Some(shown.clone()), shown.display().to_string());
+        let mut problems = Problems::new(&shown, &text);
+        let base = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let unwritten = vec![path.clone(), place.clone()];
+        let (own, secrets) = (Some(path.clone()), secrets::Secrets::default());
+        let places = Places { base, own, unwritten, unread: Vec::new(), secrets };
+        let config = Self::parsed(&mut problems, places, found, &options);
+        let Problems { mut errors, warnings, .. } = problems;
+        match config {
+            Some(config) if errors.is_empty() => {
+                let (path, file) = (Some(path), Some(shown));
+                let hint = options.hint.clone();
+                Ok(Self {
+                    path,
+                    file,
+                    source,
+                    lock: place,
+                    warnings: in_order(warnings),
+                    hint,
+                    options,
+                    ..config
+                })
+            }
+            config => {
+                let unset = |config: Self| {
+                    let own =
+                        config.own_secrets.into_values().flat_map(|own| own.unset.into_values());
+                    config.unset.into_values().chain(own)
+                };
+                errors.extend(config.into_iter().flat_map(unset));
+                Err(Error::invalid(&shown, in_order(errors)))
+            }
+        }
+    }
+
+    pub(crate) fn parsed(
+        problems: &mut Problems<'_>,
+        places: Places,
+        found: Option<FoundConfiguration>,
+        options: &ReadOptions,
+    ) -> Option<Self> {
+        let text = problems.text();
+        let (mut tree, faults) = DeTable::parse_recoverable(text);
+        if !faults.is_empty() {
+            for fault in faults {
+                let hint = match fault.message() {
+                    "duplicate key" => "remove one of the two, or give it another name",
+                    _ => {
+                        "write text in quotes and a section's name in brackets; https://toml.io explains TOML"
+                    }
+                };
+                problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
+            }
+            return None;
+        }
+        shape::check(problems, &schema(), tree.get_mut());
+        match <file::File as serde::Deserialize>::deserialize(toml::Deserializer::from(tree)) {
+            Ok(file) => Some(Self::resolved(problems, &file, places, found, options)),
+            // Violations of the schema are reported already.
+            Err(_) if !problems.errors.is_empty() => None,
+            Err(error) => {
+                problems.error(
+                    &error.span().unwrap_or_default(),
+                    error.message(),
+                    "compare the file with its JSON Schema: `toolcell check --schema`",
+                );
+                None
+            }
+        }
+    }
+
+    /// Resolves the file to a configuration. Parts with problems are left out.
+    fn resolved(
+        problems: &mut Problems<'_>,
+        file: &file::File,
+        Places { base, own, mut unwritten, mut unread, mut secrets }: Places,
+        found: Option<FoundConfiguration>,
+        options: &ReadOptions,
+    ) -> Self {
+        let approval = found.as_ref().map_or(Approval::Given, FoundConfiguration::approval);
+        let base = base.as_path();
+        secrets.fetch_all(problems, (base, options), file, approval);
+        unwritten.extend(
+            file.components.values().map(|component| base.join(&component.value.path.value)),
+        );
+        // A file that is not approved must not control where requests go and which servers are
+        // trusted.
+        let mut network = if approval == Approval::Given || !stands(Control::FoundConfiguration) {
+            Network::of(problems, (base, options), &file.network)
+        } else {
+            Network::unused(base, &file.network)
+        };
+        network.unread.extend(own.filter(|_| network::has_password(problems.text())));
+        unwritten.extend(network.files.iter().cloned());
+        unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
+        let guarded = Guarded {
+            home: options.home.clone(),
+            own: options.own_directories(),
+            unread,
+            unwritten,
+        };
+        let guarded = guarded.resolved();
+        let defaults = limits::overlaid(problems, &file.defaults.limits, Limits::default());
+        let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
+        let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
+        let signatures = signed::Signatures::of(problems, file);
+        let mut config = Self {
+            found,
+            approval,
+            defaults,
+            isolation: isolation::of_section(&file.host.isolation),
+            demand: signatures.of_all.clone(),
+            quota: quota::overlaid(problems, &file.defaults.quota, TenantQuota::default()),
+            network,
+            // A file that is not approved authenticates no callers, and its file of keys is not
+            // read.
+            issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
+                .and_then(|said| issuer::issuer(problems, base, &said.value)),
+            secrets: stored,
+            origins,
+            unset,
+            own_secrets,
+            rules: rules::parse_all(problems, file),
+            ..Self::default()
+        };
+        let isolation = config.isolation;
+        // The component of each file, with links resolved.
+        let mut real_files = HashMap::new();
+        for (name, said) in &file.components {
+            if !is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(
+                    &said.span,
+                    format!("`{}` cannot be a component's name", name.escape_debug()),
+                    hint,
+                );
+            }
+            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } =
+                &said.value;
+            if path.value.is_empty() {
+                problems.error(
+                    &path.span,
+                    "the path is empty",
+                    "write the component's file, relative to this file",
+                );
+            }
+            let mut configured = ComponentConfig {
+                path: base.join(&path.value),
+                grants: grants
+                    .as_ref()
+                    .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
+                    .unwrap_or_default(),
+                limits: limits::overlaid(problems, limits, defaults),
+                isolation: isolation.max(isolation::of_component(problems, own)),
+                development: dev.development(&base.join(&path.value)),
+                kind: kind::of_component(problems, name, &said.value),
+                digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
+                demand: signatures.of_component(problems, base, &said.value),
+                section: Section {
+                    line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
+                    has_grants: grants.is_some(),
+                },
+                tools: BTreeMap::new(),
+            };
+            for (tool, said) in tools {
+                if let Some(isolation) = &said.value.isolation {
+                    let hint = format!(
+                        "write it in [components.{name}]: all tools of a component share its isolation"
+                    );
+                    problems.error(
+                        &isolation.span,
+                        "a single tool cannot have its own isolation",
+                        hint,
+                    );
+                }
+                if let Some(quota) = &said.value.quota {
+                    let hint =
+                        "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
+                    problems.error(&quota.span, "a single tool cannot have a quota", hint);
+                }
+                if let Some(value) = said.value.secret_values.values().next() {
+                    let hint = "write it in [tenants.NAME.secret_values]: all tools share the values of secrets";
+                    problems.error(
+                        &value.span,
+                        "a single tool cannot have values of secrets",
+                        hint,
+                    );
+                }
+                if let Some(tools) = &said.value.tools {
+                    let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
+                    problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
+                }
+                let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
+                configured
+                    .grants
+                    .tools
+                    .insert(tool.clone(), grants::overlay(problems, &said.value));
+                let unknown = problems.at(
+                    &said.span,
+                    format!("`{name}` has no tool `{}`", tool.escape_debug()),
+                    "",
+                );
+                configured.tools.insert(tool.clone(), ToolConfig { limits, unknown });
+            }
+            if let Ok(real) = fs::canonicalize(&configured.path) {
+                let first = *real_files.entry(real).or_insert(name);
+                if first != name {
+                    let message =
+                        format!("the components `{first}` and `{name}` have the same file");
+                    problems.error(
+                        &path.span,
+                        message,
+                        "remove one of the two sections, or name another file",
+                    );
+                }
+            }
+            config.components.insert(name.clone(), configured);
+        }
+        for (name, said) in &file.tenants {
+            if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
+                let message = format!("`{}` cannot be a tenant's name", name.escape_debug());
+                let hint = "use a name that is not empty, without control characters and without blanks around it";
+                problems.error(&said.span, message, hint);
+            }
+            let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
+            let overlay = grants::overlay(problems, &said.value);
+            let quota = said
+                .value
+                .quota
+                .as_ref()
+                .map(|said| quota::overlaid(problems, &said.value, config.quota));
+            config
+                .offered
+                .insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
+            config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
+            config
+                .tenants
+                .insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            config
+                .tenants_isolation
+                .insert(name.clone(), isolation.max(isolation::of_section(&said.value.isolation)));
+        }
+        config
+    }
+
+    /// Returns the executor with every tenant. It also accepts calls without a tenant, which are
+    /// the user's own.
+    pub fn executor(&self) -> Executor {
+        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| {
+            executor.with_tenant(name, tenant.clone())
+        };
+        self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
+    }
+}
+
+/// Tells a named configuration from one that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsNamed {
+    Yes,
+    No,
+}
+
+/// The location of a configuration, and the files that it refers to.
+pub(crate) struct Places {
+    /// The directory that relative paths are resolved against.
+    pub(crate) base: PathBuf,
+    /// The file of the text, if it came from a file.
+    pub(crate) own: Option<PathBuf>,
+    /// Files that no tool may be granted to write.
+    pub(crate) unwritten: Vec<PathBuf>,
+    /// Files that no tool may be granted to read.
+    pub(crate) unread: Vec<PathBuf>,
+    /// Secrets whose values are known already.
+    pub(crate) secrets: secrets::Secrets,
+}
+
+/// Returns the JSON Schema of the file.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(file::File).to_value()
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {
+    let hex = digest.value.strip_prefix("sha256:");
+    let is_digest = |hex: &str| {
+        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    if !hex.is_some_and(is_digest) {
+        let message = format!("`{}` is not a digest", digest.value.escape_debug());
+        let hint =
+            "write `sha256:` and 64 lower-case hex digits, as `toolcell inspect` prints them";
+        problems.error(&digest.span, message, hint);
+        return None;
+    }
+    let hint =
+        "check where the file comes from; if it is the version you want, write its digest here";
+    Some((
+        digest.value.clone(),
+        problems.at(
+            &digest.span,
+            "the component does not have the digest that is written here",
+            hint,
+        ),
+    ))
+}

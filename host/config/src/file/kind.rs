@@ -1,0 +1,98 @@
+//! The use of a component: its tools, its functions, or one command.
+//!
+//! In: `as` and `command` of a component's section. Out: a [`ComponentKind`].
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolcell::{Command, CommandInput, CommandOutput, ComponentKind};
+
+use super::problem::Problems;
+use crate::file::{self, At};
+
+/// What a component is used as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Kind {
+    #[default]
+    Tools,
+    Functions,
+    Command,
+}
+
+/// What a command reads from standard input.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Input {
+    Text,
+    Json,
+    Nothing,
+}
+
+/// What its standard output is.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Output {
+    Text,
+    Json,
+    Bytes,
+}
+
+/// Returns the kind that the section of the component `name` sets.
+pub(crate) fn of_component(
+    problems: &mut Problems<'_>,
+    name: &str,
+    said: &file::Component,
+) -> ComponentKind {
+    let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
+    if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
+        let hint = format!("add `as = \"command\"` to [components.{name}], or remove this section");
+        problems.error(
+            &command.span,
+            format!(
+                "[components.{name}] has a section `command`, and is not used `as = \"command\"`"
+            ),
+            hint,
+        );
+    }
+    match kind {
+        Kind::Tools => ComponentKind::Tools,
+        Kind::Functions => ComponentKind::Functions,
+        Kind::Command => ComponentKind::Command(command(problems, name, said)),
+    }
+}
+
+fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> Command {
+    let mut command = Command::new(name);
+    let Some(At { value: settings, span }) = &said.command else { return command };
+    command.description.clone_from(&settings.description);
+    command.argv =
+        settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
+    command.stdin = match settings.stdin {
+        None | Some(Input::Text) => CommandInput::Text,
+        Some(Input::Json) => CommandInput::Json,
+        Some(Input::Nothing) => CommandInput::Nothing,
+    };
+    command.output = match settings.output {
+        None | Some(Output::Text) => CommandOutput::Text,
+        Some(Output::Json) => CommandOutput::Json,
+        Some(Output::Bytes) => CommandOutput::Bytes,
+    };
+    command.media_type.clone_from(&settings.media_type);
+    if command.media_type.is_some() && command.output != CommandOutput::Bytes {
+        problems.error(
+            span,
+            "`media_type` is of an output of bytes",
+            "add `output = \"bytes\"`, or remove `media_type`",
+        );
+    }
+    // An invalid name is reported elsewhere, with its own place.
+    if let Err(error) = command.definition().map(drop)
+        && super::configuration::is_name(name)
+    {
+        problems.error(span, error.to_string(), "rename the parameter in `argv`");
+    }
+    command
+}

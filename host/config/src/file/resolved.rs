@@ -1,0 +1,180 @@
+//! A component that was requested, with its settings in the configuration.
+//!
+//! Invariants: settings for a tool that does not exist are an error, which suggests the nearest
+//! name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toolcell::{ComponentKind, Grants, Limits, MAX_NAME, names};
+
+use super::isolation::Isolation;
+use super::problem::Problem;
+use crate::approval::dev::Development;
+use crate::approval::signed::Demand;
+use crate::error::Error;
+
+/// A component in the file.
+#[derive(Debug, Clone)]
+pub struct ComponentConfig {
+    /// Its file.
+    pub path: PathBuf,
+    /// The use of the component.
+    pub kind: ComponentKind,
+    /// The grants.
+    pub grants: Grants,
+    /// The limits of one call.
+    pub limits: Limits,
+    /// The isolation of its calls.
+    pub isolation: Isolation,
+    /// Set if it needs no approval.
+    pub development: Option<Development>,
+    /// The required digest, and the error for another one.
+    pub digest: Option<(String, Problem)>,
+    /// The requirement of a signature, if there is one.
+    pub(crate) demand: Option<Demand>,
+    /// The place of the component's section.
+    pub section: Section,
+    /// Settings of single tools. The rights that they are left are in the grants.
+    pub tools: BTreeMap<String, ToolConfig>,
+}
+
+/// The settings of one tool.
+#[derive(Debug, Clone)]
+pub struct ToolConfig {
+    /// Limits in addition to all others.
+    pub limits: Limits,
+    /// The problem to report if there is no such tool.
+    pub(crate) unknown: Problem,
+}
+
+/// The place of a component in the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// The line of its grants, or of the component.
+    pub line: usize,
+    /// True if it has a section of grants.
+    pub has_grants: bool,
+}
+
+/// A component that was requested, by name or by path.
+#[derive(Debug, Clone)]
+pub struct ResolvedComponent<'a> {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its name, and its settings in the file.
+    pub configured: Option<(&'a str, &'a ComponentConfig)>,
+    /// The limits that apply now. The file may have looser ones.
+    pub limits: Limits,
+    /// The requirement of a signature, if there is one.
+    pub demand: Option<&'a Demand>,
+    /// The minimum isolation of its calls. A tenant's may be stricter.
+    pub isolation: Isolation,
+    /// True if the component was named by its path, and its grants come from a file that was found.
+    /// A note is printed then.
+    pub is_surprise: bool,
+}
+
+/// Derives a tool's name from the name of a file: the allowed characters of its stem, or `command`
+/// if there are none.
+pub fn name_of_file(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = stem
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
+        .take(MAX_NAME / 2)
+        .collect();
+    if name.is_empty() { "command".to_owned() } else { name }
+}
+
+impl ResolvedComponent<'_> {
+    /// Returns the use of the component. A component that no configuration names describes its own
+    /// tools.
+    pub fn kind(&self) -> ComponentKind {
+        self.configured.map(|(_, configured)| configured.kind.clone()).unwrap_or_default()
+    }
+
+    /// Returns the reason why it needs no approval, if it is in development.
+    pub fn development(&self) -> Option<&Development> {
+        self.configured.and_then(|(_, configured)| configured.development.as_ref())
+    }
+
+    /// Returns a name for it that a tool can have: its own, or one derived from its file's name.
+    pub fn tool_name(&self) -> String {
+        self.configured.map_or_else(|| name_of_file(&self.path), |(name, _)| name.to_owned())
+    }
+
+    /// Returns its grants.
+    pub fn grants(&self) -> Grants {
+        self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+    }
+
+    /// Returns true if it has any right. Settings of single tools only restrict, and a store
+    /// without keys has no effect.
+    pub fn is_granted_anything(&self) -> bool {
+        let mut grants = self.grants();
+        grants.tools.clear();
+        grants.store = None;
+        grants != Grants::default()
+    }
+
+    /// Returns true if the configuration allows this digest.
+    pub(crate) fn is_digest_allowed(&self, digest: &str) -> bool {
+        let wanted = self.configured.and_then(|(_, configured)| configured.digest.as_ref());
+        wanted.is_none_or(|(wanted, _)| wanted == digest)
+    }
+
+    /// Tightens the isolation to at least this.
+    #[must_use]
+    pub fn with_isolation(self, isolation: Isolation) -> Self {
+        Self { isolation: self.isolation.max(isolation), ..self }
+    }
+
+    /// Returns the limits in the tool's own section.
+    pub fn limits_of(&self, tool: &str) -> Limits {
+        let said = self.configured.and_then(|(_, configured)| configured.tools.get(tool));
+        said.map_or_else(Limits::unlimited, |said| said.limits)
+    }
+
+    /// Returns the name of the tool's section, if there is one.
+    pub fn section_of(&self, tool: &str) -> Option<String> {
+        let (name, configured) = self.configured?;
+        configured.tools.contains_key(tool).then(|| format!("components.{name}.tools.{tool}"))
+    }
+
+    /// Refuses a section for a tool that the component does not have: with a misspelt name it would
+    /// restrict nothing.
+    pub fn check_tools<'b>(
+        &self,
+        known: impl Iterator<Item = &'b str> + Clone,
+    ) -> Result<(), Error> {
+        let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
+        let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
+        let problems: Vec<_> = unknown
+            .map(|(name, said)| {
+                let near = names::nearest(name, known.clone());
+                let listed =
+                    || format!("its tools are: {}", known.clone().collect::<Vec<_>>().join(", "));
+                let hint = near.map_or_else(listed, |near| format!("did you mean `{near}`?"));
+                Problem { hint, ..said.unknown.clone() }
+            })
+            .collect();
+        match problems.first().map(|problem| problem.file.clone()) {
+            Some(file) => Err(Error::invalid(&file, problems)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the word that selects it on the command line.
+    pub fn word(&self) -> String {
+        let named = self
+            .configured
+            .filter(|(_, configured)| configured.development != Some(Development::Typed));
+        named.map_or_else(|| self.display_path(), |(name, _)| name.to_owned())
+    }
+
+    /// Returns its path for messages.
+    pub fn display_path(&self) -> String {
+        self.path.display().to_string()
+    }
+}

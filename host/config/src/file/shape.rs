@@ -1,0 +1,266 @@
+//! Validates a file against its schema, and reports all violations at once.
+//!
+//! In: the file as a tree with spans, and the JSON Schema of [`File`](crate::file::File). Out:
+//! problems.
+//! Invariants: no key is hard-coded; an unknown key is reported with the nearest known one.
+//! Not here: JSON Schema in general. It supports only what is generated from our types, and ignores
+//! the rest.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde_json::Value;
+use toml::de::{DeArray, DeTable, DeValue};
+use toolcell::names;
+
+use super::problem::Problems;
+
+/// Validates a file against its schema, and removes invalid parts, so that the rest can be
+/// deserialized.
+pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &mut DeTable<'_>) {
+    Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
+}
+
+/// The position of a value.
+#[derive(Clone, Copy)]
+enum Place {
+    /// After the key and `=`.
+    Key,
+    /// In the list that is the key's value.
+    List,
+}
+
+struct Shape<'a, 'b, 'c> {
+    root: &'a Value,
+    problems: &'b mut Problems<'c>,
+}
+
+impl<'a> Shape<'a, '_, '_> {
+    /// Returns true if a value is valid. Invalid parts of it are removed.
+    fn value(
+        &mut self,
+        schema: &'a Value,
+        value: &mut DeValue<'_>,
+        span: &Range<usize>,
+        path: &[String],
+        place: Place,
+    ) -> bool {
+        let mut forms = Vec::new();
+        self.forms(schema, &mut forms);
+        let fitting: Vec<_> =
+            forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
+        let what = path.join(".");
+        if fitting.is_empty() {
+            let expected: BTreeSet<_> =
+                forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
+            let expected: Vec<_> = expected.into_iter().map(in_words).collect();
+            let expected = expected.join(" or ");
+            let what = match place {
+                Place::List => format!("an item of `{what}`"),
+                Place::Key => format!("`{what}`"),
+            };
+            let message = format!("{what} must be {expected}, not {}", type_name(name_of(value)));
+            self.problems.error(span, message, example_of(path.last(), &forms, place));
+            return false;
+        }
+        match value {
+            DeValue::Table(table) => return self.table(&fitting, table, span, path),
+            DeValue::Array(items) => {
+                for schema in fitting.iter().filter_map(|form| form.get("items")) {
+                    let mut usable = DeArray::new();
+                    for mut item in std::mem::replace(items, DeArray::new()) {
+                        let span = item.span();
+                        if self.value(schema, item.get_mut(), &span, path, Place::List) {
+                            usable.push(item);
+                        }
+                    }
+                    *items = usable;
+                }
+            }
+            DeValue::String(text) => {
+                let words: Vec<_> = fitting
+                    .iter()
+                    .filter_map(|form| form.get("enum")?.as_array())
+                    .flatten()
+                    .collect();
+                let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
+                if !words.is_empty() && !words.contains(&text.as_ref()) {
+                    self.problems.error(
+                        span,
+                        format!("`{what}`: `{text}` is not one of its values"),
+                        nearest(text, &words, "write one of"),
+                    );
+                    return false;
+                }
+            }
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
+        }
+        true
+    }
+
+    /// Returns true if a table has all required members. Invalid members are removed.
+    fn table(
+        &mut self,
+        forms: &[&'a Value],
+        table: &mut DeTable<'_>,
+        span: &Range<usize>,
+        path: &[String],
+    ) -> bool {
+        let place =
+            if path.is_empty() { "the file".to_owned() } else { format!("`{}`", path.join(".")) };
+        let members = || forms.iter().filter_map(|form| form.get("properties")?.as_object());
+        let mut unusable = Vec::new();
+        for (key, value) in table.iter_mut() {
+            let name = key.get_ref().as_ref();
+            let rest = || {
+                forms.iter().find_map(|form| {
+                    form.get("additionalProperties").filter(|rest| **rest != false)
+                })
+            };
+            match members().find_map(|members| members.get(name)).or_else(rest) {
+                Some(schema) => {
+                    let path = [path, &[name.to_owned()]].concat();
+                    let span = value.span();
+                    if !self.value(schema, value.get_mut(), &span, &path, Place::Key) {
+                        unusable.push(key.clone());
+                    }
+                }
+                None => {
+                    let known: Vec<_> =
+                        members().flat_map(|members| members.keys().map(String::as_str)).collect();
+                    let message = format!("{place} has an unknown key `{}`", name.escape_debug());
+                    self.problems.error(
+                        &key.span(),
+                        message,
+                        nearest(name, &known, "the keys are"),
+                    );
+                    unusable.push(key.clone());
+                }
+            }
+        }
+        let required = forms.iter().filter_map(|form| form.get("required")?.as_array()).flatten();
+        let required: Vec<_> = required.filter_map(Value::as_str).collect();
+        for name in &required {
+            if table.get(*name).is_none() {
+                let mut forms = Vec::new();
+                members()
+                    .filter_map(|members| members.get(*name))
+                    .for_each(|schema| self.forms(schema, &mut forms));
+                let form = forms
+                    .iter()
+                    .find_map(|form| types(form).first().map(|name| form_of(name)))
+                    .unwrap_or("…");
+                self.problems.error(
+                    span,
+                    format!("{place} has no `{name}`"),
+                    format!("add `{name} = {form}`"),
+                );
+            }
+        }
+        unusable.iter().for_each(|key| drop(table.remove(key)));
+        required.iter().all(|name| table.get(*name).is_some())
+    }
+
+    /// Returns a schema's alternatives, with references followed. The generated schema has no
+    /// cycles.
+    fn forms(&self, schema: &'a Value, forms: &mut Vec<&'a Value>) {
+        let target = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|name| self.root.pointer(name.strip_prefix('#')?));
+        if let Some(target) = target {
+            return self.forms(target, forms);
+        }
+        match schema.get("anyOf").and_then(Value::as_array) {
+            Some(alternatives) => alternatives.iter().for_each(|schema| self.forms(schema, forms)),
+            None => forms.push(schema),
+        }
+    }
+}
+
+/// Shows how to write a key: with one of its words if it has some, otherwise with a value of an
+/// allowed type.
+fn example_of(key: Option<&String>, forms: &[&Value], place: Place) -> String {
+    let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
+    let words: Vec<_> =
+        words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
+    if !words.is_empty() {
+        return format!("write one of: {}", words.join(", "));
+    }
+    let names: BTreeSet<_> =
+        forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
+    let key = key.map_or("…", String::as_str);
+    let line = |name| match place {
+        Place::Key => format!("`{key} = {}`", form_of(name)),
+        Place::List => format!("`{key} = [{}]`", form_of(name)),
+    };
+    let lines: Vec<_> = names.into_iter().map(line).collect();
+    format!("write {}", lines.join(" or "))
+}
+
+/// Returns an example of a type.
+fn form_of(name: &str) -> &'static str {
+    match name {
+        "array" => "[…]",
+        "boolean" => "true",
+        "integer" | "number" => "1",
+        "object" => "{ … }",
+        "string" => "\"…\"",
+        _ => "…",
+    }
+}
+
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
+    }
+}
+
+fn takes(schema: &Value, name: &str) -> bool {
+    let types = types(schema);
+    types.is_empty() || types.contains(&name)
+}
+
+fn name_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "number",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "datetime",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+    }
+}
+
+/// Names the type of a value. Text on a command line has no quotes.
+fn type_name(name: &str) -> &str {
+    if name == "string" { "text" } else { in_words(name) }
+}
+
+fn in_words(name: &str) -> &str {
+    match name {
+        "string" => "text in quotes",
+        "integer" => "a whole number",
+        "number" => "a fraction",
+        "boolean" => "`true` or `false`",
+        "datetime" => "a date or a time",
+        "array" => "a list: `[…]`",
+        "object" => "a table: `{ … }`",
+        other => other,
+    }
+}
+
+fn nearest(name: &str, known: &[&str], list: &str) -> String {
+    match names::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("{list}: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,76 @@
+//! Limits in the units of the command line.
+//!
+//! In: the limits in a file. Out: [`Limits`], and those that differ from the defaults.
+
+use std::str::FromStr;
+
+use toolcell::Limits;
+
+use crate::file::problem::Problems;
+use crate::file::{self, Amount, At};
+use crate::text::units::{BadUnit, Count, Size, Time};
+
+/// Sets a limit in bytes.
+type SetLimit = fn(Limits, u64) -> Limits;
+
+/// Returns `base`, with the limits of the file in their place.
+pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
+    let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
+    let mut limits = base;
+    if let Some(Time(time)) = amount(problems, timeout.as_ref()) {
+        limits = limits.with_timeout(time);
+    }
+    if let Some(Count(fuel)) = amount(problems, fuel.as_ref()) {
+        limits = limits.with_fuel(fuel);
+    }
+    if let Some(Count(calls)) = amount(problems, host_calls.as_ref()) {
+        limits = limits.with_host_calls(calls);
+    }
+    let sizes: [(_, SetLimit); 4] = [
+        (memory, Limits::with_memory),
+        (arguments, Limits::with_arguments),
+        (result, Limits::with_result),
+        (log, Limits::with_log),
+    ];
+    for (said, with) in sizes {
+        if let Some(Size(bytes)) = amount(problems, said.as_ref()) {
+            limits = with(limits, bytes);
+        }
+    }
+    limits
+}
+
+/// Returns the limits that differ from the defaults, in words: name, value, default value.
+pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
+    let usual = Limits::default();
+    let all = |limits: &Limits| {
+        [
+            ("timeout", Time(limits.timeout).to_string()),
+            ("fuel", Count(limits.fuel).to_string()),
+            ("memory", Size(limits.memory).to_string()),
+            ("arguments", Size(limits.arguments).to_string()),
+            ("result", Size(limits.result).to_string()),
+            ("log", Size(limits.log).to_string()),
+            ("host_calls", Count(limits.host_calls).to_string()),
+        ]
+    };
+    let pairs = all(limits).into_iter().zip(all(&usual)).filter(|(said, usual)| said != usual);
+    pairs.map(|((name, said), (_, usual))| [name.to_owned(), said, usual]).collect()
+}
+
+/// Parses a number with a unit. Returns `None` if it is absent or invalid.
+pub(crate) fn amount<T: FromStr<Err = BadUnit>>(
+    problems: &mut Problems<'_>,
+    said: Option<&At<Amount>>,
+) -> Option<T> {
+    let At { value, span } = said?;
+    match value.to_string().parse() {
+        Ok(amount) => Some(amount),
+        Err(bad) => {
+            let message =
+                format!("`{}` is not {}", value.to_string().escape_debug(), bad.expected());
+            problems.error(span, message, bad.to_string());
+            None
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Converts grants in the file to [`Grants`] and [`Overlay`].
+//!
+//! Invariants: a value that cannot be parsed, or that would be ambiguous, is a problem with its
+//! place and grants nothing.
+//! Not here: the directories that may be granted (`roots`), the values of secrets (`secrets`).
+
+pub mod effective;
+pub(crate) mod limits;
+pub(crate) mod rules;
+mod typed_grants;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use toolcell::{
+    Access, Directory, Grants, HttpRule, Injection, Overlay, PLACEHOLDER, PathRule, Room,
+    SecretGrant, Suggestion, has_metadata_service,
+};
+
+use crate::file::problem::Problems;
+use crate::file::{self, At, Either};
+use crate::paths::roots::Guarded;
+use crate::text::units::{Count, Size};
+use limits::amount;
+
+/// The tool's name for the scratch directory of a call.
+const SCRATCH: &str = "/scratch";
+
+/// Returns the grants of a component.
+pub(crate) fn grants(
+    problems: &mut Problems<'_>,
+    said: &file::Grants,
+    base: &Path,
+    guarded: &Guarded,
+    component: &str,
+) -> Grants {
+    let mut grants = Grants::default();
+    // A new version of the component keeps using the keys of the last one.
+    grants.store = Some(component.to_owned());
+    let rules: Vec<_> =
+        said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
+    without_network(problems, &rules);
+    grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
+    grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
+    grants.invoke.extend(said.invoke.iter().filter_map(|line| problems.rule(line)));
+    directories(problems, said, base, guarded, &mut grants);
+    match &said.scratch {
+        None | Some(Either::Short(false)) => {}
+        Some(Either::Short(true)) => grants.scratch = Some(Room::default()),
+        Some(Either::Table(file::Room { bytes, files })) => {
+            grants.scratch = Some(room(problems, bytes.as_ref(), files.as_ref()));
+        }
+    }
+    for (name, value) in &said.environment {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            problems.error(
+                &value.span,
+                format!(
+                    "`{}` is not a name that an environment variable can have",
+                    name.escape_debug()
+                ),
+                "write NAME = \"value\"",
+            );
+        } else if value.value == PLACEHOLDER {
+            problems.error(
+                &value.span,
+                format!("the value of the variable `{name}` is still the placeholder `…`"),
+                "write the value of the variable in place of `…`",
+            );
+        } else {
+            grants.environment.insert(name.clone(), value.value.clone());
+        }
+    }
+    for (name, use_) in &said.secrets {
+        if let Some(bound) = secret(problems, name, use_, said, &grants) {
+            grants.secrets.insert(name.clone(), bound);
+        }
+    }
+    for name in &said.reveal {
+        if said.secrets.contains_key(&name.value) {
+            grants.reveal.insert(name.value.clone());
+        } else {
+            let message = format!(
+                "`reveal` names the secret `{}`, but `secrets` does not have it",
+                name.value.escape_debug()
+            );
+            problems.error(
+                &name.span,
+                message,
+                "say where its value is: secrets = { NAME = { from = { env = \"VARIABLE\" } } }",
+            );
+        }
+    }
+    grants
+}
+
+fn http(
+    problems: &mut Problems<'_>,
+    line: &At<Either<String, file::HttpTable>>,
+) -> Option<HttpRule> {
+    match &line.value {
+        Either::Short(rule) => problems.rule(&At { value: rule.clone(), span: line.span.clone() }),
+        Either::Table(file::HttpTable { rule, private }) => {
+            let mut networks = Vec::new();
+            for network in private {
+                match network.value.parse() {
+                    Ok(parsed) => {
+                        if has_metadata_service(&parsed) {
+                            let message = format!(
+                                "the network `{parsed}` has the address of a metadata service in it, which serves the \
+                                 credentials of this machine in most clouds"
+                            );
+                            let hint = "name the smallest network that the tool needs, such as `10.1.2.3/32`";
+                            problems.warning(&network.span, message, hint);
+                        }
+                        networks.push(parsed);
+                    }
+                    Err(_) => {
+                        let message =
+                            format!("`{}` is not a network", network.value.escape_debug());
+                        problems.error(
+                            &network.span,
+                            message,
+                            "write an address and a prefix length: `127.0.0.1/32`",
+                        );
+                    }
+                }
+            }
+            problems.rule::<HttpRule>(rule).map(|rule| rule.with_private(networks))
+        }
+    }
+}
+
+/// Warns about rules that allow nothing, because all their requests go to private addresses and no
+/// rule of the same host names the network.
+fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
+    let places: Vec<_> = rules.iter().map(|(_, rule)| effective::without_methods(rule)).collect();
+    for ((span, rule), place) in rules.iter().zip(&places) {
+        let networks = rule.missing_private();
+        let named = |((_, other), wide): (&(&Range<usize>, HttpRule), &String)| {
+            !other.private().is_empty()
+                && place.starts_with(wide.as_str())
+                && other.missing_private().is_empty()
+        };
+        if networks.is_empty() || rules.iter().zip(&places).any(named) {
+            continue;
+        }
+        let message = format!(
+            "the rule `{rule}` has no effect: its host is on a private network, which the rule does not name"
+        );
+        let rule = Suggestion::of_rule(rule).additions();
+        let rule = rule.iter().flat_map(|(_, items)| items).cloned().collect::<String>();
+        problems.warning(span, message, format!("write it as {rule}"));
+    }
+}
+
+fn room(
+    problems: &mut Problems<'_>,
+    bytes: Option<&At<file::Amount>>,
+    files: Option<&At<file::Amount>>,
+) -> Room {
+    let mut room = Room::default();
+    if let Some(Size(bytes)) = amount(problems, bytes) {
+        room.bytes = bytes;
+    }
+    if let Some(Count(files)) = amount(problems, files) {
+        room.files = files;
+    }
+    room
+}
+
+fn directories(
+    problems: &mut Problems<'_>,
+    said: &file::Grants,
+    base: &Path,
+    guarded: &Guarded,
+    grants: &mut Grants,
+) {
+    for At { value: directory, .. } in &said.directories {
+        let file::Directory { name, path, access, bytes, files } = directory;
+        let access = match access {
+            file::Access::Read => Access::Read,
+            file::Access::Write => Access::Write,
+        };
+        let room = room(problems, bytes.as_ref(), files.as_ref());
+        let led = match guarded.resolve(base, &path.value, access) {
+            Ok(led) => led,
+            Err((problem, hint)) => {
+                problems.error(&path.span, problem, hint);
+                continue;
+            }
+        };
+        let made = match Directory::new(name.value.as_str(), led, access) {
+            Ok(made) => made.with_room(room),
+            Err(bad) => {
+                problems.error(&name.span, bad.to_string(), bad.hint);
+                continue;
+            }
+        };
+        if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
+            let message = format!("the tool's directories `{}` and `{SCRATCH}` overlap", made.name);
+            problems.error(
+                &name.span,
+                message,
+                "give the directory another name, for instance `/data`",
+            );
+        }
+        for other in &grants.directories {
+            if let Some((message, hint)) = clash(other, &made) {
+                problems.error(&name.span, message, hint);
+            }
+        }
+        grants.directories.push(made);
+    }
+}
+
+/// Returns the reason why two directories cannot both be granted.
+fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)> {
+    if first.name == second.name {
+        return Some((
+            format!("two directories are granted under the same name `{}`", second.name),
+            "give each its own name: the name is the path that the tool sees",
+        ));
+    }
+    if first.access == second.access {
+        return None;
+    }
+    let (read, write) = (&first.name, &second.name);
+    let hint = "give both the same access, or use two separate directories";
+    if nested(&first.path, &second.path) {
+        return Some((
+            format!(
+                "the directories of the host behind `{read}` and `{write}` overlap, but have different access"
+            ),
+            hint,
+        ));
+    }
+    let (outer, inner) =
+        if Path::new(write).starts_with(read) { (read, write) } else { (write, read) };
+    nested(Path::new(read), Path::new(write)).then(|| {
+        (
+            format!(
+                "the tool's path `{inner}` is inside of `{outer}`, but they have different access"
+            ),
+            "give both the same access, or give one a path outside of the other",
+        )
+    })
+}
+
+fn nested(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn secret(
+    problems: &mut Problems<'_>,
+    name: &str,
+    use_: &At<file::SecretUse>,
+    said: &file::Grants,
+    grants: &Grants,
+) -> Option<SecretGrant> {
+    let placed = match &use_.value.injection {
+        None => Some(Injection::Bearer),
+        Some(placed) => self::injection(problems, placed),
+    };
+    let Some(bound_to) = &use_.value.bound_to else {
+        if !said.reveal.iter().any(|revealed| revealed.value == name) {
+            let message =
+                format!("the secret `{name}` has no `for`, so it is never put into a request");
+            problems.error(
+                &use_.span,
+                message,
+                "name the requests it is for: for = \"https://api.example.com\"",
+            );
+        }
+        return None;
+    };
+    let rule: HttpRule = problems.rule(bound_to)?;
+    if !effective::overlaps(&rule, &grants.http) {
+        let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
+        problems.warning(
+            &bound_to.span,
+            message,
+            format!("to send it there, grant the requests too: http = [\"{rule}\"]"),
+        );
+    }
+    Some(SecretGrant::new(rule, placed?))
+}
+
+fn injection(
+    problems: &mut Problems<'_>,
+    said: &At<Either<String, file::Placed>>,
+) -> Option<Injection> {
+    let text = |at: &At<String>| at.value.clone();
+    let placed = match &said.value {
+        Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
+        Either::Short(_) => None,
+        Either::Table(file::Placed { basic, header, query }) => match (basic, header, query) {
+            (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
+            (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
+            (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
+            _ => None,
+        },
+    };
+    if placed.is_none() {
+        let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
+        problems.error(&said.span, "this is not a way to put a secret into a request", hint);
+    }
+    placed
+}
+
+/// Returns the overlay of a tenant or a tool.
+pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Overlay {
+    let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
+        Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
+    };
+    let mut overlay = Overlay::default();
+    overlay.http = said
+        .http
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.files = said
+        .files
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
+    overlay.keys =
+        said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.invoke = said
+        .invoke
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.environment = names(&said.environment);
+    overlay.secrets = names(&said.secrets);
+    overlay.reveal = names(&said.reveal);
+    overlay
+}

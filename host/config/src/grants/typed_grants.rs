@@ -1,0 +1,410 @@
+//! Grants on the command line, for development: `--grant KIND=RULE`.
+//!
+//! In: the options. Out: the configuration with one more component, the file that was named, with
+//! these grants.
+//! Invariants: the options are converted to the text of a configuration and read by its parser, so
+//! that a rule means the same in both and is refused with the same message; a component that the
+//! configuration names has only the grants of the configuration; the key-value store of such a
+//! component is separate from the stores of a configuration's components.
+
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use toml::Value;
+use toolcell::{GrantKind, names, toml_text};
+
+use crate::error::Error;
+use crate::file::problem::{Problem, Problems};
+use crate::file::resolved::name_of_file;
+use crate::file::secrets::Secrets;
+use crate::text::hint_command::quoted;
+use crate::{Approval, ComponentConfig, Configuration, Development, Places};
+
+/// The file name in problems of the generated text. The line is mapped to the option.
+const FILE: &str = "--grant";
+/// The key for the use of a component, which is in the component's own section.
+const KIND_KEY: &str = "as";
+/// One value of a configuration.
+#[derive(Debug, Clone, PartialEq)]
+struct Item {
+    /// The key below `grants`.
+    kind: &'static str,
+    /// The name of a variable or secret.
+    name: Option<String>,
+    value: Value,
+}
+
+impl Configuration {
+    /// Adds this component, with the grants from the command line.
+    ///
+    /// # Errors
+    /// Fails for a rule that cannot be used, and for a component that the file configures.
+    pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
+        if typed.is_empty() {
+            return Ok(self);
+        }
+        match (self.choose(component)?.configured, &self.file) {
+            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => {
+                return Ok(self);
+            }
+            (Some((name, _)), Some(file)) => {
+                let message =
+                    format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
+                let hint = format!(
+                    "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
+                );
+                return Err(Error::usage(message, hint));
+            }
+            (Some(_) | None, _) => {}
+        }
+        let name = self.unused_name(component);
+        let items = items(typed)?;
+        let (text, lines) = to_text(&name, component, &items);
+        let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
+        unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
+        unwritten.extend(self.network.files.iter().cloned());
+        unwritten.retain(|path| !path.as_os_str().is_empty());
+        // If the configuration is not approved, no secret was read.
+        let secrets = match self.approval {
+            Approval::Given => {
+                let (origins, stored) = (self.origins.clone(), self.secrets.clone());
+                Secrets {
+                    origins,
+                    stored,
+                    unset: self.unset.clone(),
+                    own: self.own_secrets.clone(),
+                }
+            }
+            Approval::Missing => Secrets::default(),
+        };
+        let base = self.options.current_dir.clone().unwrap_or_default();
+        let places =
+            Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
+        let mut problems = Problems::new(FILE, &text);
+        let parsed = Self::parsed(&mut problems, places, None, &self.options);
+        let about = |line: usize| {
+            typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default())
+        };
+        let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
+        if let Some((last, others)) = problems.errors.split_last() {
+            // The option has the key without its section.
+            let section = format!("components.{name}.grants.");
+            let said = |problem: &Problem| {
+                format!(
+                    "`--grant {}`: {}",
+                    about(problem.line),
+                    problem.message.replace(&section, "")
+                )
+            };
+            let others = others
+                .iter()
+                .map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
+            return Err(Error::usage(others.collect::<String>() + &said(last), last.hint.clone()));
+        }
+        if let Some(mut parsed) = parsed
+            && let Some(configured) = parsed.components.remove(&name)
+        {
+            let mut grants = configured.grants;
+            grants.store = Some(store(component));
+            let configured = ComponentConfig {
+                path: component.to_owned(),
+                grants,
+                limits: self.bounded(self.defaults),
+                isolation: self.isolation,
+                demand: self.demand.clone(),
+                development: Some(Development::Typed),
+                ..configured
+            };
+            self.components.insert(name, configured);
+            // A secret without a value is refused at the call, as with a file.
+            for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
+                (unset.file, unset.line, unset.column) =
+                    (format!("`{FILE} {}`", about(unset.line)), 0, 0);
+            }
+            (self.origins, self.secrets, self.unset) =
+                (parsed.origins, parsed.secrets, parsed.unset);
+            self.own_secrets = parsed.own_secrets;
+            self.typed = typed.to_vec();
+        }
+        Ok(self)
+    }
+
+    /// Returns a name for the component that the configuration does not use.
+    fn unused_name(&self, component: &Path) -> String {
+        let mut name = name_of_file(component);
+        while self.components.contains_key(&name) {
+            name.push_str("-dev");
+        }
+        name
+    }
+}
+
+/// Returns the name of a file's key-value store, which no component of a configuration can have.
+fn store(component: &Path) -> String {
+    let path = std::fs::canonicalize(component).unwrap_or_else(|_| component.to_owned());
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// Returns the text of the configuration, and for each of its lines the index in `typed` of its
+/// option.
+fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Vec<Option<usize>>) {
+    let mut lines = vec![
+        (None, format!("[components.{name}]")),
+        (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
+    ];
+    let used_as = items.iter().filter(|(_, item)| item.kind == KIND_KEY);
+    lines.extend(
+        used_as
+            .map(|(typed, item)| (Some(*typed), format!("{KIND_KEY} = {}", inline(&item.value)))),
+    );
+    lines.push((None, format!("[components.{name}.grants]")));
+    for kind in ["http", "directories", "reveal", "kv", "invoke"] {
+        let mut of_kind = items.iter().filter(|(_, item)| item.kind == kind).peekable();
+        if of_kind.peek().is_some() {
+            lines.push((None, format!("{kind} = [")));
+            lines.extend(
+                of_kind.map(|(typed, item)| (Some(*typed), format!("{},", inline(&item.value)))),
+            );
+            lines.push((None, "]".to_owned()));
+        }
+    }
+    for (typed, Item { kind, name, value }) in items {
+        match name {
+            Some(name) => lines
+                .push((Some(*typed), format!("{kind}.{} = {}", toml_text(name), inline(value)))),
+            None if *kind == "scratch" => {
+                lines.push((Some(*typed), format!("{kind} = {}", inline(value))))
+            }
+            None => {}
+        }
+    }
+    let text = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+    (text, lines.into_iter().map(|(typed, _)| typed).collect())
+}
+
+/// Formats a value on one line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => toml_text(text),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
+        Value::Table(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                format!("{} = {}", toml_text(name), inline(value))
+            };
+            format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
+        }
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
+            value.to_string()
+        }
+    }
+}
+
+/// Parses the options to values of a configuration, each with its index in `typed`.
+fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
+    let mut items = Vec::new();
+    for (place, typed) in typed.iter().enumerate() {
+        let read = read(typed);
+        let read = read.map_err(|(problem, hint)| {
+            Error::usage(format!("`--grant {}`: {problem}", quoted(typed)), hint)
+        });
+        items.extend(read?.into_iter().map(|item| (place, item)));
+    }
+    // A revealed value is read from the variable of its name by default.
+    let is_said = |items: &[(usize, Item)], name: &str| {
+        items.iter().any(|(_, item)| item.kind == "secrets" && item.name.as_deref() == Some(name))
+    };
+    let revealed = items.iter().filter(|(_, item)| item.kind == "reveal");
+    let revealed: Vec<_> = revealed
+        .filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned())))
+        .collect();
+    for (place, name) in revealed {
+        if !is_said(&items, &name) {
+            items.push((
+                place,
+                Item { kind: "secrets", name: Some(name), value: Value::Table(toml::Table::new()) },
+            ));
+        }
+    }
+    Ok(items)
+}
+
+/// Parses one `KIND=RULE`. The error is the problem and a hint.
+fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
+    let (kind, rule) =
+        typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
+    let found = if kind.trim() == KIND_KEY {
+        Some(KIND_KEY)
+    } else {
+        GrantKind::of_word(kind.trim()).map(GrantKind::key)
+    };
+    let Some(kind) = found else {
+        let near = names::nearest(kind.trim(), GrantKind::words())
+            .map(|near| format!("did you mean `{near}`?"));
+        let hint = near.unwrap_or_else(|| {
+            "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`".to_owned()
+        });
+        return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
+    };
+    let item =
+        |name: Option<&str>, value: Value| Item { kind, name: name.map(str::to_owned), value };
+    let text = |text: &str| Value::String(text.to_owned());
+    let Some(rule) = rule.filter(|rule| !rule.is_empty()) else {
+        let is_scratch = kind == "scratch";
+        return if is_scratch {
+            Ok(vec![item(None, Value::Boolean(true))])
+        } else {
+            Err(without(kind))
+        };
+    };
+    match (kind, value(rule)?) {
+        ("environment" | "secrets", Some(Value::Table(members))) => {
+            Ok(members.into_iter().map(|(name, value)| item(Some(&name), value)).collect())
+        }
+        ("http" | "directories" | "reveal" | "kv" | "invoke", Some(Value::Array(values))) => {
+            Ok(values.into_iter().map(|value| item(None, value)).collect())
+        }
+        (_, Some(value)) => Ok(vec![item(None, value)]),
+        ("scratch", None) => {
+            Ok(vec![item(None, rule.parse().map_or_else(|_| text(rule), Value::Boolean))])
+        }
+        ("environment", None) => {
+            let (name, value) = rule.split_once('=').ok_or_else(|| without(kind))?;
+            Ok(vec![item(Some(name), text(value))])
+        }
+        ("secrets", None) => {
+            let (name, bound_to) = rule.split_once('=').ok_or_else(|| without(kind))?;
+            let bound_to = bound_to.trim();
+            let said = value(bound_to)?.unwrap_or_else(|| {
+                Value::Table([("for".to_owned(), text(bound_to))].into_iter().collect())
+            });
+            Ok(vec![item(Some(name.trim()), said)])
+        }
+        ("directories", None) => {
+            let parted = rule
+                .split_once(' ')
+                .and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
+            let (access, (name, path)) = parted.ok_or_else(|| without(kind))?;
+            let members = [("access", access), ("name", name), ("path", path)];
+            Ok(vec![item(
+                None,
+                Value::Table(
+                    members.map(|(key, said)| (key.to_owned(), text(said))).into_iter().collect(),
+                ),
+            )])
+        }
+        (_, None) => Ok(vec![item(None, text(rule))]),
+    }
+}
+
+/// Parses a list or a table in TOML. Returns `None` for other text.
+fn value(rule: &str) -> Result<Option<Value>, (String, String)> {
+    if !rule.starts_with(['[', '{']) {
+        return Ok(None);
+    }
+    match format!("x = {rule}").parse::<toml::Table>() {
+        Ok(mut table) => Ok(table.remove("x")),
+        Err(error) => Err((
+            error.message().to_owned(),
+            "write a value as `toolcell.toml` has it, or a plain rule".to_owned(),
+        )),
+    }
+}
+
+fn without(kind: &str) -> (String, String) {
+    let example = match kind {
+        "http" => "http=GET https://api.example.com/v1",
+        "directories" => "directory=read /data=./data",
+        "environment" => "variable=LANG=C",
+        "secrets" => "secret=token=https://api.example.com",
+        "reveal" => "reveal=token",
+        "invoke" => "invoke=lookup",
+        _ => "kv=write notes/*",
+    };
+    (
+        "the rule is incomplete".to_owned(),
+        format!("write for instance `--grant {}`", quoted(example)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each option with the equivalent text of a configuration.
+    #[test]
+    fn grant_options_mean_the_same_as_configuration() {
+        for (typed, expected) in [
+            ("http=GET https://a.example/v1", "http = [\n\"GET https://a.example/v1\",\n]\n"),
+            (
+                "http={ rule = 'http://localhost:80', private = ['127.0.0.0/8'] }",
+                "http = [\n{ \"private\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
+            ),
+            ("invoke=own notes_*", "invoke = [\n\"own notes_*\",\n]\n"),
+            ("kv=write notes/*", "kv = [\n\"write notes/*\",\n]\n"),
+            // As a hint prints it.
+            ("kv = [\"read a\", \"read b\"]", "kv = [\n\"read a\",\n\"read b\",\n]\n"),
+            ("scratch", "scratch = true\n"),
+            (
+                "filesystem=read /data=./d",
+                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./d\" },\n]\n",
+            ),
+            ("scratch=false", "scratch = false\n"),
+            ("variable=LANG=C=D", "environment.\"LANG\" = \"C=D\"\n"),
+            (
+                "environment = { A = \"1\", B = \"2\" }",
+                "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n",
+            ),
+            (
+                "secret=token=https://a.example",
+                "secrets.\"token\" = { \"for\" = \"https://a.example\" }\n",
+            ),
+            (
+                "secret=token={ for = 'https://a.example', from = { file = 't' } }",
+                "secrets.\"token\" = { \"for\" = \"https://a.example\", \"from\" = { \"file\" = \"t\" } }\n",
+            ),
+            ("reveal=key", "reveal = [\n\"key\",\n]\nsecrets.\"key\" = {  }\n"),
+            (
+                "directory=read /data=./a b",
+                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./a b\" },\n]\n",
+            ),
+            // It cannot end the list or string that contains it.
+            (
+                "kv=read \"]\nhttp = [\"https://evil.example",
+                "kv = [\n\"read \\\"]\\nhttp = [\\\"https://evil.example\",\n]\n",
+            ),
+        ] {
+            let (text, lines) =
+                to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
+            assert_eq!(
+                text,
+                format!("[components.x]\npath = \"x.wasm\"\n[components.x.grants]\n{expected}"),
+                "{typed}"
+            );
+            assert_eq!(lines.len(), text.lines().count());
+            assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+        }
+        for (typed, problem) in [
+            ("", "there is no kind ``"),
+            ("htp=GET https://a.example", "there is no kind `htp`"),
+            ("http", "the rule is incomplete"),
+            ("kv=", "the rule is incomplete"),
+            ("variable=LANG", "the rule is incomplete"),
+            ("secret=token", "the rule is incomplete"),
+            ("directory=/data", "the rule is incomplete"),
+            ("directory=read /data", "the rule is incomplete"),
+            ("kv=[", "unclosed array"),
+        ] {
+            let (said, hint) = read(typed).unwrap_err();
+            assert!(said.contains(problem) && !hint.is_empty(), "{typed}: {said}");
+        }
+    }
+
+    #[test]
+    fn development_store_is_never_a_configured_one() {
+        let store = store(Path::new("notes.wasm"));
+        assert!(!crate::is_name(&store) && store.starts_with("dev:"), "{store}");
+    }
+}

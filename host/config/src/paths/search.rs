@@ -1,0 +1,64 @@
+//! Finds the configuration if the command line names none: the nearest `toolcell.toml`, from the
+//! working directory upwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::files::{self, Foreign};
+use crate::error::Error;
+use crate::{NAME, ReadOptions};
+
+/// The result of the search.
+#[derive(Default)]
+pub(crate) struct Nearest {
+    /// The nearest file that does not belong to another user.
+    pub(crate) own: Option<PathBuf>,
+    /// A nearer file that belongs to another user.
+    pub(crate) foreign: Option<Ignored>,
+}
+
+/// A file that is not read, because another user controls its content.
+#[derive(Debug)]
+pub(crate) struct Ignored {
+    file: PathBuf,
+    reason: Foreign,
+}
+
+/// Searches upwards from the current directory. A file of another user is skipped, so that it does
+/// not hide a file above it.
+pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
+    let Some(here) = options.current_dir.clone() else { return Nearest::default() };
+    let is_here = !options.is_elsewhere;
+    let shown = |path: PathBuf| match path.strip_prefix(&here) {
+        Ok(short) if is_here => short.to_owned(),
+        Ok(_) | Err(_) => path,
+    };
+    let mut foreign = None;
+    for path in here.ancestors().map(|dir| dir.join(NAME)).filter(|path| path.is_file()) {
+        let Some(why) = files::foreign(&path) else {
+            return Nearest { own: Some(shown(path)), foreign };
+        };
+        let owner = why.owner;
+        tracing::warn!(file = %path.display(), owner, "ignored a configuration that belongs to another user");
+        foreign.get_or_insert_with(|| Ignored { reason: why, file: shown(path) });
+    }
+    Nearest { own: None, foreign }
+}
+
+/// Returns the error of a command that needs the ignored file.
+pub(crate) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
+    // The file is named once, unless the owner is that of a link's target or of the directory.
+    let message = match why.path.ends_with(file) {
+        true => format!("`{}` is ignored: {}", file.display(), why.of("it")),
+        false => format!("`{}` is ignored: {why}", file.display()),
+    };
+    Error::file(message, "name a configuration of your own with `--config FILE`")
+}
+
+/// Returns true if both paths lead to the same file.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        (Ok(_) | Err(_), _) => false,
+    }
+}

@@ -1,0 +1,5 @@
+//! Tenants: the tools that each is offered, its quota, the issuer of its tokens.
+
+pub(crate) mod issuer;
+pub(crate) mod offered;
+pub(crate) mod quota;

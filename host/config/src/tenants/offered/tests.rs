@@ -1,0 +1,82 @@
+//! Tools that patterns offer, and invalid lists.
+
+use crate::file::problem::in_order;
+use crate::{Configuration, Problem, ReadOptions};
+
+/// Reads a configuration that ends with this text.
+fn read(text: &str) -> Result<Configuration, Vec<Problem>> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolcell.toml");
+    std::fs::write(&file, format!("[components.notes]\npath = \"notes.wasm\"\n{text}")).unwrap();
+    Configuration::read_with(file, ReadOptions::new()).map_err(|error| error.problems().to_vec())
+}
+
+#[test]
+fn tenant_is_offered_tools_matching_its_patterns() {
+    const TOOLS: [&str; 4] = ["greet", "greeting", "notes_add", "notes_list"];
+    for (section, expected) in [
+        ("", &TOOLS[..]),
+        ("tools = []", &[]),
+        ("tools = [\"greet\"]", &["greet"]),
+        ("tools = [\"greet*\"]", &["greet", "greeting"]),
+        ("tools = [\"notes_*\", \"greet\"]", &["greet", "notes_add", "notes_list"]),
+        ("tools = [\"notes_*\", \"notes_add\", \"Greet\"]", &["notes_add", "notes_list"]),
+    ] {
+        let config = read(&format!("[tenants.acme]\n{section}\n[tenants.other]\n")).unwrap();
+        let offered = |tenant| {
+            TOOLS.into_iter().filter(|tool| config.offers(tenant, tool)).collect::<Vec<_>>()
+        };
+        assert_eq!(offered(Some("acme")), expected, "{section}");
+        assert_eq!([offered(Some("other")), offered(None)], [TOOLS, TOOLS], "{section}");
+    }
+}
+
+#[test]
+fn invalid_tool_lists_are_errors_with_their_place() {
+    for (text, place, message) in [
+        ("[tenants.acme]\ntools = \"greet\"\n", (4, 9), "must be a list"),
+        ("[tenants.acme]\ntools = [1]\n", (4, 10), "must be text"),
+        ("[tenants.acme]\ntools = [\"*\"]\n", (4, 10), "must not match every tool"),
+        ("[tenants.acme]\ntools = [\"a*b\"]\n", (4, 10), "only at the end"),
+        ("[tenants.acme]\ntools = [\"greet\", \"\"]\n", (4, 19), "name is missing"),
+        (
+            "[tenants.acme]\ntools = [\"own greet\"]\n",
+            (4, 10),
+            "`own` is only for grants of `invoke`",
+        ),
+        (
+            "[components.notes.tools.notes]\ntools = [\"greet\"]\n",
+            (4, 9),
+            "a single tool cannot have a list of tools",
+        ),
+    ] {
+        let problems = read(text).unwrap_err();
+        let [problem] = problems.as_slice() else { panic!("{text}: {problems:?}") };
+        assert_eq!((problem.line, problem.column), place, "{text}: {problem}");
+        assert!(problem.message.contains(message) && !problem.hint.is_empty(), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn unknown_tool_names_are_reported_patterns_are_not() {
+    let config =
+        read("[tenants.acme]\ntools = [\"grete\", \"greet\", \"later_*\", \"unlike\"]\n[tenants.other]\n").unwrap();
+    let unknown = config
+        .offered
+        .values()
+        .flat_map(|offered| offered.unknown(["greet", "notes"].into_iter()))
+        .collect();
+    let unknown = in_order(unknown);
+    let told: Vec<_> = unknown
+        .iter()
+        .map(|problem| (problem.column, problem.message.as_str(), problem.hint.as_str()))
+        .collect();
+    let message = |name| format!("`tools` has the name `{name}`, and no component has such a tool");
+    assert_eq!(
+        told,
+        [
+            (10, message("grete").as_str(), "did you mean `greet`?"),
+            (39, message("unlike").as_str(), "correct the name, or remove it"),
+        ]
+    );
+}

@@ -1,0 +1,5 @@
+//! Text for people: units, commands that can be pasted, untrusted text made safe.
+
+pub mod clean;
+pub(crate) mod hint_command;
+pub mod units;

@@ -1,0 +1,258 @@
+//! Opens the host directories that are granted to a component, once, when the component is loaded.
+//!
+//! In: [`Grants`]. Out: [`Mounts`]. No path of a tool leads out of them. Invariants: a mount is
+//! neither a directory of the operating system nor a user's private one; a writable mount overlaps
+//! with no other mount; only links that a tool cannot change are followed. Source:
+//! docs/threat-model.md, rows 25 to 32.
+
+mod call_files;
+mod forbidden;
+mod ledger;
+mod scratch;
+mod temporary;
+mod tree;
+mod work;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::error::Error;
+use crate::contract::grants::rights::Rights;
+use crate::contract::grants::{Access, Directory, Grants, SCRATCH};
+use ledger::Ledger;
+use scratch::ScratchRoot;
+
+pub use forbidden::forbidden_root;
+pub(crate) use ledger::{Area, OpenMark};
+pub(crate) use scratch::Scratch;
+pub use temporary::{TemporaryDirectory, remove_tree};
+pub(crate) use work::{OpenSettings, Opened, WritePosition, open};
+
+/// Magic numbers of filesystems that the kernel provides, wherever they are mounted: proc, sysfs,
+/// devpts, cgroup, cgroup2, debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
+const KERNEL: [u64; 8] =
+    [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
+
+/// The granted directories of one component.
+pub(crate) struct Mounts {
+    mounts: Vec<Mount>,
+    /// Creates the scratch directories of single calls.
+    scratch: Option<ScratchRoot>,
+}
+
+/// One granted directory.
+struct Mount {
+    name: String,
+    /// With every link in the path resolved.
+    path: PathBuf,
+    dir: File,
+    access: Access,
+    area: Option<Arc<Area>>,
+}
+
+/// A directory as one call gets it.
+pub(crate) struct Root {
+    pub(crate) name: String,
+    pub(crate) dir: File,
+    /// Counts the bytes and files that are written. `None` for a read-only directory.
+    pub(crate) area: Option<Arc<Area>>,
+}
+
+impl Mounts {
+    /// Opens the granted directories. Returns `None` if none is granted. If `counts` names a
+    /// directory, all processes that name the same one share the quotas of the granted directories.
+    ///
+    /// # Errors
+    /// [`Error::is_directory`] for the first directory that cannot be opened or must not be
+    /// granted.
+    pub(crate) fn open(grants: &Grants, counts: Option<&Path>) -> Result<Option<Self>, Error> {
+        if grants.directories.is_empty() && grants.scratch.is_none() {
+            return Ok(None);
+        }
+        let mut mounts = Vec::<Mount>::with_capacity(grants.directories.len());
+        for directory in &grants.directories {
+            let taken = grants.scratch.is_some() && directory.name == SCRATCH;
+            if taken || mounts.iter().any(|other| other.name == directory.name) {
+                return Err(fault(
+                    directory,
+                    "another directory has this name",
+                    "give each directory a different name",
+                ));
+            }
+            let mount = Mount::open(directory, counts)?;
+            if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
+                let problem = format!(
+                    "it overlaps with the directory `{}`, and one of the two is granted for writing",
+                    other.name
+                );
+                return Err(fault(
+                    directory,
+                    problem,
+                    "grant only the outer directory, or grant both for reading only",
+                ));
+            }
+            mounts.push(mount);
+        }
+        let nest = |room| {
+            ScratchRoot::new(room).map_err(|error| {
+                let problem = "the temporary directory for it cannot be made";
+                Error::directory(SCRATCH, Path::new(""), problem, "see the cause")
+                    .with_source(error)
+            })
+        };
+        Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
+    }
+
+    /// Opens the directories that a call with these rights may use. A directory that is gone, or
+    /// has become a link, is left out.
+    ///
+    /// # Errors
+    /// If too many files are open: the directory exists and cannot be opened now.
+    pub(crate) fn roots(&self, rights: &Rights) -> io::Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        for mount in &self.mounts {
+            for (name, access) in rights.openings(&mount.name, mount.access) {
+                let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
+                let area = if access == Access::Write { mount.area.clone() } else { None };
+                let dir = if_present(descend(&mount.dir, below), &name)?;
+                roots.extend(dir.map(|dir| Root { name, dir, area }));
+            }
+        }
+        Ok(roots)
+    }
+
+    /// Creates a scratch directory for a call, if one is granted and the call's rights include all
+    /// of it.
+    ///
+    /// # Errors
+    /// The error of the filesystem of temporary files.
+    pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
+        let Some(nest) = &self.scratch else { return Ok(None) };
+        if rights
+            .openings(SCRATCH, Access::Write)
+            .iter()
+            .all(|(name, access)| (name.as_str(), *access) != WHOLE_SCRATCH)
+        {
+            return Ok(None);
+        }
+        nest.scratch().map(Some)
+    }
+}
+
+/// Only full rights are useful: a scratch directory is empty when the call begins.
+const WHOLE_SCRATCH: (&str, Access) = (SCRATCH, Access::Write);
+
+impl Mount {
+    fn open(directory: &Directory, counts: Option<&Path>) -> Result<Self, Error> {
+        // Drops a trailing slash, which would make the check below follow a link.
+        let path: PathBuf = directory.path.components().collect();
+        let cannot = |error: io::Error| {
+            fault(directory, "it cannot be opened", "make the directory, or correct its path")
+                .with_source(error)
+        };
+        let found = path.symlink_metadata().map_err(cannot)?;
+        if found.is_symlink() && stands(Control::MountedLinks) {
+            let hint = "grant the directory that the link leads to, by that directory's own path";
+            return Err(fault(directory, "it is a symbolic link", hint));
+        }
+        if !found.is_dir() {
+            return Err(fault(
+                directory,
+                "it is not a directory",
+                "grant the directory that it lies in",
+            ));
+        }
+        let path = path.canonicalize().map_err(cannot)?;
+        let dir =
+            Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
+        let kernels = || {
+            is_kernels(&dir)
+                .then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned())
+        };
+        if let Some(why) =
+            forbidden_root(&path).or_else(kernels).filter(|_| stands(Control::MachineDirectories))
+        {
+            return Err(fault(
+                directory,
+                format!("it {why}"),
+                "grant a directory made for the tool",
+            ));
+        }
+        let area = match directory.access {
+            Access::Read => None,
+            Access::Write => {
+                let counts = counts.filter(|_| stands(Control::SharedCounts));
+                let ledger = Ledger::of(&dir, counts).map_err(|error| {
+                    let place = counts.map_or_else(String::new, |dir| format!(" (its count is in {})", dir.display()));
+                    let problem = format!("its contents cannot be counted{place}: {error}");
+                    let hint = "check the permissions of the directory and of the files that keep its count";
+                    fault(directory, problem, hint).with_source(error)
+                })?;
+                Some(Arc::new(Area::new(directory.room, ledger)))
+            }
+        };
+        Ok(Self { name: directory.name.clone(), path, dir, access: directory.access, area })
+    }
+
+    fn conflicts(&self, other: &Self) -> bool {
+        let reads = self.access == Access::Read && other.access == Access::Read;
+        let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
+        stands(Control::Overlaps)
+            && !reads
+            && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
+    }
+}
+
+/// Returns true if the process or the system has no file descriptor left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE]
+        .into_iter()
+        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// Returns the opened directory, or `None` if it is gone.
+fn if_present(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
+    match opened {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if is_exhausted(&error) => {
+            tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
+            Err(error)
+        }
+        Err(error) => {
+            tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
+            Ok(None)
+        }
+    }
+}
+
+fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
+    Error::directory(&directory.name, &directory.path, problem, hint)
+}
+
+fn is_kernels(dir: &File) -> bool {
+    rustix::fs::fstatfs(dir)
+        .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
+}
+
+/// Opens a directory below another one without following any link, because a tool may have created
+/// one.
+fn descend(dir: &File, below: &str) -> io::Result<File> {
+    let follow = if stands(Control::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
+    let mut found = dir.try_clone()?;
+    for part in below.split('/').filter(|part| !part.is_empty()) {
+        found = File::from(rustix::fs::openat(&found, part, flags, Mode::empty())?);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Files of one call, which its tool reads under `/input`.
+//!
+//! In: names and contents. Out: a private directory, given to one call and removed with it.
+//! Invariants: a name is a single safe path component, so each file lies in the directory; a file
+//! is written once; the call gets the directory read-only.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags};
+
+use super::Root;
+use super::ledger::{Area, Ledger};
+use super::temporary::{TemporaryDirectory, remove_tree};
+use crate::contract::call::{CallDirectory, CallFiles};
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::Room;
+
+/// Path under which a tool sees the files of its call.
+const INPUT: &str = "/input";
+/// Bytes. The longest name of a file.
+const MAX_NAME: usize = 128;
+
+#[derive(Debug)]
+struct Private {
+    path: PathBuf,
+    dir: File,
+    /// Locked while this value lives, so that no other process collects the files as those of a
+    /// killed process. `None`: the directory belongs to another process.
+    own: Option<TemporaryDirectory>,
+}
+
+impl CallFiles {
+    /// The directory's path as tools see it.
+    pub const DIRECTORY: &str = INPUT;
+
+    /// Creates an empty private directory among the temporary files.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn new() -> io::Result<Self> {
+        let own = TemporaryDirectory::new()?;
+        let path = own.path().to_owned();
+        let dir = opened(&path)?;
+        Ok(Self(Arc::new(Private { path, dir, own: Some(own) })))
+    }
+
+    /// Opens the files of a call that another process keeps.
+    pub(crate) fn open_existing(path: &Path) -> io::Result<Self> {
+        Ok(Self(Arc::new(Private { path: path.to_owned(), dir: opened(path)?, own: None })))
+    }
+
+    /// Adds a file. Returns its path as the tool sees it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a name that [`is_name`](Self::is_name) rejects,
+    /// [`io::ErrorKind::AlreadyExists`] for a name that is taken, or the error of the operating
+    /// system.
+    pub fn add(&self, name: &str, mut content: impl Read) -> io::Result<String> {
+        if !Self::is_name(name) && stands(Control::CallFileNames) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
+        }
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(self.0.dir(), name, flags, Mode::RUSR | Mode::WUSR)?;
+        io::copy(&mut content, &mut File::from(file))?;
+        Ok(format!("{INPUT}/{name}"))
+    }
+
+    /// Returns true if a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`,
+    /// the first of them a letter, a digit or `_`.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        (1..=MAX_NAME).contains(&name.len())
+            && name.bytes().all(is_allowed)
+            && !name.starts_with(['.', '-'])
+    }
+
+    /// The directory on the host.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Returns the directory as its call gets it.
+    pub(crate) fn root(&self) -> io::Result<Root> {
+        let writable = || Arc::new(Area::new(Room::default(), Arc::new(Ledger::default())));
+        let area = if stands(Control::CallFilesReadOnly) { None } else { Some(writable()) };
+        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir().try_clone()?, area })
+    }
+}
+
+impl CallDirectory for Private {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn dir(&self) -> &File {
+        &self.dir
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if self.own.is_some()
+            && let Err(error) = remove_tree(&self.path)
+        {
+            tracing::warn!(%error, "the files of a call could not be removed");
+        }
+    }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::contract::call::CallFiles;
+
+    #[test]
+    fn call_file_cannot_escape_and_is_deleted_on_drop() {
+        let files = CallFiles::new().unwrap();
+        let escape = format!("../toolcell-escape-{}", std::process::id());
+        let refused = files.add(&escape, &b"out"[..]);
+        let _ = std::fs::remove_file(files.path().join(&escape));
+        assert!(refused.is_err());
+        for name in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "-x",
+            "a/b",
+            "/etc/passwd",
+            "a\0b",
+            "a\nb",
+            "ä",
+            &"x".repeat(129),
+        ] {
+            assert!(files.add(name, &b""[..]).is_err(), "{name:?}");
+        }
+        assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");
+        assert!(files.add("a.csv", &b"3"[..]).is_err());
+        let path = files.path().to_owned();
+        assert_eq!(std::fs::read(path.join("a.csv")).unwrap(), b"1,2");
+        drop(files);
+        assert!(!path.exists());
+    }
+}

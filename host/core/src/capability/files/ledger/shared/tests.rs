@@ -1,0 +1,158 @@
+//! Two processes at one directory. Each has its own ledger and its own locks.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::capability::files::Area;
+use crate::capability::files::ledger::Ledger;
+use crate::capability::files::work::{OpenSettings, Opened, WritePosition, open};
+use crate::contract::grants::Room;
+
+struct SharedDirectory {
+    granted: TempDir,
+    counts: TempDir,
+    dir: File,
+}
+
+impl SharedDirectory {
+    fn new() -> Self {
+        let (granted, counts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = File::open(granted.path()).unwrap();
+        Self { granted, counts, dir }
+    }
+
+    /// The directory as a process has it, with room for 1000 bytes and 10 files.
+    fn process(&self) -> std::sync::Arc<Area> {
+        let room = Room { bytes: 1000, files: 10 };
+        let ledger = Ledger::of_other_process(&self.dir, self.counts.path());
+        std::sync::Arc::new(Area::new(room, std::sync::Arc::new(ledger)))
+    }
+
+    fn file(
+        &self,
+        area: &std::sync::Arc<Area>,
+        name: &str,
+    ) -> (File, crate::capability::files::OpenMark) {
+        let opening =
+            OpenSettings { read: true, write: true, create: true, ..OpenSettings::default() };
+        match open(Some(area), &self.dir, name, opening).unwrap() {
+            Opened::File(file, Some(hold)) => (file, hold),
+            Opened::File(_, None) | Opened::Directory(_) => panic!("it is no file that is held"),
+        }
+    }
+}
+
+/// Fails without: one count for all processes.
+#[test]
+fn processes_share_one_directory_quota() {
+    let scene = SharedDirectory::new();
+    fs::write(scene.granted.path().join("old"), [0; 100]).unwrap();
+    let (one, two) = (scene.process(), scene.process());
+    let ((a, one_hold), (b, two_hold)) = (scene.file(&one, "a"), scene.file(&two, "b"));
+    one_hold.write(&a, &[1; 500], WritePosition::End).unwrap();
+    assert!(two_hold.write(&b, &[2; 401], WritePosition::End).is_err());
+    two_hold.write(&b, &[2; 400], WritePosition::End).unwrap();
+    assert!(one_hold.write(&a, &[1; 1], WritePosition::End).is_err());
+    assert_eq!((one.used(), two.used()), ((1000, 3), (1000, 3)));
+    one_hold.set_size(&a, 0).unwrap();
+    two.remove_file(&scene.dir, "old").unwrap();
+    assert_eq!((one.used(), two.used()), ((400, 2), (400, 2)));
+    two_hold.write(&b, &[2; 600], WritePosition::End).unwrap();
+}
+
+/// Fails without: counting a file's bytes after it lost its name.
+#[test]
+fn unlinked_file_counts_until_its_last_close() {
+    let scene = SharedDirectory::new();
+    let (one, two) = (scene.process(), scene.process());
+    let (file, hold) = scene.file(&one, "a");
+    hold.write(&file, &[1; 900], WritePosition::End).unwrap();
+    two.remove_file(&scene.dir, "a").unwrap();
+    let (other, other_hold) = scene.file(&two, "b");
+    assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
+    // A file without a name can also grow and shrink.
+    hold.write(&file, &[1; 50], WritePosition::End).unwrap();
+    assert!(other_hold.write(&other, &[2; 51], WritePosition::End).is_err());
+    drop((file, hold));
+    other_hold.write(&other, &[2; 1000], WritePosition::End).unwrap();
+    assert_eq!((one.used(), two.used()), ((1000, 1), (1000, 1)));
+}
+
+/// The state after `kill -9` between a change and its end.
+#[test]
+fn interrupted_change_triggers_a_recount() {
+    let scene = SharedDirectory::new();
+    let (one, two) = (scene.process(), scene.process());
+    let dead = Shared::join(
+        scene.counts.path(),
+        &scene.dir,
+        crate::capability::files::ledger::inode(&scene.dir).unwrap(),
+    )
+    .unwrap();
+    dead.begin().unwrap();
+    fs::write(scene.granted.path().join("more"), [0; 700]).unwrap();
+    drop(dead);
+    assert_eq!((one.used(), two.used()), ((700, 1), (700, 1)));
+}
+
+/// The bytes of nameless files of a dead process are freed when another process is the only one and
+/// finds no room.
+#[test]
+fn usage_of_dead_process_is_released() {
+    let scene = SharedDirectory::new();
+    let (one, two) = (scene.process(), scene.process());
+    let (file, hold) = scene.file(&two, "a");
+    hold.write(&file, &[1; 900], WritePosition::End).unwrap();
+    two.remove_file(&scene.dir, "a").unwrap();
+    let (other, other_hold) = scene.file(&one, "b");
+    assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
+    // The process dies with all that it holds.
+    drop((file, hold, two));
+    // Nameless files of other tests count as well, for as long as they are open.
+    let until = Instant::now() + Duration::from_secs(20);
+    while other_hold.write(&other, &[2; 1000], WritePosition::End).is_err() {
+        assert!(Instant::now() < until, "{:?}", one.used());
+        std::thread::yield_now();
+    }
+}
+
+/// The first process counts changes that were made while no process used the directory.
+#[test]
+fn first_process_recounts_usage() {
+    let scene = SharedDirectory::new();
+    assert_eq!(scene.process().used(), (0, 0));
+    fs::write(scene.granted.path().join("a"), [0; 10]).unwrap();
+    let one = scene.process();
+    assert_eq!(one.used(), (10, 1));
+    fs::write(scene.granted.path().join("b"), [0; 10]).unwrap();
+    let two = scene.process();
+    assert_eq!(
+        (one.used(), two.used()),
+        ((10, 1), (10, 1)),
+        "no process counts anew while another one counts"
+    );
+    drop((one, two));
+    assert_eq!(scene.process().used(), (20, 2));
+}
+
+/// A process that is stopped in its turn. Fails without: a time limit on the lock.
+#[test]
+fn wait_for_the_count_lock_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = || {
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.path().join("count"))
+            .unwrap()
+    };
+    let stopped = count();
+    stopped.lock().unwrap();
+    let waited = lock(&count(), Duration::from_millis(20));
+    assert!(waited.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy));
+    stopped.unlock().unwrap();
+    lock(&count(), Duration::ZERO).unwrap();
+}

@@ -1,0 +1,129 @@
+//! The scratch directory of one call: empty at its start, removed at its end.
+//!
+//! Invariants: a scratch directory is removed with a few file descriptors and without recursion,
+//! whatever a tool has made in it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+
+use parking_lot::RwLock;
+use rustix::fs::CWD;
+use tempfile::Builder;
+
+use super::ledger::{Area, Ledger};
+use super::temporary::TemporaryDirectory;
+use super::{Root, tree};
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::Room;
+
+/// Scratch directories with at most this many files are removed where the cell ends; larger ones
+/// are removed on a blocking thread.
+const MAX_INLINE_FILES: u64 = 16;
+
+/// The parent of the calls' scratch directories, private to this user. When it is dropped, it is
+/// removed with everything left in it.
+pub(super) struct ScratchRoot {
+    room: Room,
+    place: Place,
+    /// Read-locked while a scratch directory is removed; the removal of the nest waits for the
+    /// write lock.
+    removals: Arc<RwLock<()>>,
+}
+
+/// A directory for one call. When it is dropped, it is removed with all its content; links in it
+/// are not followed.
+pub(crate) struct Scratch {
+    place: Option<Place>,
+    area: Arc<Area>,
+    removals: Arc<RwLock<()>>,
+}
+
+/// An open directory among the temporary files.
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) dir: File,
+}
+
+impl Place {
+    fn new(made: tempfile::TempDir) -> io::Result<Self> {
+        let dir = tree::open_dir(CWD, made.path())?;
+        // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
+        // can handle.
+        Ok(Self { path: made.keep(), dir })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        tree::clear(&self.dir)?;
+        match fs::remove_dir(&self.path) {
+            // It was removed together with the nest.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+impl ScratchRoot {
+    pub(super) fn new(room: Room) -> io::Result<Self> {
+        static COLLECTED: Once = Once::new();
+        COLLECTED.call_once(TemporaryDirectory::collect);
+        Ok(Self { room, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
+    }
+
+    /// Creates a directory for a call.
+    pub(super) fn scratch(&self) -> io::Result<Scratch> {
+        let place = Place::new(Builder::new().tempdir_in(&self.place.path)?)?;
+        let area = Arc::new(Area::new(self.room, Arc::new(Ledger::default())));
+        Ok(Scratch { place: Some(place), area, removals: Arc::clone(&self.removals) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.place.path
+    }
+}
+
+impl Drop for ScratchRoot {
+    fn drop(&mut self) {
+        let _alone = self.removals.write();
+        if let Err(error) = self.place.remove() {
+            tracing::warn!(%error, "the temporary directory of the calls' scratch directories could not be removed");
+        }
+    }
+}
+
+impl Scratch {
+    /// Returns the directory as its call gets it, under this name.
+    pub(crate) fn root(&self, name: &str) -> io::Result<Root> {
+        let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Root {
+            name: name.to_owned(),
+            dir: place.dir.try_clone()?,
+            area: Some(Arc::clone(&self.area)),
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let (area, removals) = (Arc::clone(&self.area), Arc::clone(&self.removals));
+        // Closes the area first, so that work left behind by the call cannot create a file during
+        // the removal.
+        let remove = move || {
+            area.close();
+            let _one = removals.read();
+            let removed = if stands(Control::ScratchRemoval) { place.remove() } else { Ok(()) };
+            if let Err(error) = removed {
+                tracing::warn!(%error, "a call's scratch directory could not be removed");
+            }
+        };
+        match crate::os::clock::sleeps() {
+            Ok(threads) if !self.area.is_quiet(MAX_INLINE_FILES) => {
+                drop(threads.spawn_blocking(remove))
+            }
+            Ok(_) | Err(_) => remove(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Answers in place of the network, for the tests of tools.
+//!
+//! Invariants: only the connection is replaced. Rights, headers, secrets, budgets, deadlines and
+//! redaction are those of a real request.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, split};
+
+use super::SendError;
+use super::connection::connect::Stream;
+use crate::contract::grants::{Method, Target};
+
+/// Bytes. The buffer between the two ends of a connection.
+const BUFFER: usize = 64 << 10;
+
+/// The response to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code, from 100 to 599.
+    pub status: u16,
+    /// Names and values. `content-length` is added.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Returns the response to a request. `None`: the tool gets the error for a server that cannot be
+/// reached.
+pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<Answer> + Send + Sync>;
+
+/// Returns a connection that answers one request.
+pub(super) fn connection(
+    answers: &Answers,
+    method: Method,
+    target: &Target,
+) -> Result<Box<dyn Stream>, SendError> {
+    let Some(Answer { status, headers, body }) = answers(method, target) else {
+        return Err(SendError::unreachable(target, "the test has no answer for this request"));
+    };
+    let mut head = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    let (near, far) = tokio::io::duplex(BUFFER);
+    tokio::spawn(async move {
+        let (mut reader, mut writer) = split(far);
+        let mut bytes = [0; 4096];
+        // A client rejects a response that arrives before it has sent its request.
+        if !matches!(reader.read(&mut bytes).await, Ok(1..)) {
+            return;
+        }
+        let written = async {
+            // A write fails only if the request was dropped, and then the response is not needed.
+            if writer.write_all(head.as_bytes()).await.is_ok() {
+                let _ = writer.write_all(&body).await;
+            }
+            let _ = writer.flush().await;
+        };
+        let drained = async { while reader.read(&mut bytes).await.is_ok_and(|count| count > 0) {} };
+        futures_util::future::join(written, drained).await;
+    });
+    Ok(Box::new(near))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn response_waits_for_its_request() {
+        let answers: Answers = Arc::new(|_, _| {
+            Some(Answer { status: 200, headers: Vec::new(), body: b"done".to_vec() })
+        });
+        let target = Target::parse("https://api.example.com/").expect("a URL");
+        let mut connection = connection(&answers, Method::Get, &target).expect("an answer");
+        let mut bytes = [0; 12];
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let early = connection.read(&mut bytes).now_or_never();
+        assert!(early.is_none(), "nothing was asked, and this was answered: {bytes:?}");
+        connection.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("it is read");
+        connection.read_exact(&mut bytes).await.expect("a response");
+        assert_eq!(&bytes, b"HTTP/1.1 200");
+    }
+}

@@ -1,0 +1,153 @@
+//! The limits on the traffic of one call, over all of its requests.
+//!
+//! Invariants: a charge is never refunded; clones share one budget.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
+
+use super::{SendError, Share};
+
+use crate::contract::controls::{Control, stands};
+
+/// Requests that one call may make. A tool that follows ten redirects of three pages stays below
+/// it, a port scan does not.
+pub(crate) const DEFAULT_REQUESTS: u64 = 32;
+/// Bytes that one call may send, over all of its requests: paths, headers and bodies.
+pub(crate) const DEFAULT_SENT: u64 = 8 << 20;
+/// Bytes that one call may receive, over all of its requests. A guest could not hold much more.
+pub(crate) const DEFAULT_RECEIVED: u64 = 8 << 20;
+
+/// Open connections of one call. A browser has as many to one or two hosts.
+const CONNECTIONS: usize = 8;
+/// Concurrent name lookups of one call, including those that the call no longer waits for.
+const RESOLVING: usize = 4;
+
+/// The traffic that one call may still cause. Cheap to clone.
+///
+/// # Defaults
+/// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`]; no tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget(Arc<Remaining>);
+
+#[derive(Debug)]
+struct Remaining {
+    requests: AtomicU64,
+    is_closed: AtomicBool,
+    scan_lock: Mutex<()>,
+    sent: AtomicU64,
+    received: AtomicU64,
+    connections: Arc<Semaphore>,
+    resolving: Arc<Semaphore>,
+    tenant: Option<String>,
+}
+
+impl Budget {
+    /// Creates a budget of this many requests, bytes out and bytes in.
+    #[cfg(test)]
+    pub(crate) fn new(requests: u64, sent: u64, received: u64) -> Self {
+        Self::with(requests, sent, received, None)
+    }
+
+    /// Creates the default budget of a call on behalf of a tenant. The tenant's calls share
+    /// connections.
+    pub(crate) fn of(tenant: Option<&str>) -> Self {
+        Self::with(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED, tenant.map(str::to_owned))
+    }
+
+    fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
+        Self(Arc::new(Remaining {
+            requests: requests.into(),
+            is_closed: AtomicBool::new(false),
+            scan_lock: Mutex::new(()),
+            sent: sent.into(),
+            received: received.into(),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            resolving: Arc::new(Semaphore::new(RESOLVING)),
+            tenant,
+        }))
+    }
+
+    /// Refuses all further requests of the call.
+    pub(super) fn close(&self) {
+        self.0.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails after [`close`](Self::close).
+    fn is_open(&self) -> Result<(), SendError> {
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
+                           searched for one: all further requests are refused";
+            return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Waits for the exclusive right to scan one request of the call for secrets.
+    pub(super) async fn scan_permit(&self) -> Result<MutexGuard<'_, ()>, SendError> {
+        let turn = self.0.scan_lock.lock().await;
+        self.is_open()?;
+        Ok(turn)
+    }
+
+    /// Returns the tenant of the call.
+    pub(super) fn tenant(&self) -> Option<&str> {
+        self.0.tenant.as_deref()
+    }
+
+    /// Returns the call's permits for connections.
+    pub(super) fn connections(&self) -> &Arc<Semaphore> {
+        &self.0.connections
+    }
+
+    /// Returns the call's permits for name lookups.
+    pub(super) fn resolving(&self) -> &Arc<Semaphore> {
+        &self.0.resolving
+    }
+
+    /// Charges one request, whatever its result.
+    pub(super) fn take_request(&self) -> Result<(), SendError> {
+        self.is_open()?;
+        let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
+        take(Control::Requests, &self.0.requests, 1, Share::Requests, problem)
+    }
+
+    pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
+        let problem =
+            format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
+        take(Control::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
+    }
+
+    pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
+        let problem =
+            format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
+        take(Control::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
+    }
+
+    /// Returns the bytes that the call may still receive.
+    pub(super) fn receivable(&self) -> u64 {
+        self.0.received.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of(None)
+    }
+}
+
+fn take(
+    defence: Control,
+    left: &AtomicU64,
+    amount: u64,
+    share: Share,
+    problem: String,
+) -> Result<(), SendError> {
+    if !stands(defence) {
+        return Ok(());
+    }
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
+        .map(|_| ())
+        .map_err(|_| SendError::OverBudget(share, problem))
+}

@@ -1,0 +1,132 @@
+//! Connects to one of the checked addresses.
+//!
+//! In: the addresses that may be connected to. Out: a byte stream to the first that answers,
+//! through TLS for `https`.
+//! Invariants: this process and the operator's proxy connect only to these addresses; the
+//! certificate is that of the checked host.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout_at;
+use tokio_rustls::TlsConnector;
+
+use crate::capability::http::{Proxy, SendError, TimeoutPhase};
+use crate::contract::grants::{Host, Target};
+
+/// Addresses that are tried: enough for both address families and a few hosts that are down.
+const MAX_TRIED: usize = 8;
+
+/// A byte stream in both directions.
+pub(in crate::capability::http) trait Stream:
+    AsyncRead + AsyncWrite + Send + Unpin
+{
+}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+pub(in crate::capability::http) async fn connect(
+    target: &Target,
+    addresses: &[IpAddr],
+    proxy: Option<&Proxy>,
+    tls: Arc<ClientConfig>,
+    deadline: Instant,
+) -> Result<Box<dyn Stream>, SendError> {
+    let tried = &addresses[..addresses.len().min(MAX_TRIED)];
+    let mut problem = SendError::Timeout(TimeoutPhase::Connect);
+    for (index, address) in tried.iter().enumerate() {
+        let address = SocketAddr::new(address.to_canonical(), target.port());
+        // Each address gets a share of the time, so that an address that never answers leaves time
+        // for the others.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = Instant::now() + left / u32::try_from(tried.len() - index).unwrap_or(u32::MAX);
+        match timeout_at(share.into(), connect_to(target, address, proxy)).await {
+            Ok(Ok(stream)) => return secured(target, stream, tls).await,
+            Ok(Err(error)) => problem = error,
+            Err(_elapsed) => problem = SendError::Timeout(TimeoutPhase::Connect),
+        }
+    }
+    Err(problem)
+}
+
+/// Connects to this address, through the proxy if there is one.
+async fn connect_to(
+    target: &Target,
+    address: SocketAddr,
+    proxy: Option<&Proxy>,
+) -> Result<TcpStream, SendError> {
+    if let Some(proxy) = proxy {
+        return proxy.connect(address).await.map_err(|fault| SendError::unreachable(target, fault));
+    }
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| SendError::unreachable(target, error.kind()))?;
+    if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) {
+        Ok(stream)
+    } else {
+        Err(SendError::unreachable(target, "another host answered"))
+    }
+}
+
+fn is_same(peer: SocketAddr, address: SocketAddr) -> bool {
+    peer.ip().to_canonical() == address.ip() && peer.port() == address.port()
+}
+
+async fn secured(
+    target: &Target,
+    stream: TcpStream,
+    tls: Arc<ClientConfig>,
+) -> Result<Box<dyn Stream>, SendError> {
+    // Requests are written in one piece; an error here costs speed only.
+    let _ = stream.set_nodelay(true);
+    if target.scheme() != "https" {
+        return Ok(Box::new(stream));
+    }
+    let name = match target.host() {
+        Host::Address(address) => ServerName::IpAddress(address.into()),
+        Host::Name(name) => ServerName::try_from(name).map_err(|_| {
+            SendError::unreachable(target, "its name is not a valid DNS name for a certificate")
+        })?,
+    };
+    match TlsConnector::from(tls).connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(SendError::unreachable(target, refusal(&error))),
+    }
+}
+
+/// Describes a TLS error in fixed words.
+fn refusal(error: &io::Error) -> &'static str {
+    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault),
+        _ => "the TLS handshake failed",
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an operator cannot do anything about the other faults"
+)]
+fn certificate_fault(fault: &CertificateError) -> &'static str {
+    match fault {
+        CertificateError::UnknownIssuer => {
+            "its certificate is not signed by a certificate authority that is trusted"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: compare the clock of this machine"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name"
+        }
+        CertificateError::Revoked => "its certificate was revoked",
+        _ => "its certificate cannot be used",
+    }
+}

@@ -1,0 +1,101 @@
+//! Counts all bytes that a peer sends, including those that no response shows, such as interim
+//! responses and chunk frames.
+//!
+//! Invariants: after its limit, a connection is not read any more.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connect::Stream;
+use crate::capability::http::MAX_HEAD;
+
+use crate::contract::controls::{Control, stands};
+
+/// Bytes of framing around a body. Chunks of five hundred bytes stay far below it, and so do two
+/// hundred thousand smaller ones. A body sent byte by byte exceeds it and costs more to read than
+/// it is worth.
+const FRAMING: u64 = 1 << 20;
+
+/// The bytes that may still be read from one connection.
+#[derive(Debug, Clone)]
+pub(in crate::capability::http) struct Meter(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    left: AtomicU64,
+    is_exceeded: AtomicBool,
+}
+
+impl Meter {
+    /// Creates a meter that allows a head, interim heads before it, and as much of a body as is
+    /// read ahead.
+    pub(in crate::capability::http) fn for_head() -> Self {
+        let left = AtomicU64::new(3 * MAX_HEAD as u64);
+        Self(Arc::new(Counts { left, is_exceeded: AtomicBool::new(false) }))
+    }
+
+    /// Allows a body of this many bytes, and its framing.
+    pub(in crate::capability::http) fn extend_for_body(&self, bytes: u64) {
+        let more = bytes.saturating_add(FRAMING);
+        let add = |left: u64| Some(left.saturating_add(more));
+        let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Returns true if the connection ended because the peer sent too much.
+    pub(in crate::capability::http) fn is_exceeded(&self) -> bool {
+        self.0.is_exceeded.load(Ordering::Acquire)
+    }
+
+    fn count(&self, bytes: u64) -> io::Result<()> {
+        let take = |left: u64| left.checked_sub(bytes);
+        match self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(_) if !stands(Control::ConnectionBytes) => Ok(()),
+            Err(_) => {
+                self.0.is_exceeded.store(true, Ordering::Release);
+                Err(io::ErrorKind::QuotaExceeded.into())
+            }
+        }
+    }
+}
+
+/// A connection whose incoming bytes are metered.
+pub(in crate::capability::http) struct Metered {
+    pub(in crate::capability::http) stream: Box<dyn Stream>,
+    pub(in crate::capability::http) meter: Meter,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        Poll::Ready(self.meter.count((buf.filled().len() - before) as u64))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,44 @@
+//! The egress threads, which send the requests. They start with the first request.
+//!
+//! Invariants: dropping them never blocks, even inside of a task.
+
+use std::io;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Threads for I/O and TLS.
+const THREADS: usize = 2;
+/// Threads for lookups by the system's resolver, which cannot be interrupted and end by the
+/// system's own time limit.
+pub(super) const RESOLVING: usize = 32;
+
+#[derive(Debug, Default)]
+pub(in crate::capability::http) struct Threads(Mutex<Option<Runtime>>);
+
+impl Threads {
+    /// Returns the runtime's handle. Starts the threads at the first call.
+    pub(in crate::capability::http) fn handle(&self) -> io::Result<Handle> {
+        let mut runtime = self.0.lock();
+        if let Some(runtime) = runtime.as_ref() {
+            return Ok(runtime.handle().clone());
+        }
+        let made = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .max_blocking_threads(RESOLVING)
+            .thread_name("toolcell-egress")
+            .enable_io()
+            .enable_time()
+            .build()?;
+        Ok(runtime.insert(made).handle().clone())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let runtime = self.0.get_mut();
+        if let Some(runtime) = runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

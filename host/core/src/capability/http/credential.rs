@@ -1,0 +1,101 @@
+//! A secret that the host adds to a request.
+//!
+//! In: a secret grant and the secret's value. Out: a header or a query parameter for the requests
+//! that the secret is bound to.
+//! Invariants: `Debug` never shows the value; the secret is sent only in requests that its rule
+//! covers.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue};
+use zeroize::Zeroizing;
+
+use super::SendError;
+use super::outgoing::invalid;
+use crate::contract::grants::{HttpRule, Injection, Method, SecretGrant, Target};
+use crate::secrets::secret::Secret;
+
+/// Bytes. The longest secret: servers read no header with a longer value.
+const MAX_SECRET: usize = 4 << 10;
+
+/// A secret to be added to requests.
+#[derive(Clone)]
+pub(crate) struct Credential {
+    name: String,
+    bound_to: HttpRule,
+    placing: InjectionPoint,
+    /// The value that a response must not show.
+    secret: Secret,
+}
+
+/// The place in the request.
+#[derive(Clone)]
+pub(super) enum InjectionPoint {
+    Header(HeaderName, HeaderValue),
+    Query(String, Secret),
+}
+
+impl Credential {
+    /// Creates a credential from a secret and its grant.
+    ///
+    /// # Errors
+    /// [`SendError::Invalid`] for a value that is too long or that its place cannot hold.
+    pub(crate) fn new(name: &str, used: &SecretGrant, secret: Secret) -> Result<Self, SendError> {
+        let value = secret.expose();
+        if value.len() > MAX_SECRET {
+            return Err(invalid(format!("the secret `{name}` is longer than {MAX_SECRET} bytes")));
+        }
+        let placing = match &used.injection {
+            Injection::Bearer => {
+                header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?
+            }
+            Injection::Basic { user } => {
+                let pair = Zeroizing::new(format!("{user}:{value}"));
+                header(
+                    name,
+                    "authorization",
+                    &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
+                )?
+            }
+            Injection::Header { name: header_name } => header(name, header_name, value)?,
+            Injection::Query { name } => InjectionPoint::Query(name.clone(), secret.clone()),
+        };
+        Ok(Self { name: name.to_owned(), bound_to: used.bound_to.clone(), placing, secret })
+    }
+
+    pub(super) fn covers(&self, method: Method, target: &Target) -> bool {
+        self.bound_to.covers(method, target)
+    }
+
+    /// The secret's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn placing(&self) -> &InjectionPoint {
+        &self.placing
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+}
+
+fn header(secret: &str, name: &str, value: &str) -> Result<InjectionPoint, SendError> {
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        invalid(format!("the grant names an invalid header for the secret `{secret}`"))
+    })?;
+    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+        invalid(format!("the secret `{secret}` has a control character, which no header can hold"))
+    })?;
+    value.set_sensitive(true);
+    Ok(InjectionPoint::Header(name, value))
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.bound_to)
+    }
+}

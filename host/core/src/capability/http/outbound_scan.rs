@@ -1,0 +1,165 @@
+//! The outbound scan: searches a request for secret values before it is sent.
+//!
+//! In: a request as the tool wrote it, before the host adds anything, and the values that must not
+//! reach its destination.
+//! Out: a denial or success; and a notification to observers if something looks like a secret that
+//! the host does not know.
+//! Invariants: a request is sent only after all of it was searched; no text names or shows the
+//! secret that was found.
+//! Not here: values that a tool changed so that they cannot be recognised.
+
+use std::fmt;
+
+use bytes::Bytes;
+use percent_encoding::percent_decode_str;
+use tokio::task::yield_now;
+
+use super::SendError;
+use super::outgoing::{Outgoing, invalid};
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::rights::{Denial, Layer};
+use crate::contract::grants::{HttpRule, Method, Target};
+use crate::secrets::redact::{Inflated, Inflation, Redactor};
+use crate::secrets::secret::Secret;
+use crate::secrets::token_patterns::kinds;
+
+/// Bytes of a body that are inflated before the task yields: they may inflate to a thousand times
+/// as many.
+const PIECE: usize = 4 << 10;
+
+/// Called with the kind of secret that a request seems to contain.
+pub(crate) type OnSuspect = Box<dyn Fn(&'static str) + Send + Sync>;
+
+/// The values that an outbound scan searches for.
+pub(crate) struct OutboundScan {
+    /// Values that the tool was not granted: no request may contain them. Only whole values match,
+    /// because each answer reveals something to the tool.
+    pub(crate) others: Redactor,
+    /// The tool's own values: only requests that they are bound to may contain them.
+    pub(crate) own: Option<Redactor>,
+    /// The tool's own values and the requests that they are bound to.
+    pub(crate) bound: Vec<(HttpRule, Secret)>,
+    /// Called for text that looks like a secret. The value is the tool's or its user's, so the
+    /// request is sent.
+    pub(crate) on_suspect: OnSuspect,
+}
+
+/// The text of one request, before its scan.
+pub(super) struct RequestScan {
+    scan: OutboundScan,
+    method: Method,
+    target: Target,
+    texts: Vec<Bytes>,
+    body: Bytes,
+}
+
+impl OutboundScan {
+    pub(super) fn prepare(self, outgoing: &Outgoing) -> RequestScan {
+        let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
+        let url = target.as_str();
+        // All headers are searched as one text, since a value may be split over them, and once more
+        // without the names, since each header may hold one character.
+        let values: Vec<_> = headers.iter().map(|(_, value)| value.as_slice()).collect();
+        let values = values.join(&b'\n');
+        let headers = headers
+            .iter()
+            .flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat());
+        let mut texts =
+            vec![Bytes::from(url.to_owned()), headers.collect(), values.into(), body.clone()];
+        let decoded: Vec<u8> = percent_decode_str(url).collect();
+        if decoded != url.as_bytes() {
+            // The tool may have escaped any character itself.
+            texts.push(decoded.into());
+        }
+        RequestScan {
+            scan: self,
+            method: *method,
+            target: target.clone(),
+            texts,
+            body: body.clone(),
+        }
+    }
+}
+
+impl RequestScan {
+    /// Searches all of the request, yielding to other requests in between.
+    ///
+    /// # Errors
+    /// [`SendError::Denied`]; [`SendError::Invalid`] for a compressed body that is too large to be
+    /// searched.
+    pub(super) async fn run(self) -> Result<(), SendError> {
+        let Self {
+            scan: OutboundScan { others, own, bound, on_suspect: tell },
+            method,
+            target,
+            texts,
+            body,
+        } = self;
+        let is_bound = |value: &Secret| {
+            bound
+                .iter()
+                .any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
+        };
+        let all = vec![true; others.values().len()];
+        let unbound: Option<Vec<_>> =
+            own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
+        let mut seen = Vec::new();
+        for text in texts {
+            let mut is_found = others.finds_any(&text, &all).await;
+            if let (Some(own), Some(unbound)) = (&own, &unbound) {
+                is_found |= own.finds_any(&text, unbound).await;
+            }
+            if is_found && stands(Control::LeavingSecrets) {
+                return Err(SendError::Denied(denial(
+                    [Some(&others), own.as_ref()],
+                    method,
+                    &target,
+                )));
+            }
+            for kind in kinds(&text) {
+                if !seen.contains(&kind) && stands(Control::TokenShapes) {
+                    seen.push(kind);
+                }
+            }
+            yield_now().await;
+        }
+        let mut searches = vec![Inflation::of(others.clone(), all)];
+        searches.extend(own.clone().zip(unbound).map(|(own, unbound)| Inflation::of(own, unbound)));
+        for search in &mut searches {
+            for piece in body.chunks(PIECE) {
+                match search.push(piece) {
+                    Inflated::Clean => {}
+                    Inflated::Secret => {
+                        return Err(SendError::Denied(denial(
+                            [Some(&others), own.as_ref()],
+                            method,
+                            &target,
+                        )));
+                    }
+                    Inflated::TooLarge => {
+                        return Err(invalid(
+                            "its decompressed body is too large to search for secrets",
+                        ));
+                    }
+                }
+                yield_now().await;
+            }
+        }
+        seen.into_iter().for_each(tell);
+        Ok(())
+    }
+}
+
+/// Returns a denial that names the destination, with secrets in it redacted.
+fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> Denial {
+    let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
+    let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
+    let request = String::from_utf8_lossy(&origin).into_owned();
+    Denial { layer: Layer::Secrets, request, grant: None }
+}
+
+impl fmt::Debug for OutboundScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Screen({} values of others)", self.others.values().len())
+    }
+}

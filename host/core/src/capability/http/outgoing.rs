@@ -1,0 +1,260 @@
+//! A request as a tool asks for it, and its conversion to a request of HTTP/1.1.
+//!
+//! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in
+//! origin-form.
+//! Invariants: there is one `host` header, that of the checked target; only the host sets headers
+//! about length, connection and forwarding; no byte is written that some parsers of HTTP read as
+//! the end of a header and others do not.
+//! Source: RFC 9112; docs/contract.md, section 7.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http_body_util::Full;
+
+use super::credential::{Credential, InjectionPoint};
+use super::{MAX_HEAD, MAX_HEADERS, SendError};
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::{Method, Target};
+
+/// Headers that only the host sets, because they define where a message ends, its recipient, or the
+/// path that it took.
+const FORBIDDEN: [&str; 18] = [
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-real-ip",
+    // Some servers take the method, path or host from these headers, which would bypass the check.
+    "x-http-method",
+    "x-method-override",
+    "x-http-method-override",
+    "x-host",
+    "x-http-host-override",
+];
+/// Prefixes of further headers that only the host sets.
+const FORBIDDEN_BEGINNINGS: [&str; 4] = ["proxy-", "x-forwarded-", "x-original-", "x-rewrite-"];
+/// Shortest timeout of a request: a timeout of zero means this, not unlimited time.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// A request as a tool asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    /// Its method.
+    pub(crate) method: Method,
+    /// The URL of the request.
+    pub(crate) target: Target,
+    /// Names and values, in the order in which they are sent.
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    /// The body. An empty body is not sent.
+    pub(crate) body: Bytes,
+    /// Time limit of the request. It cannot exceed the call's deadline.
+    pub(crate) timeout: Option<Duration>,
+    /// Time limits of the request's parts.
+    pub(crate) times: Times,
+}
+
+/// Time limits of the parts of a request, each counted by itself. Source: `wasi:http`,
+/// `request-options`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    /// From the request to a connection: the wait for a free one, name lookup, connecting and TLS.
+    pub(crate) connect: Option<Duration>,
+    /// From the connection to the head of the response, including the upload of the request's body.
+    pub(crate) first_byte: Option<Duration>,
+    /// Each wait for the next piece of the response's body.
+    pub(crate) between_bytes: Option<Duration>,
+}
+
+impl Times {
+    /// Raises each limit to the minimum: zero means the shortest time, not unlimited time.
+    pub(super) fn at_least(self) -> Self {
+        let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
+        let Self { connect, first_byte, between_bytes } = self;
+        Self {
+            connect: least(connect),
+            first_byte: least(first_byte),
+            between_bytes: least(between_bytes),
+        }
+    }
+}
+
+impl Outgoing {
+    /// Returns the request's deadline, at most the call's.
+    pub(super) fn deadline(&self, call: Instant) -> Instant {
+        let own =
+            self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
+        own.map_or(call, |own| own.min(call))
+    }
+
+    /// Returns the request as it is written. Credentials are added last, after the tool's own
+    /// headers were checked.
+    pub(super) fn into_request(
+        self,
+        credentials: &[Credential],
+    ) -> Result<http::Request<Full<Bytes>>, SendError> {
+        let Self { method, mut target, headers, body, timeout: _, times: _ } = self;
+        let given = checked(&headers)?;
+        let mut all = HeaderMap::new();
+        all.insert(HOST, value("host", target.authority().as_bytes())?);
+        all.extend(given);
+        for credential in credentials {
+            if !credential.covers(method, &target) && stands(Control::SecretBinding) {
+                // The error does not quote the rule, so that a tool does not learn which hosts
+                // accept the secret.
+                let name = credential.name();
+                return Err(invalid(format!(
+                    "the secret `{name}` is not for this request: see `for` in its grant"
+                )));
+            }
+        }
+        let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
+        if !credentials.is_empty() && is_partial && stands(Control::WholeAnswers) {
+            return Err(invalid(
+                "with a secret it must not ask for a part of the response (`range`, `if-range`)",
+            ));
+        }
+        for credential in credentials {
+            match credential.placing() {
+                InjectionPoint::Header(name, _)
+                    if is_forbidden(name.as_str()) && stands(Control::SecretPlace) =>
+                {
+                    let problem = format!(
+                        "the header `{name}` cannot carry a secret: name another header in the grant"
+                    );
+                    return Err(invalid(problem));
+                }
+                InjectionPoint::Header(name, _)
+                    if all.contains_key(name) && stands(Control::SecretPlace) =>
+                {
+                    let problem = format!(
+                        "the host puts a secret into the header `{name}`: the tool must not set it"
+                    );
+                    return Err(invalid(problem));
+                }
+                InjectionPoint::Header(name, value) => {
+                    all.insert(name, value.clone());
+                }
+                InjectionPoint::Query(name, _) if has_parameter(&target, name) => {
+                    let problem = format!(
+                        "the host puts a secret into the parameter `{name}`: the tool must not set it"
+                    );
+                    return Err(invalid(problem));
+                }
+                InjectionPoint::Query(name, secret) => {
+                    target = target.with_query_pair(name, secret.expose())
+                }
+            }
+        }
+        // Each connection is used once.
+        all.insert(CONNECTION, HeaderValue::from_static("close"));
+        if !body.is_empty() || matches!(method, Method::Post | Method::Put | Method::Patch) {
+            all.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http_method(method);
+        *request.uri_mut() = origin_form(&target)?;
+        *request.headers_mut() = all;
+        Ok(request)
+    }
+}
+
+/// Returns the bytes of a request, as far as the tool chose them.
+pub(super) fn size(request: &http::Request<Full<Bytes>>, body: usize) -> u64 {
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    (path + head_size(request.headers()) + body) as u64
+}
+
+/// Returns the bytes of all headers.
+pub(super) fn head_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
+    if headers.len() > MAX_HEADERS {
+        return Err(invalid(format!("it has more than {MAX_HEADERS} headers")));
+    }
+    if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_HEAD {
+        return Err(invalid(format!("its headers have more than {MAX_HEAD} bytes")));
+    }
+    let mut all = HeaderMap::new();
+    for (written, bytes) in headers {
+        let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
+            invalid(format!("`{}` is not a valid name of a header", quoted(written)))
+        })?;
+        if is_forbidden(name.as_str()) && stands(Control::OwnHeaders) {
+            return Err(invalid(format!(
+                "the tool must not set the header `{}`",
+                quoted(name.as_str())
+            )));
+        }
+        let value = value(name.as_str(), bytes)?;
+        all.append(name, value);
+    }
+    Ok(all)
+}
+
+/// Returns true if only the host may set this header. Reads `_` as `-`, as some servers do.
+fn is_forbidden(name: &str) -> bool {
+    let name = name.replace('_', "-");
+    FORBIDDEN.contains(&name.as_str())
+        || FORBIDDEN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// Refuses values with control characters, such as line breaks.
+fn value(name: &str, bytes: &[u8]) -> Result<HeaderValue, SendError> {
+    HeaderValue::from_bytes(bytes).map_err(|_| {
+        invalid(format!("the header `{}` has a value with a control character", quoted(name)))
+    })
+}
+
+fn has_parameter(target: &Target, name: &str) -> bool {
+    let query = target.query().unwrap_or_default();
+    url::form_urlencoded::parse(query.as_bytes())
+        .any(|(parameter, _)| parameter.eq_ignore_ascii_case(name))
+}
+
+fn origin_form(target: &Target) -> Result<Uri, SendError> {
+    let path = match target.query() {
+        Some(query) => {
+            PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path())))
+        }
+        None => PathAndQuery::try_from(target.path()),
+    };
+    path.map(Uri::from)
+        .map_err(|_| invalid("its path or its query has a character that HTTP does not allow"))
+}
+
+fn http_method(method: Method) -> http::Method {
+    match method {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
+        Method::Options => http::Method::OPTIONS,
+        Method::Post => http::Method::POST,
+        Method::Put => http::Method::PUT,
+        Method::Patch => http::Method::PATCH,
+        Method::Delete => http::Method::DELETE,
+    }
+}
+
+/// Returns the error for a request that cannot be sent. The text is only the problem: the guest
+/// SDKs add that the request cannot be sent.
+pub(super) fn invalid(problem: impl Into<String>) -> SendError {
+    SendError::Invalid(problem.into())
+}
+
+/// Shortens untrusted text and replaces its control characters.
+fn quoted(word: &str) -> String {
+    word.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,305 @@
+//! Converts a response to the form that a tool sees.
+//!
+//! In: a response read by hyper. Out: a head and a body within their limits, with the secrets of
+//! the request redacted.
+//! Invariants: a message with an ambiguous end is refused; nothing is decompressed; a truncated
+//! body is an error, never a short body.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Frame, Incoming as Received, SizeHint};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::connection::meter::Meter;
+use super::connection::threads::Threads;
+use super::outgoing::head_size;
+use super::{Budget, SendError, Share, TimeoutPhase};
+use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redactor};
+
+use crate::contract::controls::{Control, stands};
+use crate::os::clock::{self, Sleep};
+
+/// Headers about the connection, which tools do not see.
+const OF_THE_CONNECTION: [HeaderName; 6] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// A complete response.
+#[derive(Debug, Clone)]
+pub(crate) struct Incoming {
+    /// Its status. A tool follows a redirect by a request of its own.
+    pub(crate) status: u16,
+    /// Names in lower case, and values.
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    /// The body as it was sent.
+    pub(crate) body: Bytes,
+}
+
+/// The limits of a response, and the redactor of its secrets.
+pub(super) struct ResponseTerms {
+    pub(super) budget: Budget,
+    pub(super) meter: Meter,
+    pub(super) deadline: Instant,
+    /// Longest wait for a piece of the body.
+    pub(super) between_bytes: Option<Duration>,
+    /// True if the request has a `Range` header.
+    pub(super) asks_for_part: bool,
+    pub(super) redactor: Option<Redactor>,
+}
+
+/// A body that is still being received. Dropping it closes the connection.
+pub(crate) struct Body {
+    received: Received,
+    terms: ResponseTerms,
+    redaction: Option<Redaction>,
+    inflation: Option<Inflation>,
+    /// Completes when the wait for the next piece has been too long.
+    silence: Option<Sleep>,
+    is_over: bool,
+    _connection: AbortOnDropHandle<()>,
+    _threads: Arc<Threads>,
+}
+
+/// Checks a head and removes the headers that are not for the tool.
+pub(super) fn accept(
+    response: Response<Received>,
+    terms: ResponseTerms,
+    connection: AbortOnDropHandle<()>,
+    threads: Arc<Threads>,
+) -> Result<Response<Body>, SendError> {
+    let (head, received) = response.into_parts();
+    let mut headers = head.headers;
+    check(head.status, &headers)?;
+    if head.status == StatusCode::PARTIAL_CONTENT
+        && !terms.asks_for_part
+        && stands(Control::UnaskedParts)
+    {
+        return Err(SendError::broken(
+            "it is a partial response (206), and the request had no `Range` header",
+        ));
+    }
+    terms.budget.take_received(head_size(&headers) as u64)?;
+    let receivable = terms.budget.receivable();
+    if received.size_hint().lower() > receivable {
+        // The declared length exceeds the budget: fails before the body is read.
+        terms.budget.take_received(received.size_hint().lower())?;
+    }
+    terms.meter.extend_for_body(receivable);
+    for name in OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+    if let Some(redactor) = &terms.redactor {
+        headers = redacted(&headers, redactor)?;
+    }
+    let redaction = terms.redactor.as_ref().map(Redactor::in_pieces);
+    let inflation = terms.redactor.clone().map(Inflation::new);
+    let (silence, is_over) = (None, false);
+    let body = Body {
+        received,
+        terms,
+        redaction,
+        inflation,
+        silence,
+        is_over,
+        _connection: connection,
+        _threads: threads,
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = head.status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
+    if status.is_informational() {
+        return Err(SendError::broken("it switches to another protocol"));
+    }
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    if let Some(coding) = codings.next() {
+        if headers.contains_key(header::CONTENT_LENGTH) && stands(Control::Framing) {
+            return Err(SendError::broken("it has both `content-length` and `transfer-encoding`"));
+        }
+        if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            return Err(SendError::broken("its `transfer-encoding` is not `chunked` alone"));
+        }
+    }
+    Ok(())
+}
+
+/// Redacts the headers. Removes the length, which may differ after redaction.
+fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if stands(Control::Searchable)
+        && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain)
+    {
+        return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
+    }
+    let spread = is_split_secret(headers, redactor);
+    let mut kept = HeaderMap::new();
+    for ((name, value), is_spread) in headers.iter().zip(spread) {
+        if *name == header::CONTENT_LENGTH || redactor.contains_value(name.as_str().as_bytes()) {
+            continue;
+        }
+        let value =
+            if is_spread { REPLACEMENT.to_vec() } else { redactor.redact(value.as_bytes()) };
+        let value = HeaderValue::from_bytes(&value)
+            .map_err(|_| SendError::broken("one of its redacted headers is invalid"))?;
+        kept.append(name, value);
+    }
+    Ok(kept)
+}
+
+/// Returns, for each header, true if its value contains part of a secret that spans several
+/// headers.
+fn is_split_secret(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
+    let (mut all, mut ranges) = (Vec::new(), Vec::new());
+    for value in headers.values() {
+        let start = all.len();
+        all.extend_from_slice(value.as_bytes());
+        ranges.push(start..all.len());
+        // No secret contains a line break.
+        all.push(b'\n');
+    }
+    let mut spread = vec![false; ranges.len()];
+    for place in redactor.places(&all) {
+        let first = ranges.partition_point(|range| range.end <= place.start);
+        let parts = ranges[first..].iter().take_while(|range| range.start < place.end).count();
+        if parts > 1 {
+            spread[first..first + parts].fill(true);
+        }
+    }
+    spread
+}
+
+impl Body {
+    /// Reads the whole body.
+    pub(crate) async fn collect(self) -> Result<Bytes, SendError> {
+        Ok(BodyExt::collect(self).await?.to_bytes())
+    }
+
+    fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
+        self.terms.budget.take_received(piece.len() as u64)?;
+        match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {
+            None | Some(Inflated::Clean) => {}
+            Some(Inflated::Secret) => {
+                return Err(SendError::broken("it is compressed, and carries a secret"));
+            }
+            Some(Inflated::TooLarge) => {
+                return Err(SendError::broken(
+                    "its decompressed content is too large to search for secrets",
+                ));
+            }
+        }
+        Ok(match &mut self.redaction {
+            Some(redaction) => redaction.push(&piece).into(),
+            None => piece,
+        })
+    }
+
+    /// Completes when the wait for the next piece has been too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(time) = self.terms.between_bytes else { return Poll::Pending };
+        let begun = || Box::pin(clock::until_deadline(Instant::now().checked_add(time))) as Sleep;
+        self.silence.get_or_insert_with(begun).as_mut().poll(cx)
+    }
+
+    /// Returns the bytes that remain after hyper's last frame.
+    fn end(&mut self) -> Result<Bytes, SendError> {
+        let missing = self.received.size_hint().lower() > 0;
+        if Instant::now() >= self.terms.deadline {
+            return Err(SendError::Timeout(TimeoutPhase::Whole));
+        }
+        if missing {
+            return Err(SendError::broken("it ended too soon"));
+        }
+        Ok(self.redaction.as_mut().map(Redaction::finish).unwrap_or_default().into())
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = SendError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+        while !self.is_over {
+            let frame = match Pin::new(&mut self.received).poll_frame(cx) {
+                Poll::Ready(frame) => {
+                    self.silence = None;
+                    frame
+                }
+                Poll::Pending => {
+                    ready!(self.poll_silence(cx));
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(SendError::Timeout(TimeoutPhase::BetweenBytes))));
+                }
+            };
+            let piece = match frame {
+                // Trailers are dropped: few clients read them, and they would have to be checked
+                // like a head.
+                Some(Ok(frame)) => {
+                    frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
+                }
+                Some(Err(error)) => {
+                    self.is_over = true;
+                    Err(self.terms.fault(&error))
+                }
+                None => {
+                    self.is_over = true;
+                    self.end()
+                }
+            };
+            match piece {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.redaction.is_some() { SizeHint::default() } else { self.received.size_hint() }
+    }
+}
+
+impl ResponseTerms {
+    /// Classifies an error of hyper and describes it in fixed words.
+    pub(super) fn fault(&self, error: &hyper::Error) -> SendError {
+        if Instant::now() >= self.deadline {
+            SendError::Timeout(TimeoutPhase::Whole)
+        } else if self.meter.is_exceeded() {
+            let problem = "the server sent too many headers, interim responses or chunk frames";
+            SendError::OverBudget(Share::Framing, problem.to_owned())
+        } else if error.is_parse_too_large() {
+            SendError::broken("its headers are too many or too long")
+        } else if error.is_parse() {
+            SendError::broken("it is not HTTP")
+        } else if error.is_incomplete_message() {
+            SendError::broken("it ended too soon")
+        } else {
+            SendError::broken("the connection broke")
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Decides whether a request would be sent, without sending it.
+//!
+//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the decision is made by the
+//! functions that decide when a request is sent.
+
+use ipnet::IpNet;
+
+use super::connection::resolve::{allowed_addresses, lookup};
+use super::{Budget, Egress, SendError, allowed};
+use crate::contract::grants::rights::{Denial, Rights};
+use crate::contract::grants::{Method, Target, networks_of};
+
+/// The result of [`Egress::route`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Route {
+    /// It would be sent.
+    Open,
+    /// The tool's rights do not allow it.
+    Denied(Denial),
+    /// The request is granted, but its host has only private addresses. The granting rule would
+    /// have to name these networks, which are the smallest that suffice.
+    Private(Vec<IpNet>),
+    /// The request is granted, but its host's name has no address now.
+    Unresolved(String),
+}
+
+impl Egress {
+    /// Decides whether a tool's request would be sent. Looks the host's name up; sends nothing to
+    /// the host.
+    ///
+    /// # Cancel safety
+    /// May be dropped: a lookup that has begun continues in the background.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn route(&self, rights: &Rights, method: Method, target: &Target) -> Route {
+        let private = match allowed(rights, method, target) {
+            Ok(private) => private,
+            Err(SendError::Denied(denial)) => return Route::Denied(denial),
+            Err(other) => return Route::Unresolved(other.to_string()),
+        };
+        match lookup(&self.names, target, &Budget::of(None)).await {
+            Err(problem) => Route::Unresolved(problem.to_string()),
+            Ok(found) if !allowed_addresses(found.clone(), &private).is_empty() => Route::Open,
+            Ok(found) => {
+                let mut networks: Vec<IpNet> = found.into_iter().flat_map(networks_of).collect();
+                networks.sort_unstable();
+                networks.dedup();
+                Route::Private(networks)
+            }
+        }
+    }
+}

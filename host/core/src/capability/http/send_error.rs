@@ -1,0 +1,179 @@
+//! Errors of requests without a response.
+//!
+//! Invariants: a text contains at most a host's name, shortened if it is long, and never a header,
+//! a query, a body or an address that a name resolved to; it never quotes the peer.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::contract::grants::rights::{Denial, Request, Suggestion};
+use crate::contract::grants::{Host, HttpRule, Method, Target, is_metadata_service};
+
+/// Longest host name in a text, in characters.
+const MAX_HOST_CHARS: usize = 100;
+
+/// The reason why a request has no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SendError {
+    /// The tool's rights do not allow the request.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// The request cannot be written as one HTTP request, or sets a header that only the host may
+    /// set.
+    #[error("{0}")]
+    Invalid(String),
+    /// The host has no address on the public internet, and the rule names no network that contains
+    /// its address.
+    #[error("`{0}` is not on the public internet")]
+    Private(Box<PrivateHost>),
+    /// The host has no address, or no server answers there.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A time limit was exceeded.
+    #[error("{}", .0.problem())]
+    Timeout(TimeoutPhase),
+    /// A limit of the call or of the connection was exceeded.
+    #[error("{1}")]
+    OverBudget(Share, String),
+    /// The response is not HTTP, or ended too soon.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// A host that a request is not sent to, because it is not on the public internet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PrivateHost {
+    name: String,
+    /// The line of configuration that would allow it, if it is known without a lookup.
+    grant: Option<String>,
+    is_metadata: bool,
+    /// The denial that observers of the call get. The tool gets only the fields above.
+    denial: Denial,
+}
+
+impl PrivateHost {
+    fn hint(&self) -> String {
+        let Self { name, grant, is_metadata, .. } = self;
+        if *is_metadata {
+            return format!(
+                "do not grant it unless you have to: `{name}` serves the credentials of this machine in most clouds; \
+                 `toolcell explain` prints the rule"
+            );
+        }
+        match grant {
+            Some(grant) => format!("to allow it, grant: {grant}"),
+            None => {
+                "to allow it, name the network of the host in the rule that grants the request: `toolcell explain` \
+                     prints this rule"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for PrivateHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// The part of a request that exceeded its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeoutPhase {
+    /// Connecting: the wait for a free connection, name lookup, connecting, TLS.
+    Connect,
+    /// The head of the response.
+    FirstByte,
+    /// The next piece of the response's body.
+    BetweenBytes,
+    /// The whole request.
+    Whole,
+}
+
+impl TimeoutPhase {
+    fn problem(self) -> &'static str {
+        match self {
+            Self::Connect => "no connection was made in time",
+            Self::FirstByte => "the response did not begin in time",
+            Self::BetweenBytes => "the response stalled for too long",
+            Self::Whole => "the response was not complete in time",
+        }
+    }
+}
+
+/// The limit that was exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Requests of the call.
+    Requests,
+    /// Bytes that the call sends.
+    Sent,
+    /// Bytes that the call receives.
+    Received,
+    /// Bytes that a server sends around a response.
+    Framing,
+    /// All requests, because an earlier one of this call contained a secret.
+    Closed,
+}
+
+impl SendError {
+    /// Returns a hint for the caller, in one line.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::Denied(denial) => denial.hint(),
+            Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
+            Self::Private(host) => host.hint(),
+            Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
+            Self::Timeout(_) => "check that the host is up, or give the call more time".into(),
+            Self::OverBudget(Share::Closed, _) => {
+                "change the tool so that its requests carry no secret of their own; this call can continue without further requests".into()
+            }
+            Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
+            Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),
+            Self::Broken(_) => "ask for a smaller answer, or for one without compression; see what the server answers to another client".into(),
+        }
+    }
+
+    pub(super) fn unreachable(target: &Target, problem: impl fmt::Display) -> Self {
+        Self::Unreachable(format!("`{}` cannot be reached: {problem}", short_host(target)))
+    }
+
+    /// Returns the error for a private host. The grant in its hint covers the whole host, because a
+    /// path could be text of a peer. The tool does not see the address that a name resolves to.
+    pub(super) fn private(method: Method, target: &Target) -> Self {
+        let host = target.host();
+        let is_known = matches!(&host, Host::Address(_))
+            || matches!(&host, Host::Name(name) if name == "localhost");
+        let rule = HttpRule::smallest(method, target).of_whole_host();
+        let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
+        let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
+        let is_metadata = is_metadata_service(&host);
+        Self::Private(Box::new(PrivateHost {
+            name: short_host(target),
+            grant,
+            is_metadata,
+            denial,
+        }))
+    }
+
+    /// Returns the denial that observers of the call get, if something was denied.
+    pub(crate) fn denial(&self) -> Option<&Denial> {
+        match self {
+            Self::Denied(denial) => Some(denial),
+            Self::Private(host) => Some(&host.denial),
+            Self::Invalid(_)
+            | Self::Unreachable(_)
+            | Self::Timeout(_)
+            | Self::OverBudget(..)
+            | Self::Broken(_) => None,
+        }
+    }
+
+    pub(super) fn broken(problem: impl fmt::Display) -> Self {
+        Self::Broken(format!("the response cannot be used: {problem}"))
+    }
+}
+
+fn short_host(target: &Target) -> String {
+    target.host().to_string().chars().take(MAX_HOST_CHARS).collect()
+}

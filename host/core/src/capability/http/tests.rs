@@ -1,0 +1,105 @@
+//! Requests to servers on this machine.
+
+mod connection_limits;
+mod credentials;
+mod misbehaving;
+mod outbound_scan;
+mod private;
+mod proxy;
+mod redaction;
+mod redirects;
+mod rules;
+mod server;
+mod times;
+mod tls;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::*;
+use crate::contract::definition::Definition;
+use crate::contract::grants::{Grants, HttpRule};
+use server::Server;
+
+/// Much longer than any request here takes.
+const AMPLE: Duration = Duration::from_secs(60);
+/// Longer than any request takes that ends by its deadline or its limit.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Short enough for a test to wait for it.
+const SHORT: Duration = Duration::from_millis(60);
+
+fn rights(rules: impl IntoIterator<Item = HttpRule>) -> Rights {
+    let mut grants = Grants::default();
+    grants.http.extend(rules);
+    Rights::new(Arc::new(grants), &Definition::new("tool", "A tool.").unwrap()).unwrap()
+}
+
+/// Rights to a server on this machine.
+fn local(server: &Server) -> Rights {
+    let rule: HttpRule = format!("GET,HEAD,POST,PUT,DELETE {}", server.url("/")).parse().unwrap();
+    rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])])
+}
+
+fn get(url: &str) -> Outgoing {
+    Outgoing {
+        method: Method::Get,
+        target: Target::parse(url).unwrap(),
+        headers: Vec::new(),
+        body: Bytes::new(),
+        timeout: None,
+        times: Times::default(),
+    }
+}
+
+fn with_header(mut outgoing: Outgoing, name: &str, value: impl AsRef<[u8]>) -> Outgoing {
+    outgoing.headers.push((name.into(), value.as_ref().into()));
+    outgoing
+}
+
+impl Egress {
+    /// Admits a request, sends it and reads the whole response.
+    async fn send(
+        &self,
+        rights: &Rights,
+        budget: &Budget,
+        outgoing: Outgoing,
+        secrets: Secrets,
+        deadline: Instant,
+    ) -> Result<Incoming, SendError> {
+        let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
+        self.begin(admitted, budget, outgoing, secrets, deadline)?.collect().await
+    }
+}
+
+async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
+    egress
+        .send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE)
+        .await
+}
+
+/// Awaits a result with a time limit.
+async fn in_time<T>(sent: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, sent).await.expect("an end")
+}
+
+/// Returns the kind of error, after a check that its text shows nothing confidential.
+fn kind(result: &Result<Incoming, SendError>) -> &'static str {
+    let Err(error) = result else { return "response" };
+    let text = format!("{error} {}", error.hint());
+    assert!(text.len() < 600 && !text.contains("canary"), "{text}");
+    assert!(
+        matches!(error, SendError::Denied(_) | SendError::Private(_))
+            || !text.contains("127.0.0.1:"),
+        "{text}"
+    );
+    match error {
+        SendError::Denied(_) => "denied",
+        SendError::Invalid(_) => "invalid",
+        SendError::Private(_) => "private",
+        SendError::Unreachable(_) => "unreachable",
+        SendError::Timeout(_) => "timeout",
+        SendError::OverBudget(..) => "over budget",
+        SendError::Broken(_) => "broken",
+    }
+}

@@ -1,0 +1,248 @@
+//! Secrets that the host adds to the requests they are bound to. No response shows them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+use crate::contract::grants::{Injection, SecretGrant};
+use crate::secrets::secret::Secret;
+
+/// A value that can be spelled out.
+const VALUE_SPELLED: &str = "canary-4711-of-the-test";
+/// Bytes before and after deflate data: none, zlib, gzip without and with a file name.
+const COMPRESSED: &[(&[u8], &[u8])] = &[
+    (b"", b""),
+    (b"\x78\x9c", b"sums"),
+    (b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"sum and size"),
+    (b"\x1f\x8b\x08\x08\0\0\0\0\0\xffname\0", b"sum and size"),
+];
+const VALUE: &str = "canary/+&= \"\u{fc}?";
+
+fn injection(kind: &str) -> Injection {
+    match kind {
+        "bearer" => Injection::Bearer,
+        "basic" => Injection::Basic { user: "ann".into() },
+        "query" => Injection::Query { name: "key".into() },
+        name => Injection::Header { name: name.into() },
+    }
+}
+
+fn credential(bound_to: &str, kind: &str) -> Result<Credential, SendError> {
+    let used = SecretGrant::new(bound_to.parse().unwrap(), injection(kind));
+    Credential::new("token", &used, Secret::new(VALUE).unwrap())
+}
+
+async fn send_with(
+    server: &Server,
+    outgoing: Outgoing,
+    credentials: &[Credential],
+) -> Result<Incoming, SendError> {
+    let secrets = Secrets { credentials: credentials.to_vec(), ..Secrets::default() };
+    Egress::new()
+        .send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE)
+        .await
+}
+
+/// Returns the request that a server receives, for a credential of this kind.
+async fn received_request(kind: &str) -> String {
+    let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::start(move |mut stream| {
+        let said = said.clone();
+        async move { said.send(server::head(&mut stream).await).unwrap() }
+    })
+    .await;
+    let credentials = [credential(&server.url("/v1"), kind).unwrap()];
+    let _ = send_with(&server, get(&server.url("/v1/x?a=b")), &credentials).await;
+    heard.recv().await.unwrap()
+}
+
+#[tokio::test]
+async fn secret_is_injected_where_its_grant_says() {
+    let basic = STANDARD.encode(format!("ann:{VALUE}"));
+    let value: String = VALUE.bytes().map(char::from).collect::<String>();
+    let _ = value;
+    for (kind, expected) in [
+        ("bearer", format!("\r\nauthorization: Bearer {VALUE}\r\n")),
+        ("basic", format!("\r\nauthorization: Basic {basic}\r\n")),
+        ("X-Key", format!("\r\nx-key: {VALUE}\r\n")),
+        ("query", "GET /v1/x?a=b&key=canary%2F%2B%26%3D+%22%C3%BC%3F HTTP/1.1\r\n".into()),
+    ] {
+        let seen = received_request(kind).await;
+        assert!(seen.contains(&expected), "{kind}: {seen}");
+        assert!(seen.contains("\r\naccept-encoding: identity\r\n"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn secret_is_sent_only_to_its_bound_destination() {
+    let server = Server::echoing().await;
+    let v1 = server.url("/v1");
+    let elsewhere = "http://other.example/v1".to_owned();
+    let tls = v1.replace("http:", "https:");
+    let post = format!("POST {v1}");
+    let plain = |path: &str| get(&server.url(path));
+    let own_header = || with_header(plain("/v1"), "Authorization", "mine");
+    let table = [
+        (&v1, "bearer", plain("/v1"), "response"),
+        (&v1, "query", plain("/v1/x"), "response"),
+        (&v1, "bearer", plain("/v10"), "invalid"),
+        (&v1, "bearer", plain("/"), "invalid"),
+        (&v1, "query", plain("/v1/%2e%2e%2fv2"), "invalid"),
+        (&post, "bearer", plain("/v1"), "invalid"),
+        (&elsewhere, "bearer", plain("/v1"), "invalid"),
+        (&tls, "bearer", plain("/v1"), "invalid"),
+        (&v1, "bearer", own_header(), "invalid"),
+        (&v1, "basic", own_header(), "invalid"),
+        (&v1, "X-Key", own_header(), "response"),
+        (&v1, "X-Key", with_header(plain("/v1"), "x-kEY", ""), "invalid"),
+        (&v1, "query", plain("/v1?key="), "invalid"),
+        (&v1, "query", plain("/v1?a=b&%6bEy=mine"), "invalid"),
+        (&v1, "host", plain("/v1"), "invalid"),
+        // A partial response may begin inside the value.
+        (&v1, "bearer", with_header(plain("/v1"), "Range", "bytes=5-"), "invalid"),
+        (&v1, "query", with_header(plain("/v1"), "if-range", "\"etag\""), "invalid"),
+        (&v1, "x-forwarded-for", plain("/v1"), "invalid"),
+    ];
+    let answered = table.iter().filter(|(.., expected)| *expected == "response").count();
+    for (bound_to, kind_of, outgoing, expected) in table {
+        let credentials = [credential(bound_to, kind_of).unwrap()];
+        let result = send_with(&server, outgoing.clone(), &credentials).await;
+        assert_eq!(kind(&result), expected, "{kind_of} for {bound_to}: {outgoing:?}");
+        assert!(!format!("{credentials:?} {result:?}").contains("canary"));
+        if let (Err(SendError::Invalid(problem)), true) = (&result, *bound_to != v1) {
+            assert_eq!(
+                problem,
+                "the secret `token` is not for this request: see `for` in its grant"
+            );
+        }
+    }
+    // Two credentials for one place: the second one is refused, as is a tool's own header.
+    let twice = [credential(&v1, "bearer").unwrap(), credential(&v1, "basic").unwrap()];
+    assert_eq!(kind(&send_with(&server, plain("/v1"), &twice).await), "invalid");
+    let two = [credential(&v1, "bearer").unwrap(), credential(&v1, "query").unwrap()];
+    assert_eq!(kind(&send_with(&server, plain("/v1"), &two).await), "response");
+    assert_eq!(server.connections(), answered + 1);
+    assert!(credential(&v1, "not a header").is_err());
+}
+
+#[tokio::test]
+async fn secret_echoed_by_a_server_is_redacted() {
+    for kind_of in ["bearer", "basic", "X-Key", "query"] {
+        let server = Server::start(|mut stream| async move {
+            use tokio::io::AsyncWriteExt as _;
+            let seen = server::head(&mut stream).await;
+            let line = seen.split_whitespace().nth(1).unwrap().to_owned();
+            let chunks: String = seen.chars().map(|c| format!("{:x}\r\n{c}\r\n", c.len_utf8())).collect();
+            let answer = format!(
+                "HTTP/1.1 302 {VALUE}\r\nlocation: {line}\r\nset-cookie: s={VALUE}\r\nx-canary: 1\r\n\
+                 transfer-encoding: chunked\r\n\r\n{chunks}0\r\nx: {VALUE}\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        })
+        .await;
+        let credentials = [credential(&server.url("/"), kind_of).unwrap()];
+        let response = send_with(&server, get(&server.url("/")), &credentials).await.unwrap();
+        let headers: Vec<_> = response
+            .headers
+            .iter()
+            .map(|(name, value)| (name, String::from_utf8_lossy(value)))
+            .collect();
+        let all = format!("{headers:?} {}", String::from_utf8_lossy(&response.body));
+        assert!(
+            all.contains("s=[redacted]") && all.matches("[redacted]").count() >= 2,
+            "{kind_of}: {all}"
+        );
+        let left = [VALUE, "canary/", "canary%2F", &STANDARD.encode(format!("ann:{VALUE}"))[8..]];
+        assert!(left.iter().all(|left| !all.contains(left)), "{kind_of}: {all}");
+    }
+}
+
+#[tokio::test]
+async fn unsearchable_response_encoding_is_refused() {
+    for (coding, expected) in
+        [("gzip", "broken"), ("br", "broken"), ("identity", "response"), ("Identity", "response")]
+    {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 2\r\n\r\nok");
+        let server = Server::responding(answer).await;
+        let credentials = [credential(&server.url("/"), "bearer").unwrap()];
+        assert_eq!(
+            kind(&send_with(&server, get(&server.url("/")), &credentials).await),
+            expected,
+            "{coding}"
+        );
+        assert_eq!(
+            kind(&send_with(&server, get(&server.url("/")), &[]).await),
+            "response",
+            "{coding}"
+        );
+    }
+}
+
+/// A value could begin or end outside of the part.
+#[tokio::test]
+async fn unrequested_partial_response_is_refused() {
+    let part =
+        "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
+    let server = Server::responding(part).await;
+    let credentials = [credential(&server.url("/"), "bearer").unwrap()];
+    assert_eq!(kind(&send_with(&server, get(&server.url("/")), &credentials).await), "broken");
+    assert_eq!(kind(&send_with(&server, get(&server.url("/")), &[]).await), "broken");
+    let asked = with_header(get(&server.url("/")), "range", "bytes=5-6");
+    assert_eq!(kind(&send_with(&server, asked, &[]).await), "response");
+}
+
+/// A value spread over many headers, one character in each.
+#[tokio::test]
+async fn secret_spread_over_headers_is_redacted() {
+    let spelled: String =
+        VALUE_SPELLED.chars().enumerate().map(|(at, c)| format!("x-{at}: {c}\r\n")).collect();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok"
+    );
+    let server = Server::responding(answer).await;
+    let used = SecretGrant::new(server.url("/").parse().unwrap(), Injection::Bearer);
+    let credentials =
+        [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+    let response = send_with(&server, get(&server.url("/")), &credentials).await.unwrap();
+    let of = |name: &str| {
+        response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice())
+    };
+    for at in 0..VALUE_SPELLED.len() {
+        assert_eq!(of(&format!("x-{at}")), Some(&b"[redacted]"[..]), "{response:?}");
+    }
+    assert_eq!((of("x-before"), of("x-after")), (Some(&b"a"[..]), Some(&b"b"[..])));
+}
+
+/// The head does not declare the compression.
+#[tokio::test]
+async fn undeclared_compression_is_searched_for_secrets() {
+    for (prefix, suffix) in COMPRESSED {
+        for (text, expected) in [(VALUE_SPELLED, "broken"), ("nothing of it", "response")] {
+            let deflated = miniz_oxide::deflate::compress_to_vec(
+                format!("<{text}> ").repeat(50).as_bytes(),
+                6,
+            );
+            let body = [*prefix, &deflated, *suffix].concat();
+            for chunk in [body.len(), 7, 1] {
+                let mut answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+                for piece in body.chunks(chunk) {
+                    answer.extend(
+                        format!("{:x}\r\n", piece.len())
+                            .bytes()
+                            .chain(piece.iter().copied())
+                            .chain(*b"\r\n"),
+                    );
+                }
+                answer.extend(b"0\r\n\r\n");
+                let server = Server::responding(answer).await;
+                let used = SecretGrant::new(server.url("/").parse().unwrap(), Injection::Bearer);
+                let credentials =
+                    [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+                let result = send_with(&server, get(&server.url("/")), &credentials).await;
+                assert_eq!(kind(&result), expected, "{prefix:?} {text} in pieces of {chunk}");
+                assert!(result.is_err() || result.unwrap().body == body);
+            }
+        }
+    }
+}

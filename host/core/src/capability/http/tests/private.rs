@@ -1,0 +1,294 @@
+//! Addresses that are not on the public internet: no request reaches them, in any spelling and from
+//! any resolver.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+
+use super::server::Scripted;
+use super::*;
+use crate::contract::grants::addresses::{is_allowed_address, is_public};
+use crate::contract::grants::rights::Layer;
+
+/// One address per line. The attack campaign uses the same list.
+const PRIVATE: &str = include_str!("cases/private.txt");
+
+const PUBLIC: [&str; 24] = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "126.255.255.255",
+    "128.0.0.0",
+    "168.63.129.15",
+    "168.63.129.17",
+    "169.253.255.255",
+    "169.255.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "192.0.1.0",
+    "192.167.255.255",
+    "192.169.0.0",
+    "198.17.255.255",
+    "198.20.0.0",
+    "223.255.255.255",
+    "2600::1",
+    "2606:4700:4700::1111",
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+];
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// Returns the spellings of an address in a URL.
+fn spellings(address: IpAddr) -> Vec<String> {
+    let v4 = match address {
+        IpAddr::V4(v4) => v4,
+        IpAddr::V6(v6) => {
+            let ([high @ .., _, _], [.., a, b, c, d]) = (v6.segments(), v6.octets());
+            return vec![
+                format!("[{v6}]"),
+                format!("[{v6}]").to_uppercase(),
+                format!("[{}]", v6.segments().map(|part| format!("{part:04X}")).join(":")),
+                format!("[{}]", v6.segments().map(|part| format!("{part:x}")).join(":")),
+                format!("[{}:{a}.{b}.{c}.{d}]", high.map(|part| format!("{part:x}")).join(":")),
+                format!("[{}:{a}.{b}.{c}.{d}]", high.map(|part| format!("{part:04X}")).join(":")),
+            ];
+        }
+    };
+    let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
+    let wide = |text: String| {
+        text.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect::<String>()
+    };
+    vec![
+        v4.to_string(),
+        format!("{v4}."),
+        number.to_string(),
+        format!("0x{number:x}"),
+        format!("0X{number:08X}"),
+        format!("0{number:o}"),
+        format!("0{a:o}.0{b:o}.0{c:o}.0{d:o}"),
+        format!("0x{a:x}.0x{b:x}.0x{c:x}.0x{d:x}"),
+        format!("{a}.{b}.{}", u32::from(c) << 8 | u32::from(d)),
+        format!("{a}.{}", number & 0xff_ffff),
+        wide(v4.to_string().replace('.', "\u{e}")).replace('\u{feee}', "\u{3002}"),
+        v4.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect(),
+        format!("[::ffff:{v4}]"),
+        format!("[::FFFF:{:x}:{:x}]", number >> 16, number & 0xffff),
+        format!("[::{v4}]"),
+        format!("[64:ff9b::{v4}]"),
+        format!("[2002:{:x}:{:x}::1]", number >> 16, number & 0xffff),
+    ]
+}
+
+#[test]
+fn only_public_addresses_are_let_through() {
+    assert_eq!(PRIVATE.lines().count(), 126);
+    for text in PRIVATE.lines() {
+        assert!(!is_public(address(text)) && !is_allowed_address(address(text), &[]), "{text}");
+    }
+    for text in PUBLIC {
+        assert!(is_public(address(text)) && is_allowed_address(address(text), &[]), "{text}");
+    }
+}
+
+#[test]
+fn rule_networks_admit_only_named_private_addresses() {
+    let table: [(&str, &str, bool); 16] = [
+        ("10.0.0.0/8", "10.1.2.3", true),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", true),
+        ("10.0.0.0/8", "64:ff9b::10.1.2.3", true),
+        ("10.0.0.0/8", "::10.1.2.3", false),
+        ("10.0.0.0/8", "2002:a01:203::1", false),
+        ("10.0.0.0/8", "11.0.0.1", true),
+        ("10.0.0.0/8", "192.168.0.1", false),
+        ("10.0.0.0/8", "::ffff:192.168.0.1", false),
+        ("::ffff:0:0/96", "::ffff:127.0.0.1", false),
+        ("::/0", "::ffff:127.0.0.1", false),
+        ("::/0", "64:ff9b::169.254.169.254", false),
+        ("::/0", "::127.0.0.1", false),
+        ("::/0", "2002:7f00:1::1", false),
+        ("::/0", "fd00::1", true),
+        ("fd00::/8", "fe80::1", false),
+        ("::1/128", "::1", true),
+    ];
+    for (network, text, expected) in table {
+        let network: IpNet = network.parse().unwrap();
+        assert_eq!(
+            is_allowed_address(address(text), &[network]),
+            expected,
+            "{text} with {network}"
+        );
+    }
+}
+
+/// A rule that names an IPv6 network, even all of IPv6, does not allow the IPv4 addresses that its
+/// addresses embed.
+#[test]
+fn embedded_ipv4_addresses_are_checked() {
+    let everything: IpNet = "::/0".parse().unwrap();
+    for text in [
+        "::ffff:127.0.0.1",
+        "::ffff:0:10.0.0.1",
+        "64:ff9b::169.254.169.254",
+        "::127.0.0.1",
+        "2002:7f00:1::1",
+    ] {
+        assert!(!is_allowed_address(address(text), &[everything]), "{text}");
+    }
+}
+
+/// Returns the result of a request to this host on the server's port, with a rule that grants it.
+async fn send_result(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
+    let outgoing = Target::parse(&format!("http://{host}:{}/", server.port)).ok().map(|target| {
+        let url = target.as_str().to_owned();
+        (HttpRule::smallest(Method::Get, &target), get(&url))
+    });
+    let (rule, outgoing) = outgoing?;
+    Some(kind(&send(egress, &rights([rule]), outgoing).await))
+}
+
+#[tokio::test]
+async fn private_address_is_refused_in_every_spelling() {
+    let server = Server::echoing().await;
+    let egress = Egress::new();
+    let mut spelt = 0;
+    for text in PRIVATE.lines() {
+        for host in spellings(address(text)) {
+            let end = send_result(&egress, &server, &host).await;
+            // Browsers do not accept some of the IPv4 spellings.
+            assert!(end.map_or(!host.starts_with('['), |end| end == "private"), "{host}: {end:?}");
+            spelt += usize::from(end.is_some());
+        }
+    }
+    assert!(spelt > 1000, "{spelt} were URLs");
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn names_resolving_to_private_addresses_are_refused() {
+    let server = Server::echoing().await;
+    let names = PRIVATE.lines();
+    let resolver = Scripted::of(names.map(|text| vec![address(text)]));
+    let egress = Egress::new().with_resolver(resolver.clone());
+    for _ in 0..PRIVATE.lines().count() {
+        assert_eq!(send_result(&egress, &server, "rebind.example").await, Some("private"));
+    }
+    assert_eq!(send_result(&Egress::new(), &server, "localhost").await, Some("private"));
+    assert_eq!(send_result(&Egress::new(), &server, "LOCALHOST.").await, Some("private"));
+    assert_eq!((server.connections(), resolver.lookups()), (0, PRIVATE.lines().count()));
+}
+
+/// The network named here stands for the public internet, which no test can reach.
+fn rebinding_request(server: &Server) -> (Rights, Outgoing) {
+    let url = format!("http://rebind.example:{}/", server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    (rights([rule.with_private(["127.0.0.1/32".parse().unwrap()])]), get(&url))
+}
+
+#[tokio::test]
+async fn each_request_resolves_once_and_checks_the_answer() {
+    let server = Server::echoing().await;
+    let (rights, outgoing) = rebinding_request(&server);
+    let resolver = Scripted::new([["127.0.0.1"], ["127.0.0.2"]]);
+    let egress = Egress::new().with_resolver(resolver.clone());
+    for turn in 0..1000 {
+        let expected = ["response", "private"][turn % 2];
+        assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), expected, "{turn}");
+    }
+    assert_eq!((server.connections(), resolver.lookups()), (500, 1000));
+}
+
+#[tokio::test]
+async fn only_allowed_addresses_of_an_answer_are_tried() {
+    let server = Server::echoing().await;
+    let (rights, outgoing) = rebinding_request(&server);
+    let crowd = (0..10_000).map(|number| Ipv4Addr::from(0x7f00_0002 + number).into());
+    let answers = [
+        (vec![address("127.0.0.2"), address("127.0.0.1")], "response"),
+        (vec![address("::ffff:127.0.0.1")], "response"),
+        (vec![address("::1"), address("::ffff:127.0.0.2"), address("::127.0.0.1")], "private"),
+        (crowd.chain([address("127.0.0.1")]).collect(), "private"),
+        (vec![], "unreachable"),
+    ];
+    let egress =
+        Egress::new().with_resolver(Scripted::of(answers.iter().map(|(answer, _)| answer.clone())));
+    for (answer, expected) in &answers {
+        let result = send(&egress, &rights, outgoing.clone()).await;
+        assert_eq!(kind(&result), *expected, "{:?}", answer.first());
+        assert!(!format!("{result:?}").contains("127.0.0.2"));
+    }
+    assert_eq!(server.connections(), 2);
+    // A name without an address.
+    assert_eq!(
+        kind(&send(&Egress::new().with_resolver(Scripted::of([])), &rights, outgoing).await),
+        "unreachable"
+    );
+}
+
+#[tokio::test]
+async fn next_address_is_tried_when_one_fails() {
+    let server = Server::echoing().await;
+    let url = format!("http://two.example:{}/", server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.9", "127.0.0.1"]]));
+    assert_eq!(kind(&send(&egress, &rights, get(&url)).await), "response");
+}
+
+/// The hint contains the rule for the host if it is known without a lookup, and never a path or a
+/// resolved address.
+#[test]
+fn private_host_hint_contains_its_rule() {
+    for (url, expected) in [
+        (
+            "http://127.0.0.1:8080/canary",
+            r#"to allow it, grant: http = [{ rule = "GET http://127.0.0.1:8080/", private = ["127.0.0.1/32"] }]"#,
+        ),
+        (
+            "http://localhost/canary",
+            r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
+        ),
+        (
+            "http://wiki.internal/",
+            "to allow it, name the network of the host in the rule that grants the request",
+        ),
+        (
+            "http://169.254.169.254/canary",
+            "do not grant it unless you have to: `169.254.169.254` serves the credentials",
+        ),
+    ] {
+        let hint = SendError::private(Method::Get, &Target::parse(url).unwrap()).hint();
+        assert!(hint.starts_with(expected) && !hint.contains("canary"), "{hint}");
+    }
+}
+
+/// The denial includes the grant that would allow the request, but not the network that a name
+/// resolves to, because observers may be other people than the operator.
+#[test]
+fn private_network_denial_reports_its_grant() {
+    for (url, grant) in [
+        (
+            "http://127.0.0.1:8080/x",
+            r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private = ["127.0.0.1/32"] }]"#,
+        ),
+        (
+            "http://wiki.internal/x",
+            r#"http = [{ rule = "GET http://wiki.internal/x", private = ["…"] }]"#,
+        ),
+    ] {
+        let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
+        let denial = error.denial().expect("it is told");
+        assert_eq!((denial.layer, denial.request.clone()), (Layer::Network, format!("GET {url}")));
+        assert_eq!(denial.grant.as_deref(), Some(grant));
+        assert!(
+            denial.hint().starts_with(
+                "to allow it, write in place of the rule that grants the request: http"
+            )
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! A chain of redirects with a tool that follows each: every hop is a request of its own.
+
+use std::net::IpAddr;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt as _;
+
+use super::*;
+use crate::contract::grants::{Injection, SecretGrant};
+use crate::secrets::secret::Secret;
+
+/// Each hop, with the result with and without the secret. `PLAIN` and `TLS` are ports.
+const CHAIN: [(&str, &str, &str); 10] = [
+    ("http://a.example:PLAIN/api/1", "response", "response"),
+    ("http://a.example:PLAIN/api/2", "response", "response"),
+    // Another path of the same host; another host; another scheme.
+    ("http://a.example:PLAIN/v2/3", "invalid", "response"),
+    ("http://b.example:PLAIN/api/4", "invalid", "response"),
+    ("https://t.example:TLS/api/5", "invalid", "response"),
+    // The host of the last hop, without TLS.
+    ("http://t.example:PLAIN/api/6", "denied", "denied"),
+    // A metadata service, granted by mistake: by its address and by a name.
+    ("http://169.254.169.254/latest/meta-data/7", "invalid", "private"),
+    ("http://meta.example:PLAIN/latest/meta-data/8", "invalid", "private"),
+    ("http://localhost:PLAIN/9", "denied", "denied"),
+    ("http://a.example:PLAIN/api/10", "response", "response"),
+];
+
+struct Names;
+
+impl Resolver for Names {
+    fn resolve(&self, host: &str, _port: u16) -> Resolved {
+        let address: IpAddr =
+            if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
+        Box::pin(async move { Ok(vec![address]) })
+    }
+}
+
+/// The requests that arrived, and the target of each redirect.
+#[derive(Default)]
+struct RedirectLog {
+    received: Mutex<Vec<String>>,
+    hops: OnceLock<Vec<String>>,
+}
+
+impl RedirectLog {
+    /// Returns a redirect to the hop after the requested one.
+    fn redirect(&self, request: &str) -> String {
+        self.received.lock().push(request.to_owned());
+        let path = request.split(' ').nth(1).unwrap();
+        let hop: usize = path.rsplit('/').next().unwrap().parse().unwrap();
+        let hops = self.hops.get().unwrap();
+        format!(
+            "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+            hops[hop % hops.len()]
+        )
+    }
+}
+
+#[tokio::test]
+async fn every_redirect_hop_is_checked_anew() {
+    let seen = Arc::new(RedirectLog::default());
+    let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
+    let plain = Server::start(move |mut stream| {
+        let seen = Arc::clone(&plain);
+        async move {
+            let answer = seen.redirect(&server::head(&mut stream).await);
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    })
+    .await;
+    let secure = tls::start_site(&["t.example"], move |request, _| secure.redirect(request)).await;
+    let (plain_port, tls_port) = (plain.port.to_string(), secure.server.port.to_string());
+    let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);
+    seen.hops.set(CHAIN.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
+
+    let rules = [
+        "http://a.example:PLAIN",
+        "http://b.example:PLAIN",
+        "https://t.example:TLS",
+        "http://169.254.169.254",
+        "http://meta.example:PLAIN",
+    ];
+    let loopback = || ["127.0.0.0/8".parse().unwrap()];
+    let rights = rights(
+        rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())),
+    );
+    let roots = Roots::none().with_pem(secure.authority.as_bytes()).unwrap();
+    let egress = Egress::new().with_resolver(Names).with_roots(roots);
+    let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
+    let secret = Secret::new("canary-of-the-first-hop").unwrap();
+    let credential =
+        Credential::new("token", &SecretGrant::new(bound_to, Injection::Bearer), secret).unwrap();
+
+    let budget = Budget::default();
+    let mut expected = Vec::new();
+    for (number, (hop, with_secret, without)) in CHAIN.iter().enumerate() {
+        let hop = placed(hop);
+        for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)]
+        {
+            let has_secret = !credentials.is_empty();
+            let secrets = Secrets { credentials, ..Secrets::default() };
+            let result =
+                egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;
+            assert_eq!(kind(&result), end, "{hop}, with the secret: {has_secret}");
+            let Ok(response) = result else { continue };
+            // The redirect is returned unchanged.
+            let next = placed(CHAIN[(number + 1) % CHAIN.len()].0);
+            assert!(
+                response.status == 302
+                    && response.headers.contains(&("location".into(), next.into())),
+                "{hop}"
+            );
+            let (_, rest) = hop.split_once("://").unwrap();
+            let (host, path) = rest.split_at(rest.find('/').unwrap());
+            expected.push((host.to_owned(), path.to_owned(), has_secret));
+        }
+    }
+    // One request per response, and the secret only in those that it is bound to.
+    let arrived = std::mem::take(&mut *seen.received.lock());
+    let arrived = arrived.iter().map(|head| {
+        let line =
+            |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+        let path = head.split(' ').nth(1).unwrap().to_owned();
+        let has_secret =
+            line("authorization: ").is_some_and(|value| value == "Bearer canary-of-the-first-hop");
+        assert_eq!(has_secret, head.contains("canary") || head.contains("authorization"), "{head}");
+        (line("host: ").unwrap(), path, has_secret)
+    });
+    assert_eq!(arrived.collect::<Vec<_>>(), expected);
+    assert_eq!(plain.connections() + secure.server.connections(), expected.len());
+}

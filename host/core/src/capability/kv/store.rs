@@ -1,0 +1,233 @@
+//! An embedded database (SQLite) on disk, which several processes can use at once, or in memory.
+//!
+//! In: a directory. Out: a [`Database`]: transactions.
+//! Invariants, on disk: a change is flushed before [`Database::write`] returns, so it survives the
+//! death of the process and a loss of power; a process that is killed leaves the state before or
+//! after its last change; only this user can access the file.
+//! Layout: the file `store.db` in WAL mode, with `store.db-wal` and `store.db-shm` while it is in
+//! use. The header has this crate's application id, and `user_version` is the version of the
+//! schema.
+//! Not here: the meaning of the tables (`kv`), and the count of a granted directory, which changes
+//! with every write of a tool (`directory::shared`).
+
+mod failure;
+mod place;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::StoreError;
+use crate::contract::error::Error;
+use failure::{DAMAGED, OTHER_VERSION, busy_error, failed, open_error};
+#[cfg(test)]
+pub(crate) use place::FILE;
+
+/// The result of statements, or the reason why the operation is refused.
+pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
+
+/// Longest wait for other processes: longer than most calls may take, so that a call's own deadline
+/// ends its wait.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Application id in the file's header: `tcel`.
+const APPLICATION: i64 = 0x7463_656c;
+/// The version of the schema that this code reads and writes.
+const SCHEMA: i64 = 2;
+/// Connections that are kept open: as many as threads usually read at once.
+const MAX_IDLE: usize = 4;
+/// KiB. The page cache of a connection.
+const CACHE: i64 = 4096;
+/// Bytes of the log that stay on the disk after its content was moved into the database.
+const LOG: i64 = 4 << 20;
+
+/// The tables. `last` has the last version of each namespace that has keys, and, under the empty
+/// name, the highest version of the namespaces that had keys. `sum` is the checksum of the rest of
+/// a row.
+const TABLES: &str = "
+    CREATE TABLE entry (
+        namespace BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL, expires INTEGER,
+        sum INTEGER NOT NULL, PRIMARY KEY (namespace, key)) STRICT;
+    CREATE INDEX room ON entry (namespace, length(key) + length(value));
+    CREATE INDEX ends ON entry (namespace, expires) WHERE expires IS NOT NULL;
+    CREATE TABLE last (namespace BLOB PRIMARY KEY NOT NULL, version INTEGER NOT NULL) STRICT;";
+
+/// A database. A database on disk can be open in several processes and any number of threads.
+#[derive(Debug)]
+pub(crate) struct Database {
+    /// `None`: the database is in memory, in its one connection.
+    file: Option<PathBuf>,
+    /// [`BUSY_TIMEOUT`], except in tests.
+    pub(crate) patience: Duration,
+    idle: Mutex<Vec<Connection>>,
+    /// Serialises the writers of this process, so that they do not poll the file's lock.
+    writing: Mutex<()>,
+}
+
+impl Database {
+    /// Opens the database in a directory. Creates both if they do not exist, for this user only.
+    /// Reads the whole database, so that damage is found here and not by a call.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
+    /// a store, is damaged or has another version, or a full disk.
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+        let file =
+            place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
+        let database = Self::at(Some(file.clone()));
+        let connection = database.connect().map_err(|error| open_error(&file, &error))?;
+        verified(&connection, &file)?;
+        database.idle.lock().push(connection);
+        Ok(database)
+    }
+
+    /// Creates an empty database in memory. It is set up at its first use.
+    pub(crate) fn in_memory() -> Self {
+        Self::at(None)
+    }
+
+    fn at(file: Option<PathBuf>) -> Self {
+        Self { file, patience: BUSY_TIMEOUT, idle: Mutex::default(), writing: Mutex::default() }
+    }
+
+    /// Reads one state of all rows.
+    ///
+    /// # Errors
+    /// Those of `look`, and those of the database.
+    pub(crate) fn read<T>(
+        &self,
+        look: impl FnOnce(&Connection) -> Answer<T>,
+    ) -> Result<T, StoreError> {
+        self.transaction(TransactionBehavior::Deferred, look)
+    }
+
+    /// Changes rows, exclusively among all processes. After an error, nothing has changed.
+    ///
+    /// # Errors
+    /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the
+    /// flush itself, the change may or may not be stored.
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&Connection) -> Answer<T>,
+    ) -> Result<T, StoreError> {
+        self.transaction(TransactionBehavior::Immediate, change)
+    }
+
+    fn transaction<T>(
+        &self,
+        behavior: TransactionBehavior,
+        work: impl FnOnce(&Connection) -> Answer<T>,
+    ) -> Result<T, StoreError> {
+        let file = self.file.as_deref().unwrap_or(Path::new(":memory:"));
+        let is_alone = matches!(behavior, TransactionBehavior::Immediate) || self.file.is_none();
+        let turn = is_alone
+            .then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy_error(file)));
+        let _turn = turn.transpose()?;
+        let idle = self.idle.lock().pop();
+        let connection =
+            idle.map_or_else(|| self.connect(), Ok).map_err(|error| failed(file, &error))?;
+        // Returns the connection also if `work` panics.
+        let mut connection = scopeguard::guard(connection, |connection| {
+            let mut idle = self.idle.lock();
+            if idle.len() < MAX_IDLE {
+                idle.push(connection);
+            }
+        });
+        let run = || {
+            connection.busy_timeout(self.patience)?;
+            let transaction = connection.transaction_with_behavior(behavior)?;
+            let worked = work(&transaction)?;
+            // A transaction that is dropped without a commit changes nothing.
+            worked.is_ok().then(|| transaction.commit()).transpose()?;
+            Ok(worked)
+        };
+        run().unwrap_or_else(|error| Err(failed(file, &error)))
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        if let Some(file) = &self.file {
+            return opened(file);
+        }
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch(TABLES)?;
+        Ok(connection)
+    }
+}
+
+/// Opens a connection to a file.
+fn opened(file: &Path) -> rusqlite::Result<Connection> {
+    // No link is followed: the directory is resolved, and only its owner can open it. `NO_MUTEX`:
+    // this module ensures that one thread at a time uses a connection.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Flushes the log with each commit: `NORMAL` would lose the last commits at a loss of power.
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -{CACHE}; PRAGMA journal_size_limit = {LOG};"
+    ))?;
+    Ok(connection)
+}
+
+/// Initialises an empty file as a database.
+fn initialise(file: &Path) -> rusqlite::Result<()> {
+    let connection = opened(file)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         {TABLES}
+         PRAGMA application_id = {APPLICATION};
+         PRAGMA user_version = {SCHEMA};
+         COMMIT;"
+    ))?;
+    // Closing the last connection moves the log into the file, which then gets its name.
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Checks that the file is undamaged, was created by toolcell and has a known version.
+fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
+    let place = file.display();
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
+    let (application, schema) = head.map_err(|error| open_error(file, &error))?;
+    if application != APPLICATION || schema < 1 {
+        return Err(Error::store(
+            format!("{place} is a database that toolcell did not create"),
+            DAMAGED,
+        ));
+    }
+    if schema != SCHEMA {
+        let problem = format!(
+            "{place} has layout {schema}, and this version of toolcell reads layout {SCHEMA} only"
+        );
+        return Err(Error::store(problem, OTHER_VERSION));
+    }
+    let found =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    match found.map_err(|error| open_error(file, &error))?.as_str() {
+        "ok" => Ok(()),
+        problem => Err(Error::store(format!("{place} is damaged: {problem}"), DAMAGED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Database {
+        /// Creates a database in this directory whose first connections do not flush, for tests of
+        /// many writes.
+        pub(crate) fn unflushed(dir: &Path) -> Self {
+            let database = Self::open(dir).unwrap();
+            database.idle.lock().resize_with(MAX_IDLE, || database.connect().unwrap());
+            for connection in &*database.idle.lock() {
+                connection.pragma_update(None, "synchronous", "OFF").unwrap();
+            }
+            database
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Errors of database operations, with hints.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::capability::kv::StoreError;
+use crate::contract::error::Error;
+
+pub(super) const DAMAGED: &str = "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
+pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
+const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
+                        again; the data stored before is intact";
+/// SQLite's code for a failed extension of its shared memory, which means that there is no room for
+/// it. Source: SQLite, `sqlite3.h`.
+const NO_ROOM_TO_SHARE: i32 = 4874;
+
+/// Returns the error of an operation that waited too long for other processes.
+pub(super) fn busy_error(file: &Path) -> StoreError {
+    StoreError::Busy(format!("{} is in use by other processes", file.display()))
+}
+
+/// Returns the error of an operation that failed.
+pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
+    let place = file.display();
+    match (error.sqlite_error_code(), error.sqlite_error().map(|error| error.extended_code)) {
+        (
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed,
+            ),
+            _,
+        ) => busy_error(file),
+        (Some(ErrorCode::DiskFull), _) | (_, Some(NO_ROOM_TO_SHARE)) => {
+            StoreError::Full(format!("the disk of {place} is full"))
+        }
+        (Some(ErrorCode::NotADatabase), _) => {
+            StoreError::Unavailable(format!("{place} is damaged, or is not a toolcell store"))
+        }
+        (Some(ErrorCode::DatabaseCorrupt), _) => {
+            StoreError::Unavailable(format!("{place} is damaged"))
+        }
+        (Some(_) | None, _) => {
+            StoreError::Unavailable(format!("{place} cannot be read or written: {error}"))
+        }
+    }
+}
+
+/// Returns the error of a database that cannot be opened.
+pub(super) fn open_error(file: &Path, error: &rusqlite::Error) -> Error {
+    let is_damaged = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    );
+    Error::store(failed(file, error).to_string(), if is_damaged { DAMAGED } else { UNUSABLE })
+}

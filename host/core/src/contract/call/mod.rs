@@ -1,0 +1,281 @@
+//! A tool call, its context and options, and its completion.
+//!
+//! In: a call as a model provider sent it. Out: [`ToolCall`], [`CallContext`] and [`CallOptions`]
+//! for the request, [`Completion`] for the result.
+//! Invariants: a missing field of the context stays absent (docs/contract.md, section 2).
+//! Not here: the steps of a call (`executor`).
+
+mod abort;
+mod files;
+pub(crate) mod usage;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
+pub(crate) use files::CallDirectory;
+pub use files::CallFiles;
+
+use super::grants::Overlay;
+use super::json::Json;
+use super::limits::Limits;
+use super::outcome::refusal::Refusal;
+use super::outcome::tool_error::ToolError;
+use super::outcome::{Halt, HandlerError, Outcome, Output, Question};
+use usage::Usage;
+
+/// One call as a model provider sent it, not checked yet.
+///
+/// # Shape
+/// As JSON: `{"id", "name", "arguments"}`, the arguments as a string of JSON text. Read from
+/// JSON they may also be an object, which must name no member twice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text, not checked yet.
+    #[serde(deserialize_with = "text_or_tree")]
+    pub arguments: String,
+}
+
+/// Reads arguments as text. A JSON string is the text, unchecked. Any other value must be a valid
+/// [`Json`], and its text is kept as it is.
+fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    if json.as_str().starts_with('"') {
+        serde_json::from_str(json.as_str()).map_err(de::Error::custom)
+    } else {
+        Ok(json.into_string())
+    }
+}
+
+impl ToolCall {
+    /// Creates a call with arguments as JSON text.
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    /// Creates a call with arguments as a value.
+    pub fn with_value(id: impl Into<String>, name: impl Into<String>, arguments: &Value) -> Self {
+        Self::new(id, name, arguments.to_string())
+    }
+}
+
+/// The context of a call: where it comes from. The handler gets it unchanged.
+///
+/// # Defaults
+/// Every field is absent; the host adds none.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// The caller's session.
+    pub session_id: Option<String>,
+    /// The provider's request.
+    pub request_id: Option<String>,
+    /// The conversation.
+    pub thread_id: Option<String>,
+    /// The run of calls that this one belongs to.
+    pub run_id: Option<String>,
+    /// The tenant that the call is for.
+    pub tenant: Option<String>,
+    /// Free JSON of the caller.
+    pub metadata: Option<Json>,
+    /// The number of this attempt, counted from 1; absent if the tool is not retried.
+    pub attempt: Option<u32>,
+    /// The answer to the question of an earlier call.
+    pub resume: Option<Resume>,
+    /// Fields of later contract versions, passed through.
+    pub extensions: BTreeMap<String, Json>,
+}
+
+/// A person's answer to the question of an earlier call. The new call has the same tool and
+/// arguments as the earlier one, and a different id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume {
+    /// The answer.
+    pub answer: Json,
+    /// The state that came with the question, unchanged.
+    pub state: Option<Json>,
+}
+
+/// Options of one call: its context, limits, abort signal and overlay.
+///
+/// # Defaults
+/// An empty context, no tightening, a signal that is never raised, [`DEFAULT_STOP_GRACE`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// The context of the call. It is shared by the calls of a run.
+    pub context: Arc<CallContext>,
+    /// Tightens the executor's limits.
+    pub limits: Limits,
+    /// Ends the call early: the handler is asked to end, and is ended by force after
+    /// [`stop_grace`](Self::stop_grace). If the signal is raised before the call begins, the call
+    /// is made only if there is a grace.
+    pub abort: AbortSignal,
+    /// The time that the handler has to end by itself once `abort` is raised. With
+    /// [`Duration::MAX`], it is never ended by force.
+    pub stop_grace: Duration,
+    /// Narrows the tool's rights.
+    pub overlay: Option<Arc<Overlay>>,
+    /// Files that the tool can read, if it is a component.
+    pub files: Option<CallFiles>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self {
+            context: Arc::default(),
+            limits: Limits::unlimited(),
+            abort: AbortSignal::default(),
+            stop_grace: DEFAULT_STOP_GRACE,
+            overlay: None,
+            files: None,
+        }
+    }
+}
+
+impl CallOptions {
+    /// Sets the context of the call.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
+        self.context = context.into();
+        self
+    }
+
+    /// Tightens the executor's limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the signal that ends the call early.
+    #[must_use]
+    pub fn with_abort(mut self, abort: AbortSignal) -> Self {
+        self.abort = abort;
+        self
+    }
+
+    /// Sets the time that the handler has to end by itself once the signal is raised.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// Narrows the tool's rights.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
+        self
+    }
+
+    /// Gives the tool these files to read, if it is a component.
+    #[must_use]
+    pub fn with_files(mut self, files: CallFiles) -> Self {
+        self.files = Some(files);
+        self
+    }
+}
+
+/// The result of a call: the handler's answer, the executor's error, or the host's refusal.
+///
+/// # Shape
+/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]),
+/// `tool_error` ([`ToolError`]) or `refusal` ([`Refusal`]).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "WrittenResult")]
+pub enum CallResult {
+    /// The handler answered.
+    Outcome(Outcome),
+    /// The handler gave no valid answer.
+    ToolError(ToolError),
+    /// The host refused the call; the handler did not run.
+    Refusal(Refusal),
+}
+
+impl CallResult {
+    /// Returns the handler's value, if it answered `ok`.
+    #[must_use]
+    pub fn value(&self) -> Option<&Json> {
+        match self {
+            Self::Outcome(Outcome::Ok(output)) => Some(&output.value),
+            Self::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
+            | Self::ToolError(_)
+            | Self::Refusal(_) => None,
+        }
+    }
+}
+
+/// A result in its JSON form: an object with one member, which names the kind.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenResult {
+    Ok(Output),
+    Error(HandlerError),
+    AskUser(Question),
+    Halt(Halt),
+    ToolError(ToolError),
+    Refusal(Refusal),
+}
+
+impl From<WrittenResult> for CallResult {
+    fn from(written: WrittenResult) -> Self {
+        match written {
+            WrittenResult::Ok(output) => Self::Outcome(Outcome::Ok(output)),
+            WrittenResult::Error(error) => Self::Outcome(Outcome::Error(error)),
+            WrittenResult::AskUser(question) => Self::Outcome(Outcome::AskUser(question)),
+            WrittenResult::Halt(halt) => Self::Outcome(Outcome::Halt(halt)),
+            WrittenResult::ToolError(error) => Self::ToolError(error),
+            WrittenResult::Refusal(refusal) => Self::Refusal(refusal),
+        }
+    }
+}
+
+impl Serialize for CallResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Outcome(outcome) => outcome.serialize(serializer),
+            Self::ToolError(error) => {
+                serializer.serialize_newtype_variant("CallResult", 1, "tool_error", error)
+            }
+            Self::Refusal(refusal) => {
+                serializer.serialize_newtype_variant("CallResult", 2, "refusal", refusal)
+            }
+        }
+    }
+}
+
+/// The end of a call: its result and its receipt. [`Executor::call`](crate::Executor::call) always
+/// returns one.
+///
+/// # Shape
+/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" |
+/// "refusal": …}, "usage": {…}, "attributes"?}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The result of the call.
+    #[serde(rename = "outcome")]
+    pub result: CallResult,
+    /// The receipt: what the call used.
+    pub usage: Usage,
+    /// Free metadata of the tool's definition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Value>,
+}

@@ -1,0 +1,204 @@
+//! Finds texts in a definition that seem to be written to steer a model, not to describe a tool.
+//!
+//! In: a [`Definition`]. Out: the suspicious places, for the person who decides if the tool may be
+//! used.
+//! Invariants: linear in the length of the text; every text of the definition is searched, names of
+//! members too. This helps a reader and is not a defence: a text can always be worded so that no
+//! pattern matches. The defence is that a tool is used only after a person has approved its
+//! definition, and only in the approved form.
+//! Source: the published attacks on tool descriptions (hidden instructions, shadowing of other
+//! tools, secrecy).
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Definition;
+
+/// The maximum number of suspicions of one definition. More would tell the reader nothing new.
+const MAX_SUSPICIONS: usize = 32;
+/// The maximum number of characters of an excerpt.
+const EXCERPT: usize = 80;
+/// Blank lines, or blanks in a line, that push the following text out of sight.
+const HIDING_BLANKS: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
+
+/// The reason why a text is suspicious.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SuspicionKind {
+    /// It has characters that no reader sees, or whitespace that pushes text out of sight.
+    Hidden,
+    /// It pretends to come from another source: the system, the user, or another tool.
+    Disguised,
+    /// It tells the model to ignore instructions, or to follow others.
+    Overriding,
+    /// It tells the model to keep something from the user.
+    Secretive,
+    /// It says how other tools are to be used, or that they are not to be used.
+    Steering,
+    /// It asks for the conversation, for files or for credentials.
+    Prying,
+    /// It contains encoded text, or tells the model to follow encoded text.
+    Encoded,
+}
+
+impl fmt::Display for SuspicionKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hidden => "has characters or text that a reader does not see",
+            Self::Disguised => "imitates a message of the system or the user",
+            Self::Overriding => "tells the model to ignore or replace instructions",
+            Self::Secretive => "tells the model to keep something from the user",
+            Self::Steering => "tells the model how to use other tools",
+            Self::Prying => "asks for the conversation, files or credentials",
+            Self::Encoded => "has encoded text",
+        })
+    }
+}
+
+/// A suspicious text in a definition.
+///
+/// # Shape
+/// As JSON: `{"place", "kind", "excerpt"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Suspicion {
+    /// A JSON pointer into the definition.
+    pub place: String,
+    /// The reason why the text is suspicious.
+    pub kind: SuspicionKind,
+    /// The text around it in one line: at most 80 characters, without invisible ones.
+    pub excerpt: String,
+}
+
+impl Definition {
+    /// Returns the texts that seem to be written to steer a model: at most 32, in the order of the
+    /// definition. An empty list does not mean that the definition is harmless.
+    #[must_use]
+    pub fn suspicions(&self) -> Vec<Suspicion> {
+        let mut found = Vec::new();
+        if let Ok(value) = serde_json::to_value(self) {
+            search_value(&value, &mut String::new(), &mut found);
+        }
+        found.truncate(MAX_SUSPICIONS);
+        found
+    }
+}
+
+/// Returns true if a character is invisible, or changes how a terminal shows the text around it.
+///
+/// These are: the soft hyphen, direction marks and overrides, characters of zero width, line
+/// separators, invisible operators, interlinear marks, tags, and variation selectors that can carry
+/// hidden bytes. The zero-width joiners are among them, although emoji and some scripts need them,
+/// because sequences of them can encode a text. U+FE0F is not, because emoji need it.
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0e}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => c.is_control(),
+    }
+}
+
+fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
+    let length = place.len();
+    match value {
+        _ if found.len() >= MAX_SUSPICIONS => {}
+        Value::String(text) => suspect(text, place, found),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                place.push_str(&format!("/{index}"));
+                search_value(item, place, found);
+                place.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+                suspect(name, place, found);
+                search_value(member, place, found);
+                place.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
+    static HIDING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(HIDING_BLANKS).ok());
+    let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
+    let plain =
+        seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
+    let mut add = |kind, at: usize| {
+        found.push(Suspicion { place: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
+    };
+    let far = HIDING.as_ref().and_then(|far| far.find(text)).map(|far| far.start());
+    if seen.len() < text.len() || far.is_some() {
+        add(SuspicionKind::Hidden, 0);
+    }
+    let Some(patterns) = PATTERNS.as_ref() else { return };
+    let mut last = None;
+    for index in patterns.all.matches(&plain) {
+        let (kind, one) = &patterns.each[index];
+        if last != Some(*kind) {
+            add(*kind, one.find(&plain).map_or(0, |there| there.start()));
+            last = Some(*kind);
+        }
+    }
+}
+
+/// Returns the text around a place.
+fn excerpt(text: &str, at: usize) -> String {
+    let before = text.get(..at).map_or(0, |before| before.chars().count());
+    let skipped = before.saturating_sub(EXCERPT / 4);
+    let mut excerpt: String = text.chars().skip(skipped).take(EXCERPT - 2).collect();
+    if skipped > 0 {
+        excerpt.insert(0, '…');
+    }
+    if text.chars().nth(skipped + EXCERPT - 2).is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}
+
+/// The patterns: one set to match all at once, and each by itself to find its place.
+struct Patterns {
+    all: RegexSet,
+    each: Vec<(SuspicionKind, Regex)>,
+}
+
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    let all = RegexSet::new(words::ALL.map(|(_, pattern)| pattern)).ok()?;
+    let each = words::ALL
+        .iter()
+        .map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?)))
+        .collect::<Option<_>>()?;
+    Some(Patterns { all, each })
+});
+
+mod words;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! The kinds of components: tools, plain functions, or one command.
+//!
+//! In: an embedder's or a configuration's setting. Out: [`ComponentKind`], and the [`Definition`]
+//! of a command's tool.
+//! Not here: how the exports are found and called (`engine/cell/exports`).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::contract::definition::Definition;
+use crate::contract::error::Error;
+
+/// The parameter for the arguments of a command without a template.
+pub(crate) const ARGS: &str = "args";
+/// The parameter for the text of standard input.
+pub(crate) const STDIN: &str = "stdin";
+
+/// The way in which the exports of a component become tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ComponentKind {
+    /// It exports `toolcell:tool/tool`, and describes its tools itself.
+    #[default]
+    Tools,
+    /// Each exported function is a tool. Its WIT types give the JSON Schema of its arguments and of
+    /// its result. Exports of `wasi:` packages are left out.
+    Functions,
+    /// It is a program that exports `wasi:cli/run`, or a WASI preview 1 module with `_start`. It is
+    /// one tool.
+    Command(Command),
+}
+
+/// The mapping between a call and a program: the call's arguments become words of the command line
+/// and standard input, and standard output becomes the result.
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Command {
+    /// The name of the tool, and the first word of the command line.
+    pub name: String,
+    /// The description of the tool, for a model. If absent, a generated text says how the command
+    /// is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The words of the command line after the command's name. `{NAME}` in a word is replaced by
+    /// the argument `NAME` of the call, a string. No shell is involved: a word stays one word. If
+    /// absent, the call has an argument `args`: a list of words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// The input that the command gets on standard input.
+    #[serde(default)]
+    pub stdin: CommandInput,
+    /// The format of the command's standard output.
+    #[serde(default)]
+    pub output: CommandOutput,
+    /// The media type of an output that is [`CommandOutput::Bytes`], `image/png` for instance. If
+    /// absent, `application/octet-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+}
+
+/// The input that a command gets on standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandInput {
+    /// The argument `stdin` of the call, a string; nothing if it is absent.
+    #[default]
+    Text,
+    /// All arguments of the call, as the text of one JSON object. Then any object is accepted.
+    Json,
+    /// Nothing.
+    Nothing,
+}
+
+/// The format of the standard output of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandOutput {
+    /// Text, without a newline at its end.
+    #[default]
+    Text,
+    /// JSON. Output that is not valid JSON becomes text.
+    Json,
+    /// Bytes: the result is a part with the command's media type.
+    Bytes,
+}
+
+impl Command {
+    /// Creates a command with this name and the defaults: arguments `args` and `stdin`, and a
+    /// result that is text.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            argv: None,
+            stdin: CommandInput::Text,
+            output: CommandOutput::Text,
+            media_type: None,
+        }
+    }
+
+    /// Returns the words of the command line for a call with these arguments, the command's name
+    /// first.
+    pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
+        let text =
+            |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let words: Vec<_> = match &self.argv {
+            Some(template) => template
+                .iter()
+                .map(|word| {
+                    let part = |part| match part {
+                        Part::Text(text) => text.to_owned(),
+                        Part::Parameter(name) => text(name),
+                    };
+                    parts(word).into_iter().map(part).collect()
+                })
+                .collect(),
+            None => {
+                let words = arguments.get(ARGS).and_then(Value::as_array).into_iter().flatten();
+                words.filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+        };
+        std::iter::once(self.name.clone()).chain(words).collect()
+    }
+
+    /// Returns the names in the template, each once.
+    fn parameters(&self) -> BTreeSet<&str> {
+        let words = self.argv.iter().flatten();
+        let parameter = |part| if let Part::Parameter(name) = part { Some(name) } else { None };
+        words.flat_map(|word| parts(word)).filter_map(parameter).collect()
+    }
+
+    /// Returns the definition of the command's tool.
+    ///
+    /// # Errors
+    /// [`Error::is_definition`] if the name is not a tool name, or if the template has a parameter
+    /// `stdin` although that is the argument for standard input.
+    pub fn definition(&self) -> Result<Definition, Error> {
+        let mut properties = Map::new();
+        let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
+        if self.argv.is_none() && self.stdin != CommandInput::Json {
+            let described = "The words of the command line, without the program's name.";
+            add(
+                ARGS,
+                json!({ "type": "array", "items": { "type": "string" }, "description": described }),
+            );
+        }
+        let required = self.parameters();
+        for name in &required {
+            add(name, json!({ "type": "string" }));
+        }
+        if self.stdin == CommandInput::Text
+            && add(STDIN, json!({ "type": "string", "description": "The text of standard input." }))
+                .is_some()
+        {
+            return Err(Error::definition(
+                &self.name,
+                "`stdin` is already the argument for standard input: rename `{stdin}` in `argv`",
+            ));
+        }
+        let is_open = self.stdin == CommandInput::Json;
+        let schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": is_open,
+        });
+        Ok(Definition::new(&*self.name, self.description.clone().unwrap_or_else(|| self.usage()))?
+            .with_parameters(schema))
+    }
+
+    fn usage(&self) -> String {
+        let words: String = match &self.argv {
+            Some(words) => words.iter().flat_map(|word| [" ", word.as_str()]).collect(),
+            None if self.stdin == CommandInput::Json => String::new(),
+            None => " ARGS".to_owned(),
+        };
+        let stdin = match self.stdin {
+            CommandInput::Text => ", with the text `stdin` as standard input",
+            CommandInput::Json => ", with the arguments as JSON on standard input",
+            CommandInput::Nothing => "",
+        };
+        format!("Runs the command `{}{words}`{stdin}, and returns its standard output.", self.name)
+    }
+}
+
+impl ComponentKind {
+    /// Returns the kind in one word: `tools`, `functions` or `command`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Functions => "functions",
+            Self::Command(_) => "command",
+        }
+    }
+}
+
+/// Writes the word, and for a command also its settings as JSON. Equal kinds have equal texts.
+impl fmt::Display for ComponentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Tools | Self::Functions => Ok(()),
+            // Cannot fail: a command contains only strings and lists of strings.
+            Self::Command(command) => {
+                write!(f, " {}", serde_json::to_value(command).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The bytes of a component, and its kind. Bytes without a kind are of the kind
+/// [`ComponentKind::Tools`].
+#[derive(Debug, Clone)]
+pub struct ComponentBytes {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: ComponentKind,
+}
+
+impl ComponentBytes {
+    /// Creates a component of this kind from these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>, kind: ComponentKind) -> Self {
+        Self { bytes: bytes.into(), kind }
+    }
+}
+
+impl<T: Into<Vec<u8>>> From<T> for ComponentBytes {
+    fn from(bytes: T) -> Self {
+        Self::new(bytes, ComponentKind::Tools)
+    }
+}
+
+/// A part of a word of a command line's template.
+enum Part<'a> {
+    Text(&'a str),
+    Parameter(&'a str),
+}
+
+/// Splits a word of a template into its parts. Braces around anything but a name are text.
+fn parts(word: &str) -> Vec<Part<'_>> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    };
+    let (mut found, mut rest) = (Vec::new(), word);
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
+            found.extend([Part::Text(before), Part::Text("{")]);
+            rest = after;
+            continue;
+        };
+        found.extend([Part::Text(before), Part::Parameter(name)]);
+        rest = behind;
+    }
+    found.push(Part::Text(rest));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(argv: Option<&[&str]>, stdin: CommandInput) -> Command {
+        let argv = argv.map(|words| words.iter().map(|word| (*word).to_owned()).collect());
+        Command { argv, stdin, ..Command::new("jaq") }
+    }
+
+    #[test]
+    fn argv_is_built_from_template_and_arguments() {
+        let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
+        for (argv, expected) in [
+            (None, &["jaq", "-c", "two words"][..]),
+            (Some(&[][..]), &["jaq"]),
+            (Some(&["-c", "{filter}", "--indent={n}"]), &["jaq", "-c", ".a | {b}", "--indent=2"]),
+            (
+                Some(&["{n}{n}", "{}", "{a b}", "{", "}{n", "{missing}"]),
+                &["jaq", "22", "{}", "{a b}", "{", "}{n", ""],
+            ),
+        ] {
+            assert_eq!(command(argv, CommandInput::Text).words(&arguments), expected, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn command_schema_follows_its_template() {
+        let parameters = |argv, stdin| {
+            let schema = command(argv, stdin).definition().unwrap().parameters.unwrap();
+            let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            (
+                names.join(" "),
+                schema["required"].to_string(),
+                schema["additionalProperties"].as_bool().unwrap(),
+            )
+        };
+        for (argv, stdin, expected) in [
+            (None, CommandInput::Text, ("args stdin", "[]", false)),
+            (None, CommandInput::Nothing, ("args", "[]", false)),
+            (None, CommandInput::Json, ("", "[]", true)),
+            (Some(&["{b}{a}", "{a}"][..]), CommandInput::Nothing, ("a b", r#"["a","b"]"#, false)),
+            (Some(&["{a}"]), CommandInput::Json, ("a", r#"["a"]"#, true)),
+            (Some(&["{stdin}"]), CommandInput::Nothing, ("stdin", r#"["stdin"]"#, false)),
+        ] {
+            let (names, required, is_open) = expected;
+            assert_eq!(
+                parameters(argv, stdin),
+                (names.to_owned(), required.to_owned(), is_open),
+                "{argv:?}"
+            );
+        }
+        let twice = command(Some(&["{stdin}"]), CommandInput::Text).definition().unwrap_err();
+        assert!(
+            twice.is_definition() && twice.to_string().contains("rename `{stdin}` in `argv`"),
+            "{twice}"
+        );
+        assert!(Command::new("not a name").definition().unwrap_err().is_definition());
+    }
+
+    #[test]
+    fn component_kind_has_a_canonical_text() {
+        let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
+        assert_eq!(
+            ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(),
+            text
+        );
+        assert_eq!(ComponentKind::Functions.to_string(), "functions");
+    }
+}

@@ -1,0 +1,308 @@
+//! Exported functions as tools.
+//!
+//! In: the type of a component.
+//! Out: a [`Function`] with a definition for each exported function; then calls of them.
+//! Invariants: a function's parameters and results can be JSON as a whole, or the component is
+//! refused. A name stands for one function.
+//! Not here: the cell that a function runs in (`invoke`).
+
+mod schema;
+mod shape;
+mod value;
+
+use serde_json::Value;
+use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
+use wasmtime::{Engine, Store};
+
+use crate::contract::call::CallResult;
+use crate::contract::controls::{Control, stands};
+use crate::contract::definition::{Definition, shortened};
+use crate::contract::error::Error;
+use crate::contract::json::Json;
+use crate::contract::outcome::refusal::{Fault, FaultKind, Refusal};
+use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
+use crate::contract::outcome::{HandlerError, Outcome};
+use crate::engine::cell::Cell;
+use crate::engine::compile::describe::MAX_TOOLS;
+use crate::tool::handler::Invocation;
+use shape::{Parts, Shape};
+
+/// Packages whose exports a runtime calls, not a model.
+const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
+
+/// The interface (without a package) and the function that start the runtime of componentize-py
+/// when a component is made. It stays an export of the component, and is not called after that.
+const RUNTIME: (&str, &str) = ("exports", "init");
+
+/// An exported function.
+pub(in crate::engine) struct Function {
+    tool: String,
+    /// The tool's full name, if that is too long for a name.
+    title: Option<String>,
+    /// In the notation of WIT: `docs:adder/add@0.1.0#add`.
+    place: String,
+    index: ComponentExportIndex,
+    params: Vec<(String, Shape)>,
+    result: Option<Shape>,
+}
+
+/// An exported function: in an interface, or in the world itself.
+struct ExportedFunction {
+    interface: Option<String>,
+    name: String,
+    index: ComponentExportIndex,
+    ty: ComponentFunc,
+}
+
+/// The reason in the error for a component without functions that is used as
+/// [`ComponentKind::Functions`](crate::ComponentKind::Functions).
+pub(in crate::engine) const NONE: &str = "it exports no function";
+
+/// Returns true if an export may be a function, or have functions, that become tools.
+pub(in crate::engine) fn may_be_tools(export: &str) -> bool {
+    !NOT_TOOLS.iter().any(|package| export.starts_with(package))
+}
+
+/// Returns the functions of a component, in the order of its exports.
+///
+/// # Errors
+/// [`Error::is_definition`] for a function that cannot be a tool, with its name;
+/// [`Error::is_component`] if there is none.
+pub(in crate::engine) fn functions(
+    engine: &Engine,
+    component: &Component,
+) -> Result<Vec<Function>, Error> {
+    let found = exported_functions(engine, component);
+    if found.is_empty() {
+        return Err(Error::no_tools(NONE, None));
+    }
+    if found.len() > MAX_TOOLS && stands(Control::Tools) {
+        return Err(Error::too_large(
+            "tools of the component",
+            found.len() as u64,
+            MAX_TOOLS as u64,
+        ));
+    }
+    let names = names(&found);
+    let functions = found.into_iter().zip(names).map(|(found, tool)| Function::new(found, tool));
+    functions.collect()
+}
+
+fn exported_functions(engine: &Engine, component: &Component) -> Vec<ExportedFunction> {
+    let mut functions = Vec::new();
+    for (export, item) in component.component_type().exports(engine) {
+        if !may_be_tools(export) {
+            continue;
+        }
+        let Some(index) = component.get_export_index(None, export) else { continue };
+        match item.ty {
+            ComponentItem::ComponentFunc(ty) => {
+                functions.push(ExportedFunction {
+                    interface: None,
+                    name: export.to_owned(),
+                    index,
+                    ty,
+                });
+            }
+            ComponentItem::ComponentInstance(instance) => {
+                if is_runtime(engine, export, &instance) {
+                    continue;
+                }
+                for (name, item) in instance.exports(engine) {
+                    let inner = component.get_export_index(Some(&index), name);
+                    if let (ComponentItem::ComponentFunc(ty), Some(index)) = (item.ty, inner) {
+                        let interface = Some(export.to_owned());
+                        functions.push(ExportedFunction {
+                            interface,
+                            name: name.to_owned(),
+                            index,
+                            ty,
+                        });
+                    }
+                }
+            }
+            ComponentItem::CoreFunc(_)
+            | ComponentItem::Module(_)
+            | ComponentItem::Component(_)
+            | ComponentItem::Type(_)
+            | ComponentItem::Resource(_) => {}
+        }
+    }
+    functions
+}
+
+/// Returns true if an exported interface is the one that starts componentize-py's runtime.
+fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bool {
+    let is_function = |item: &ComponentItem| matches!(item, ComponentItem::ComponentFunc(_));
+    let mut functions =
+        instance.exports(engine).filter(|(_, item)| is_function(&item.ty)).map(|(name, _)| name);
+    export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
+}
+
+/// The part of an interface's name that becomes part of a tool's name.
+#[derive(Clone, Copy)]
+enum Detail {
+    /// `add`.
+    Interface,
+    /// `docs_adder_add`.
+    Package,
+    /// `docs_adder_add_0_1_0`.
+    Version,
+}
+
+/// Returns the names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself.
+/// Functions whose names would be the same get the namespace and package too, and those of two
+/// versions of a package also its version. [`Function::new`] shortens one that is too long.
+fn names(found: &[ExportedFunction]) -> Vec<String> {
+    let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
+    for detail in [Detail::Package, Detail::Version] {
+        let same: Vec<_> = names
+            .iter()
+            .map(|name| names.iter().filter(|other| *other == name).count() > 1)
+            .collect();
+        for ((name, found), _) in
+            names.iter_mut().zip(found).zip(same).filter(|(_, is_same)| *is_same)
+        {
+            *name = found.tool(detail);
+        }
+    }
+    names
+}
+
+impl ExportedFunction {
+    /// Returns the name of its tool.
+    fn tool(&self, detail: Detail) -> String {
+        // `docs:adder/add@0.1.0`, or a plain name.
+        let Some(interface) = &self.interface else { return self.name.clone() };
+        let path = interface.split('@').next().unwrap_or_default();
+        let prefix = match detail {
+            Detail::Interface => path.rsplit('/').next().unwrap_or_default(),
+            Detail::Package => path,
+            Detail::Version => interface,
+        };
+        format!("{}_{}", prefix.replace([':', '/', '@', '.', '+'], "_"), self.name)
+    }
+}
+
+impl Function {
+    fn new(found: ExportedFunction, tool: String) -> Result<Self, Error> {
+        let (tool, title) = match shortened(&tool) {
+            Some(short) => (short, Some(tool)),
+            None => (tool, None),
+        };
+        let ExportedFunction { interface, name, index, ty } = found;
+        let place =
+            interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
+        let refused = |what: &str| {
+            let problem =
+                format!("the function `{place}` cannot be a tool: it takes or returns {what}");
+            Error::definition(&tool, problem)
+        };
+        if ty.async_() {
+            return Err(Error::definition(
+                &tool,
+                format!("the function `{place}` is async, which this host disables"),
+            ));
+        }
+        let mut parts = Parts::default();
+        let params =
+            ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
+        let params = params.collect::<Result<Vec<_>, &'static str>>().map_err(refused)?;
+        let result = ty
+            .results()
+            .next()
+            .map(|ty| Shape::of(&ty, &mut parts))
+            .transpose()
+            .map_err(refused)?;
+        Ok(Self { tool, title, place, index, params, result })
+    }
+
+    /// Builds the tool's definition from the function's types.
+    pub(in crate::engine) fn definition(&self) -> Result<Definition, Error> {
+        let params: Vec<_> =
+            self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+        let result = self.result.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
+        let described =
+            format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
+        let mut definition =
+            Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
+        if let Some(title) = &self.title {
+            definition = definition.with_attribute("title", title.as_str().into());
+        }
+        let returned = match &self.result {
+            Some(Shape::Result(ok, _)) => ok.as_deref(),
+            Some(shape) => Some(shape),
+            None => None,
+        };
+        Ok(match returned {
+            Some(shape) => definition.with_output(schema::of(shape)),
+            None => definition,
+        })
+    }
+
+    /// Returns the values of its parameters.
+    fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Box<Fault>> {
+        let members = arguments
+            .as_object()
+            .ok_or_else(|| Box::new(Fault::of_kind("", FaultKind::of_type("object"))))?;
+        self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
+    }
+
+    /// Converts the returned values to the outcome of a call. The error of a `result` is the
+    /// handler's own error. Returns `None` if the values are not of the function's type.
+    fn outcome(&self, returned: &[Val]) -> Option<Outcome> {
+        let json = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
+            (Some(shape), Some(value)) => value::to_json(shape, value),
+            (None, None) => Some(Value::Null),
+            _ => None,
+        };
+        Some(match (&self.result, returned) {
+            (None, []) => Outcome::ok(Json::null()),
+            (Some(Shape::Result(ok, _)), [Val::Result(Ok(value))]) => Outcome::ok(json(ok, value)?),
+            (Some(Shape::Result(_, error)), [Val::Result(Err(value))]) => {
+                Outcome::Error(match json(error, value)? {
+                    Value::Null => HandlerError::new(format!("`{}` returned an error", self.place)),
+                    Value::String(message) => HandlerError::new(message),
+                    data @ (Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_)) => HandlerError::new(data.to_string()).with_data(data),
+                })
+            }
+            (Some(shape), [value]) => Outcome::ok(value::to_json(shape, value)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Calls the function that the invocation names.
+pub(in crate::engine) async fn call(
+    functions: &[Function],
+    store: &mut Store<Cell>,
+    instance: &Instance,
+    invocation: &Invocation,
+) -> wasmtime::Result<CallResult> {
+    let function = functions.iter().find(|function| function.tool == invocation.call.name);
+    let found = function
+        .and_then(|function| Some((function, instance.get_func(&mut *store, function.index)?)));
+    let Some((function, exported)) = found else {
+        return Ok(CallResult::ToolError(ToolError::NotFound));
+    };
+    let arguments = match function.arguments(invocation.checked_arguments()) {
+        Ok(arguments) => arguments,
+        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
+    };
+    let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
+    exported.call_async(&mut *store, &arguments, &mut returned).await?;
+    Ok(match function.outcome(&returned) {
+        Some(outcome) => CallResult::Outcome(outcome),
+        None => {
+            let detail = "the returned value is not of the function's type".to_owned();
+            CallResult::ToolError(ToolError::InvalidReturn(ReturnRule::Unreadable { detail }))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! The type of a value that crosses the boundary, without types of wasmtime.
+//!
+//! In: a type of wasmtime.
+//! Out: a [`Shape`], or the part of the type that cannot be JSON.
+//! Invariants: a shape has a bound on its depth and on the number of its parts, however a component
+//! composes its types.
+
+use std::fmt;
+
+use wasmtime::component::{Type, Val};
+
+use crate::contract::controls::{Control, stands};
+
+/// Levels of nested types: the schema of one takes up to four levels of JSON.
+const MAX_LEVELS: usize = 24;
+/// Parts of the types of one function, of which a schema is made. A schema has at most 2,000 parts.
+const MAX_PARTS: usize = 1500;
+/// Bytes of a name that count as one part.
+const NAME_BYTES: usize = 32;
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    Bool,
+    Integer(Integer),
+    Float32,
+    Float64,
+    Char,
+    String,
+    /// `list<u8>`.
+    Bytes,
+    List(Box<Self>),
+    Record(Vec<(String, Self)>),
+    Tuple(Vec<Self>),
+    Variant(Vec<(String, Option<Self>)>),
+    Enum(Vec<String>),
+    Option(Box<Self>),
+    Result(Option<Box<Self>>, Option<Box<Self>>),
+    Flags(Vec<String>),
+}
+
+/// An integer type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Integer {
+    S8,
+    U8,
+    S16,
+    U16,
+    S32,
+    U32,
+    S64,
+    U64,
+}
+
+impl Integer {
+    /// Returns the smallest and the largest value.
+    pub(super) fn range(self) -> (i128, i128) {
+        match self {
+            Self::S8 => (i8::MIN.into(), i8::MAX.into()),
+            Self::U8 => (0, u8::MAX.into()),
+            Self::S16 => (i16::MIN.into(), i16::MAX.into()),
+            Self::U16 => (0, u16::MAX.into()),
+            Self::S32 => (i32::MIN.into(), i32::MAX.into()),
+            Self::U32 => (0, u32::MAX.into()),
+            Self::S64 => (i64::MIN.into(), i64::MAX.into()),
+            Self::U64 => (0, u64::MAX.into()),
+        }
+    }
+
+    /// Returns true if the type has values that JSON numbers, as many programs read them, cannot
+    /// hold exactly.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self, Self::S64 | Self::U64)
+    }
+
+    /// Converts a number to this type; `None` if it is out of range.
+    pub(super) fn val(self, number: i128) -> Option<Val> {
+        Some(match self {
+            Self::S8 => Val::S8(number.try_into().ok()?),
+            Self::U8 => Val::U8(number.try_into().ok()?),
+            Self::S16 => Val::S16(number.try_into().ok()?),
+            Self::U16 => Val::U16(number.try_into().ok()?),
+            Self::S32 => Val::S32(number.try_into().ok()?),
+            Self::U32 => Val::U32(number.try_into().ok()?),
+            Self::S64 => Val::S64(number.try_into().ok()?),
+            Self::U64 => Val::U64(number.try_into().ok()?),
+        })
+    }
+}
+
+/// The number of parts of a function's types so far.
+#[derive(Debug, Default)]
+pub(super) struct Parts(usize);
+
+impl Parts {
+    /// Counts names: a name is a part, and a long one is several.
+    fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<(), &'static str> {
+        names.map(|name| 1 + name.len() / NAME_BYTES).try_for_each(|parts| self.add(parts))
+    }
+
+    fn add(&mut self, parts: usize) -> Result<(), &'static str> {
+        self.0 += parts;
+        let is_within = self.0 <= MAX_PARTS || !stands(Control::FunctionTypes);
+        if is_within { Ok(()) } else { Err("types with more than 1500 parts") }
+    }
+}
+
+impl Shape {
+    /// Returns the shape of a type; `parts` counts over all types of a function.
+    ///
+    /// # Errors
+    /// A description of the part that cannot be JSON.
+    pub(super) fn of(ty: &Type, parts: &mut Parts) -> Result<Self, &'static str> {
+        Self::at(ty, parts, MAX_LEVELS)
+    }
+
+    fn at(ty: &Type, parts: &mut Parts, levels: usize) -> Result<Self, &'static str> {
+        parts.add(1)?;
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no names")]
+        match ty {
+            Type::Record(record) => parts.names(record.fields().map(|field| field.name))?,
+            Type::Variant(variant) => parts.names(variant.cases().map(|case| case.name))?,
+            Type::Enum(named) => parts.names(named.names())?,
+            Type::Flags(flags) => parts.names(flags.names())?,
+            _ => {}
+        }
+        let Some(levels) = levels.checked_sub(1) else {
+            return Err("types that nest deeper than 24 levels");
+        };
+        let mut of = |ty: &Type| Self::at(ty, parts, levels);
+        Ok(match ty {
+            Type::Bool => Self::Bool,
+            Type::S8 => Self::Integer(Integer::S8),
+            Type::U8 => Self::Integer(Integer::U8),
+            Type::S16 => Self::Integer(Integer::S16),
+            Type::U16 => Self::Integer(Integer::U16),
+            Type::S32 => Self::Integer(Integer::S32),
+            Type::U32 => Self::Integer(Integer::U32),
+            Type::S64 => Self::Integer(Integer::S64),
+            Type::U64 => Self::Integer(Integer::U64),
+            Type::Float32 => Self::Float32,
+            Type::Float64 => Self::Float64,
+            Type::Char => Self::Char,
+            Type::String => Self::String,
+            Type::List(list) => {
+                let item = list.ty();
+                if matches!(item, Type::U8) {
+                    Self::Bytes
+                } else {
+                    Self::List(Box::new(of(&item)?))
+                }
+            }
+            Type::Record(record) => {
+                let fields = record
+                    .fields()
+                    .map(|field| of(&field.ty).map(|shape| (field.name.to_owned(), shape)));
+                Self::Record(fields.collect::<Result<_, _>>()?)
+            }
+            Type::Tuple(tuple) => {
+                Self::Tuple(tuple.types().map(|ty| of(&ty)).collect::<Result<_, _>>()?)
+            }
+            Type::Variant(variant) => {
+                let cases = variant.cases().map(|case| {
+                    let shape = case.ty.map(|ty| of(&ty)).transpose();
+                    shape.map(|shape| (case.name.to_owned(), shape))
+                });
+                Self::Variant(cases.collect::<Result<_, _>>()?)
+            }
+            Type::Enum(named) => Self::Enum(named.names().map(str::to_owned).collect()),
+            Type::Option(option) => Self::Option(Box::new(of(&option.ty())?)),
+            Type::Result(result) => {
+                let mut boxed = |ty: Option<Type>| ty.map(|ty| of(&ty).map(Box::new)).transpose();
+                Self::Result(boxed(result.ok())?, boxed(result.err())?)
+            }
+            Type::Flags(flags) => Self::Flags(flags.names().map(str::to_owned).collect()),
+            Type::Own(_) | Type::Borrow(_) => return Err("a resource"),
+            Type::Future(_) | Type::Stream(_) => return Err("a future or a stream"),
+            Type::ErrorContext => return Err("an error context"),
+            Type::Map(_) => return Err("a map"),
+            Type::FixedLengthList(_) => return Err("a list of fixed length"),
+        })
+    }
+
+    /// Returns true if `null` is one of its values.
+    pub(super) fn has_null(&self) -> bool {
+        matches!(self, Self::Option(_))
+    }
+}
+
+/// In the notation of WIT, with named types written out.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |f: &mut fmt::Formatter<'_>, word: &str, names: &[String]| {
+            write!(f, "{word} {{ {} }}", names.join(", "))
+        };
+        match self {
+            Self::Bool => f.write_str("bool"),
+            Self::Integer(integer) => f.write_str(match integer {
+                Integer::S8 => "s8",
+                Integer::U8 => "u8",
+                Integer::S16 => "s16",
+                Integer::U16 => "u16",
+                Integer::S32 => "s32",
+                Integer::U32 => "u32",
+                Integer::S64 => "s64",
+                Integer::U64 => "u64",
+            }),
+            Self::Float32 => f.write_str("f32"),
+            Self::Float64 => f.write_str("f64"),
+            Self::Char => f.write_str("char"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("list<u8>"),
+            Self::List(item) => write!(f, "list<{item}>"),
+            Self::Option(item) => write!(f, "option<{item}>"),
+            Self::Tuple(items) => write!(f, "tuple<{}>", joined(items)),
+            Self::Record(fields) => {
+                let fields: Vec<_> =
+                    fields.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+                names(f, "record", &fields)
+            }
+            Self::Variant(cases) => {
+                let case = |(name, shape): &(String, Option<Self>)| {
+                    shape.as_ref().map_or_else(|| name.clone(), |shape| format!("{name}({shape})"))
+                };
+                names(f, "variant", &cases.iter().map(case).collect::<Vec<_>>())
+            }
+            Self::Enum(cases) => names(f, "enum", cases),
+            Self::Flags(flags) => names(f, "flags", flags),
+            Self::Result(None, None) => f.write_str("result"),
+            Self::Result(Some(ok), None) => write!(f, "result<{ok}>"),
+            Self::Result(None, Some(error)) => write!(f, "result<_, {error}>"),
+            Self::Result(Some(ok), Some(error)) => write!(f, "result<{ok}, {error}>"),
+        }
+    }
+}
+
+fn joined(shapes: &[Shape]) -> String {
+    shapes.iter().map(Shape::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,350 @@
+//! Tests that values of every type survive the conversion from JSON to wasmtime and back.
+
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::strategy::Union;
+use serde_json::{Value, json};
+
+use super::schema;
+use super::shape::{Integer, Shape};
+use super::value::{from_json, to_json};
+use crate::contract::call::{CallContext, ToolCall};
+use crate::contract::definition::Checks;
+use crate::contract::limits::Limits;
+use crate::contract::schema::Schema;
+use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
+use crate::engine::{Engine, OnMissingGrant, Optimise};
+use crate::tool::handler::Invocation;
+
+const INTEGERS: [Integer; 8] = [
+    Integer::S8,
+    Integer::U8,
+    Integer::S16,
+    Integer::U16,
+    Integer::S32,
+    Integer::U32,
+    Integer::S64,
+    Integer::U64,
+];
+
+fn boxed(shape: Shape) -> Box<Shape> {
+    Box::new(shape)
+}
+
+/// Numbers the names, so that no two are equal.
+fn with_unique_names<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(number, item)| (format!("{prefix}-{number}"), item))
+        .collect()
+}
+
+fn any_shape() -> impl Strategy<Value = Shape> {
+    let names = || {
+        (1..4_usize)
+            .prop_map(|count| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>())
+    };
+    let leaf = prop_oneof![
+        Just(Shape::Bool),
+        prop::sample::select(&INTEGERS[..]).prop_map(Shape::Integer),
+        Just(Shape::Float32),
+        Just(Shape::Float64),
+        Just(Shape::Char),
+        Just(Shape::String),
+        Just(Shape::Bytes),
+        names().prop_map(Shape::Enum),
+        names().prop_map(Shape::Flags),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|shape| {
+                if shape == Shape::Integer(Integer::U8) {
+                    Shape::Bytes
+                } else {
+                    Shape::List(boxed(shape))
+                }
+            }),
+            inner.clone().prop_map(|shape| Shape::Option(boxed(shape))),
+            vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
+            vec(inner.clone(), 1..4)
+                .prop_map(|fields| Shape::Record(with_unique_names("field", fields))),
+            vec(option::of(inner.clone()), 1..4)
+                .prop_map(|cases| Shape::Variant(with_unique_names("case", cases))),
+            (option::of(inner.clone()), option::of(inner))
+                .prop_map(|(ok, error)| Shape::Result(ok.map(boxed), error.map(boxed))),
+        ]
+    })
+}
+
+/// Returns JSON values of a shape, in the form in which they are written.
+fn values(shape: &Shape) -> BoxedStrategy<Value> {
+    let tagged = |name: &str, values: BoxedStrategy<Value>| {
+        let name = name.to_owned();
+        values.prop_map(move |value| json!({ &*name: value })).boxed()
+    };
+    let or_null = |shape: &Option<Box<Shape>>| {
+        shape.as_deref().map_or_else(|| Just(Value::Null).boxed(), values)
+    };
+    match shape {
+        Shape::Bool => any::<bool>().prop_map(Value::from).boxed(),
+        Shape::Integer(integer) => whole(*integer),
+        Shape::Float32 => any::<f32>()
+            .prop_map(|value| floating(value.is_nan(), value.to_string(), f64::from(value)))
+            .boxed(),
+        Shape::Float64 => any::<f64>()
+            .prop_map(|value| floating(value.is_nan(), value.to_string(), value))
+            .boxed(),
+        Shape::Char => any::<char>().prop_map(|value| value.to_string().into()).boxed(),
+        Shape::String => any::<String>().prop_map(Value::from).boxed(),
+        Shape::Bytes => vec(any::<u8>(), 0..8)
+            .prop_map(|bytes| {
+                use base64::Engine as _;
+                base64::engine::general_purpose::STANDARD.encode(bytes).into()
+            })
+            .boxed(),
+        Shape::List(item) => vec(values(item), 0..4).prop_map(Value::from).boxed(),
+        Shape::Tuple(items) => {
+            items.iter().map(values).collect::<Vec<_>>().prop_map(Value::from).boxed()
+        }
+        Shape::Record(fields) => {
+            let names: Vec<_> = fields.iter().map(|(name, _)| name.clone()).collect();
+            let values: Vec<_> = fields.iter().map(|(_, shape)| values(shape)).collect();
+            values
+                .prop_map(move |values| {
+                    names.iter().cloned().zip(values).collect::<serde_json::Map<_, _>>().into()
+                })
+                .boxed()
+        }
+        Shape::Enum(cases) => prop::sample::select(cases.clone()).prop_map(Value::from).boxed(),
+        Shape::Flags(flags) => {
+            prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Value::from).boxed()
+        }
+        Shape::Option(some) => {
+            let some = if some.has_null() { tagged("some", values(some)) } else { values(some) };
+            prop_oneof![Just(Value::Null), some].boxed()
+        }
+        Shape::Result(ok, error) => {
+            prop_oneof![tagged("ok", or_null(ok)), tagged("error", or_null(error))].boxed()
+        }
+        Shape::Variant(cases) => {
+            let case = |(name, shape): &(String, Option<Shape>)| match shape {
+                Some(shape) => tagged(name, values(shape)),
+                None => Just(Value::from(name.clone())).boxed(),
+            };
+            Union::new(cases.iter().map(case)).boxed()
+        }
+    }
+}
+
+fn whole(integer: Integer) -> BoxedStrategy<Value> {
+    let (least, most) = integer.range();
+    let written = |number: i128| match i64::try_from(number) {
+        Ok(number) if number.unsigned_abs() < 1 << 53 => json!(number),
+        _ => json!(number.to_string()),
+    };
+    prop_oneof![Just(least), Just(most), least..=most].prop_map(written).boxed()
+}
+
+fn floating(is_nan: bool, text: String, value: f64) -> Value {
+    match (is_nan, value.is_finite()) {
+        (true, _) => json!("NaN"),
+        (_, true) => json!(text.parse::<f64>().unwrap()),
+        (_, false) if value > 0.0 => json!("Infinity"),
+        (_, false) => json!("-Infinity"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The values also fit the schema that a model is shown.
+    #[test]
+    fn values_of_every_type_round_trip((shape, value) in any_shape().prop_flat_map(|shape| {
+        let values = values(&shape);
+        (Just(shape), values)
+    })) {
+        let schema = schema::of(&shape);
+        let checked = Schema::compile(&schema).unwrap().check(&value);
+        prop_assert!(checked.is_ok(), "{shape}: {value} does not fit {schema}: {checked:?}");
+        let read = from_json(&shape, &value, "").map_err(|fault| TestCaseError::fail(format!("{shape}: {value}: {fault:?}")))?;
+        prop_assert_eq!(to_json(&shape, &read), Some(value), "{}", shape);
+    }
+
+    /// Any JSON value for any type is either a fault, or a value that converts to JSON and back
+    /// unchanged.
+    #[test]
+    fn any_value_round_trips_or_is_a_fault(shape in any_shape(), (_, value) in any_shape().prop_flat_map(|shape| {
+        let values = values(&shape);
+        (Just(shape), values)
+    })) {
+        if let Ok(read) = from_json(&shape, &value, "") {
+            let again = to_json(&shape, &read).unwrap();
+            prop_assert_eq!(from_json(&shape, &again, "").ok().and_then(|read| to_json(&shape, &read)), Some(again));
+        }
+    }
+}
+
+#[test]
+fn numbers_are_exact_or_refused() {
+    let integer = |integer, value: Value| {
+        let shape = Shape::Integer(integer);
+        from_json(&shape, &value, "").ok().and_then(|read| to_json(&shape, &read))
+    };
+    for (kind, given, expected) in [
+        (Integer::U64, json!(u64::MAX), Some(json!("18446744073709551615"))),
+        (Integer::U64, json!("18446744073709551615"), Some(json!("18446744073709551615"))),
+        (Integer::U64, json!("18446744073709551616"), None),
+        (Integer::U64, json!("7"), Some(json!(7))),
+        (Integer::U64, json!("-0"), Some(json!(0))),
+        (Integer::U64, json!("+7"), None),
+        (Integer::U64, json!(""), None),
+        (Integer::U64, json!(-1), None),
+        (Integer::S64, json!(9_007_199_254_740_991_i64), Some(json!(9_007_199_254_740_991_i64))),
+        (Integer::S64, json!(9_007_199_254_740_992_i64), Some(json!("9007199254740992"))),
+        (Integer::S64, json!(-9_007_199_254_740_993_i64), Some(json!("-9007199254740993"))),
+        // It was read as a double already, so the intended number is not known.
+        (Integer::S64, json!(1e17), None),
+        (Integer::S64, json!(2.0), Some(json!(2))),
+        (Integer::S64, json!(2.5), None),
+        (Integer::U8, json!(256), None),
+        (Integer::U8, json!("7"), None),
+        (Integer::S8, json!(-128), Some(json!(-128))),
+    ] {
+        assert_eq!(integer(kind, given.clone()), expected, "{kind:?}: {given}");
+    }
+    let narrow = |value: Value| {
+        from_json(&Shape::Float32, &value, "").ok().and_then(|read| to_json(&Shape::Float32, &read))
+    };
+    for (given, expected) in [
+        (json!(0.1), Some(json!(0.1))),
+        (json!(1e39), None),
+        (json!(-0.0), Some(json!(-0.0))),
+        (json!("NaN"), Some(json!("NaN"))),
+        (json!("nan"), None),
+    ] {
+        assert_eq!(
+            narrow(given.clone()).map(|value| value.to_string()),
+            expected.map(|value: Value| value.to_string()),
+            "{given}"
+        );
+    }
+}
+
+#[test]
+fn fault_has_path_and_expectation() {
+    let shape = Shape::Record(vec![
+        ("list".into(), Shape::List(boxed(Shape::Tuple(vec![Shape::Bool, Shape::Char])))),
+        ("case".into(), Shape::Variant(vec![("a".into(), None), ("b".into(), Some(Shape::Bool))])),
+        ("some".into(), Shape::Option(boxed(Shape::Option(boxed(Shape::Bool))))),
+    ]);
+    for (given, path, expected) in [
+        (json!([]), "", "expected an object"),
+        (json!({}), "/list", "required member `list` is missing"),
+        (json!({ "list": [[true, "a"], [true, "ab"]] }), "/list/1/1", "expected one character"),
+        (json!({ "list": [[true]] }), "/list/0", "expected a list of 2"),
+        (json!({ "list": [], "case": "b" }), "/case", r#"expected one of "a", {"b": …}"#),
+        (json!({ "list": [], "case": { "b": 1 } }), "/case/b", "expected a boolean"),
+        (
+            json!({ "list": [], "case": "a", "some": true }),
+            "/some",
+            r#"expected `null` or {"some": …}"#,
+        ),
+    ] {
+        let fault = from_json(&shape, &given, "").unwrap_err();
+        assert_eq!((fault.path.as_str(), fault.expected().as_str()), (path, expected), "{given}");
+    }
+    let fits = json!({ "list": [], "case": "a" });
+    assert!(from_json(&shape, &fits, "").is_ok(), "an option can be left out");
+}
+
+/// Returns the type in the notation of WIT; adds declarations for types that need a name.
+fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
+    let declare = |declarations: &mut Vec<String>, word: &str, members: Vec<String>| {
+        let name = format!("t{}", declarations.len());
+        declarations.push(format!("{word} {name} {{ {} }}", members.join(", ")));
+        name
+    };
+    match shape {
+        Shape::List(item) => format!("list<{}>", wit(item, declarations)),
+        Shape::Option(some) => format!("option<{}>", wit(some, declarations)),
+        Shape::Tuple(items) => {
+            let items: Vec<_> = items.iter().map(|item| wit(item, declarations)).collect();
+            format!("tuple<{}>", items.join(", "))
+        }
+        Shape::Result(ok, error) => {
+            let mut side =
+                |shape: &Option<Box<Shape>>| shape.as_ref().map(|shape| wit(shape, declarations));
+            match (side(ok), side(error)) {
+                (None, None) => "result".to_owned(),
+                (Some(ok), None) => format!("result<{ok}>"),
+                (ok, Some(error)) => format!("result<{}, {error}>", ok.as_deref().unwrap_or("_")),
+            }
+        }
+        Shape::Record(fields) => {
+            let fields =
+                fields.iter().map(|(name, shape)| format!("{name}: {}", wit(shape, declarations)));
+            let fields = fields.collect();
+            declare(declarations, "record", fields)
+        }
+        Shape::Variant(cases) => {
+            let case = |(name, shape): &(String, Option<Shape>)| match shape {
+                Some(shape) => format!("{name}({})", wit(shape, declarations)),
+                None => name.clone(),
+            };
+            let cases = cases.iter().map(case).collect();
+            declare(declarations, "variant", cases)
+        }
+        Shape::Enum(names) => declare(declarations, "enum", names.clone()),
+        Shape::Flags(names) => declare(declarations, "flags", names.clone()),
+        Shape::Bool
+        | Shape::Integer(_)
+        | Shape::Float32
+        | Shape::Float64
+        | Shape::Char
+        | Shape::String
+        | Shape::Bytes => shape.to_string(),
+    }
+}
+
+/// The values go through the function of a component.
+#[test]
+fn random_values_round_trip_through_a_guest() {
+    let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
+    let wait = engine.0.sleeps;
+    let several = any_shape().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));
+    let config =
+        ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let tested = proptest::test_runner::TestRunner::new(config).run(&several, |(values, shape)| {
+        let mut declarations = Vec::new();
+        let ty = wit(&shape, &mut declarations);
+        let bytes = toolcell_test_guests::echoing(&declarations.join(" "), &ty);
+        let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
+        let loaded = wait
+            .block_on(engine.load(bytes, Arc::default(), OnMissingGrant::Refused, None, None))
+            .unwrap();
+        for value in values {
+            let wrapped = json!({ "value": value, "pad": "18446744073709551615" });
+            let mut arguments = json!({ "value": wrapped });
+            for number in 0..toolcell_test_guests::ECHO_PADDING {
+                arguments[format!("a{number}")] = json!(number);
+            }
+            let call = ToolCall::with_value("1", "echo_echo", &arguments);
+            let invocation = Invocation::outside_call(
+                call,
+                arguments,
+                CallContext::default(),
+                Limits::default(),
+            );
+            let result =
+                wait.block_on(loaded.call(Arc::new(invocation), Checks::default(), Arc::default()));
+            let returned = result.value().map(|value| value.to_value());
+            prop_assert_eq!(returned, Some(wrapped), "{}: {:?}", ty, result);
+        }
+        Ok(())
+    });
+    tested.unwrap();
+}

@@ -1,0 +1,376 @@
+//! A bounded thread pool for blocking I/O, with a cap for each tenant and each cell.
+//!
+//! In: work that may block for long.
+//! Out: its result, or an error if all of the tenant's threads are blocked.
+//! Invariants: a tenant never occupies all threads, and a cell never more than two. A permit is
+//! held until the work returns, also when no call waits for it any more. Queued work belongs to its
+//! call, and is dropped with it.
+//! Source: docs/threat-model.md, rows 6 and 56.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::panic_guard::resume_panic;
+use crate::os::clock::before;
+use crate::os::threads::Threads;
+
+/// Threads of one pool. They start at the first need, and wait for a disk most of the time.
+const THREADS: usize = 32;
+/// Threads of one pool that the calls of one tenant occupy at once; calls without a tenant count as
+/// one tenant's.
+const OF_TENANT: usize = THREADS / 4;
+/// Threads of one pool that one cell occupies at once: for example one read and one write.
+const OF_CELL: usize = 2;
+/// The time after which the next call of a tenant gets an error because abandoned work occupies all
+/// of the tenant's threads. Within it the work of calls that were cancelled together returns.
+const ABANDONED_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Work that was started.
+pub(in crate::engine) type StartedWork<T> =
+    Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
+
+/// The reason for which work has no result.
+#[derive(Debug)]
+pub(in crate::engine) enum Unserved {
+    /// Work of ended calls occupies all of the tenant's threads, and does not return.
+    Blocked,
+    /// There are no threads.
+    Failed(wasmtime::Error),
+}
+
+/// A thread pool. The tenants in it exist as long as their cells.
+pub(in crate::engine) struct IoPool {
+    name: &'static str,
+    threads: OnceLock<Option<Threads>>,
+    without_tenant: Arc<Share>,
+    tenants: Mutex<HashMap<String, Weak<Share>>>,
+}
+
+/// A tenant's share of a pool.
+struct Share {
+    free: Arc<Semaphore>,
+    /// Pieces of work that run without a call that waits for them.
+    abandoned: watch::Sender<usize>,
+}
+
+/// A cell's access to a pool.
+#[derive(Clone)]
+pub(in crate::engine) struct PoolAccess {
+    pool: Arc<IoPool>,
+    share: Arc<Share>,
+    own: Arc<Semaphore>,
+}
+
+impl IoPool {
+    pub(in crate::engine) fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            threads: OnceLock::new(),
+            without_tenant: Share::new(),
+            tenants: Mutex::default(),
+        })
+    }
+
+    /// Returns the access for a cell of this tenant.
+    pub(in crate::engine) fn way(self: &Arc<Self>, tenant: Option<&str>) -> PoolAccess {
+        let share =
+            tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
+        let of_cell = if stands(Control::CellThreads) { OF_CELL } else { THREADS };
+        PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
+    }
+
+    fn share(&self, tenant: &str) -> Arc<Share> {
+        let mut tenants = self.tenants.lock();
+        if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
+            return known;
+        }
+        tenants.retain(|_, share| share.strong_count() > 0);
+        let share = Share::new();
+        tenants.insert(tenant.to_owned(), Arc::downgrade(&share));
+        share
+    }
+
+    fn threads(&self) -> Result<&Handle, Unserved> {
+        let threads = self.threads.get_or_init(|| {
+            let mut builder = Builder::new_current_thread();
+            builder.max_blocking_threads(THREADS).thread_name(self.name);
+            Threads::build(builder)
+                .inspect_err(|error| tracing::error!(%error, self.name, "no threads"))
+                .ok()
+        });
+        threads
+            .as_ref()
+            .map(Threads::handle)
+            .ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
+    }
+}
+
+impl Share {
+    fn new() -> Arc<Self> {
+        let of_tenant =
+            if stands(Control::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self {
+            free: Arc::new(Semaphore::new(of_tenant)),
+            abandoned: watch::Sender::new(0),
+        })
+    }
+
+    /// Takes one of the tenant's permits.
+    ///
+    /// # Errors
+    /// [`Unserved::Blocked`] if abandoned work holds all of them.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Unserved> {
+        tokio::select! {
+            biased;
+            turn = Arc::clone(&self.free).acquire_owned() => turn.map_err(closed),
+            () = self.blocked_too_long() => Err(Unserved::Blocked),
+        }
+    }
+
+    /// Resolves when abandoned work has occupied all of the share for [`ABANDONED_TIMEOUT`].
+    async fn blocked_too_long(&self) {
+        let mut left = self.abandoned.subscribe();
+        loop {
+            let is_sure = left.wait_for(|left| *left >= OF_TENANT).await.is_ok();
+            let comes_back = left.wait_for(|left| *left < OF_TENANT);
+            if is_sure
+                && before(Instant::now().checked_add(ABANDONED_TIMEOUT), comes_back).await.is_none()
+            {
+                return;
+            }
+        }
+    }
+}
+
+impl PoolAccess {
+    /// Runs this on a thread that may block, when the cell and its tenant have a free permit.
+    ///
+    /// # Cancel safety
+    /// When dropped, work that has not begun is not done, and work that has begun goes on to its
+    /// end.
+    ///
+    /// # Panics
+    /// If the work panics.
+    pub(in crate::engine) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unserved> {
+        let own = Arc::clone(&self.own).acquire_owned().await.map_err(closed)?;
+        let turn = self.share.permit().await?;
+        let threads = self.pool.threads()?;
+        let stage = WorkState::new(&self.share);
+        let turns = stands(Control::BusyThreads).then_some([own, turn]);
+        let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
+        let task = threads.spawn_blocking(move || {
+            let done = work();
+            drop(out);
+            done
+        });
+        let mut asked = CallerGuard { task, state: stage };
+        resume_panic((&mut asked.task).await).ok_or_else(shut_down)
+    }
+
+    /// Starts the same without waiting for it; the work begins at once if permits are free.
+    pub(in crate::engine) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> StartedWork<T> {
+        let way = self.clone();
+        let mut running: StartedWork<T> = Box::pin(async move { way.run(work).await });
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match running.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(done) => Box::pin(std::future::ready(done)),
+            std::task::Poll::Pending => running,
+        }
+    }
+}
+
+fn closed(_: AcquireError) -> Unserved {
+    unreachable!("no share is ever closed")
+}
+
+fn shut_down() -> Unserved {
+    Unserved::Failed(wasmtime::Error::msg("the host's threads for files and keys have shut down"))
+}
+
+const RUNNING: u8 = 0;
+const ABANDONED: u8 = 1;
+const DONE: u8 = 2;
+
+/// The stage of a piece of work, shared by its thread and its caller. It changes only under the
+/// lock of the share's count `abandoned`.
+struct WorkState {
+    share: Arc<Share>,
+    now: AtomicU8,
+}
+
+impl WorkState {
+    fn new(share: &Arc<Share>) -> Arc<Self> {
+        Arc::new(Self { share: Arc::clone(share), now: AtomicU8::new(RUNNING) })
+    }
+}
+
+/// The part on the thread: records the end of the work when dropped.
+struct ThreadGuard {
+    state: Arc<WorkState>,
+    _turns: Option<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Drop for ThreadGuard {
+    fn drop(&mut self) {
+        let WorkState { share, now } = &*self.state;
+        share.abandoned.send_if_modified(|left| {
+            let was_left = now.swap(DONE, Ordering::Relaxed) == ABANDONED;
+            *left -= usize::from(was_left);
+            was_left
+        });
+    }
+}
+
+/// The part of the caller: when dropped before the end, counts the work as abandoned.
+struct CallerGuard<T> {
+    task: JoinHandle<T>,
+    state: Arc<WorkState>,
+}
+
+impl<T> Drop for CallerGuard<T> {
+    fn drop(&mut self) {
+        self.task.abort();
+        let WorkState { share, now } = &*self.state;
+        share.abandoned.send_if_modified(|left| {
+            let leaves = now
+                .compare_exchange(RUNNING, ABANDONED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+            *left += usize::from(leaves);
+            leaves
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::AssertUnwindSafe;
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::os::clock;
+
+    type Gate = Arc<Mutex<mpsc::Receiver<()>>>;
+
+    /// Work that reports its start, and returns when the gate is dropped.
+    fn blocked_work(gate: &Gate, began: &mpsc::Sender<()>) -> impl FnOnce() + Send + 'static {
+        let (gate, began) = (Arc::clone(gate), began.clone());
+        move || {
+            began.send(()).unwrap();
+            let _ = gate.lock().recv();
+        }
+    }
+
+    /// Waits for work that must not be delayed.
+    async fn in_time<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
+        before(Instant::now().checked_add(Duration::from_secs(20)), work)
+            .await
+            .expect("it is held up")
+    }
+
+    fn gate() -> (mpsc::Sender<()>, Gate) {
+        let (opens, gate) = mpsc::channel();
+        (opens, Arc::new(Mutex::new(gate)))
+    }
+
+    /// Fails without: a share for each tenant; permits that are held until the work returns.
+    #[test]
+    fn stuck_work_blocks_only_its_own_tenant() {
+        let (shares, (opens, gate), (began, begun)) =
+            (IoPool::new("test"), gate(), mpsc::channel());
+        clock::sleeps().unwrap().block_on(async {
+            let cells: Vec<_> = (0..OF_TENANT).map(|_| shares.way(Some("hog"))).collect();
+            let out: Vec<_> =
+                cells.iter().map(|way| way.start(blocked_work(&gate, &began))).collect();
+            for _ in &out {
+                begun.recv().unwrap();
+            }
+            // Its calls end; the work continues.
+            drop(out);
+            let cell = shares.way(Some("hog"));
+            assert!(matches!(in_time(cell.run(|| ())).await, Err(Unserved::Blocked)));
+            for other in [Some("other"), Some(""), None] {
+                assert_eq!(in_time(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
+            }
+            drop(opens);
+            // Work that returns gives its permit back.
+            cells[0].share.abandoned.subscribe().wait_for(|left| *left == 0).await.unwrap();
+            assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
+        });
+    }
+
+    /// One tenant has many cells and more work than its share. Fails without: the share.
+    #[test]
+    fn busy_tenant_delays_only_itself() {
+        let (shares, (opens, gate), (began, begun)) =
+            (IoPool::new("test"), gate(), mpsc::channel());
+        clock::sleeps().unwrap().block_on(async {
+            let busy: Vec<_> = (0..THREADS)
+                .map(|_| shares.way(Some("busy")).start(blocked_work(&gate, &began)))
+                .collect();
+            for _ in 0..OF_TENANT {
+                begun.recv().unwrap();
+            }
+            assert_eq!(in_time(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
+            assert!(begun.try_recv().is_err(), "no more than its share has begun");
+            drop(opens);
+            assert!(
+                join_all(busy).await.iter().all(Result::is_ok),
+                "and all of it is done in the end"
+            );
+        });
+    }
+
+    /// Fails without: one semaphore for all work of a cell.
+    #[test]
+    fn cell_runs_two_blocking_tasks_at_once() {
+        let (shares, (opens, gate), (began, begun)) =
+            (IoPool::new("test"), gate(), mpsc::channel());
+        clock::sleeps().unwrap().block_on(async {
+            let cell = shares.way(None);
+            let work: Vec<_> = (0..8).map(|_| cell.start(blocked_work(&gate, &began))).collect();
+            for _ in 0..OF_CELL {
+                begun.recv().unwrap();
+            }
+            assert_eq!(in_time(shares.way(None).run(|| 7)).await.unwrap(), 7);
+            assert!(begun.try_recv().is_err());
+            drop(opens);
+            assert!(join_all(work).await.iter().all(Result::is_ok));
+        });
+    }
+
+    /// A panic of the work reaches its caller, and its permit is given back.
+    #[test]
+    fn panic_reaches_the_caller_and_frees_its_permit() {
+        let shares = IoPool::new("test");
+        clock::sleeps().unwrap().block_on(async {
+            let cell = shares.way(Some("a"));
+            for _ in 0..2 * OF_TENANT {
+                let work = cell.run(|| panic!("a bug"));
+                assert!(AssertUnwindSafe(work).catch_unwind().await.is_err());
+            }
+            assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
+            drop(cell);
+            shares.share("b");
+            assert_eq!(shares.tenants.lock().len(), 1, "who has no cells is forgotten");
+        });
+    }
+}

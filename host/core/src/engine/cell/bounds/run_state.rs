@@ -1,0 +1,324 @@
+//! Run state shared by a cell's task and its caller: running or waiting, cancelled, late.
+//!
+//! Invariants: a guest that could continue has asked to be polled again (a tick or the fuel
+//! interval interrupted it). A guest that has not, and is not being polled, waits for the host. The
+//! guest sets no flag itself. Once the deadline has passed, the answer to whether the guest waited
+//! at that moment does not change.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+use super::ticker::TICK;
+use crate::contract::outcome::tool_error::Awaited;
+
+/// A slice that a tick hits before this runs until the next tick. Otherwise most slices that are
+/// nearly over would be interrupted, and a slice that waited in a queue or for the host could be
+/// interrupted at its first instruction.
+const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
+
+/// The guest runs, or could run.
+const RUNS: u8 = 0;
+/// The guest waits for the host.
+const WAITS: u8 = 1;
+/// The guest was waiting for the host when its deadline passed.
+const WAITED_TOO_LONG: u8 = 2;
+
+thread_local! {
+    /// The address of the run state that this thread polls.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The state of a running cell, as its caller sees it.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct RunState {
+    deadline: Option<Instant>,
+    /// [`RUNS`], [`WAITS`] or [`WAITED_TOO_LONG`]; written only by the task that polls the guest.
+    activity: AtomicU8,
+    /// True if the guest asked to be polled again during the current poll.
+    yielded: AtomicBool,
+    /// True while the host works for the guest: a wake-up of its task then comes from the host.
+    is_served: AtomicBool,
+    /// True if the guest ended after its deadline.
+    is_late: AtomicBool,
+    cancelled: AtomicBool,
+    idle: AtomicBool,
+    woken: AtomicBool,
+    task: AtomicWaker,
+    /// The start of the current slice, or of the last one.
+    began: Mutex<Option<Instant>>,
+    stopped: AtomicBool,
+    /// The object of the guest's current wait, or of its last one.
+    awaited: Mutex<Option<Awaited>>,
+}
+
+impl RunState {
+    /// Builds the state of a cell with this deadline.
+    pub(in crate::engine) fn with_deadline(deadline: Option<Instant>) -> Self {
+        Self { deadline, ..Self::default() }
+    }
+
+    fn is_past(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Records that the guest runs: it calls the host, a tick hits it, or it ends. Its wait is
+    /// over. Steps of the host's own work, of which a request has many, do not count.
+    pub(in crate::engine::cell) fn runs(&self) {
+        if self.activity.load(Ordering::Relaxed) == WAITS {
+            let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
+            self.activity.store(doing, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that the guest has called the host, which has no answer yet.
+    fn waits(&self) {
+        if self.activity.load(Ordering::Relaxed) == RUNS && !self.is_past() {
+            self.activity.store(WAITS, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks the time until the result is dropped as the host's work for the guest: the guest waits
+    /// from now on. During that work the task may be woken as if by the guest.
+    pub(in crate::engine::cell) fn mark_host_work(self: &Arc<Self>) -> Served {
+        self.is_served.store(true, Ordering::Relaxed);
+        self.waits();
+        Served(Arc::clone(self))
+    }
+
+    /// Sets what the guest is going to wait for. `None`: it is not known.
+    pub(in crate::engine::cell) fn awaits(&self, awaited: Option<Awaited>) {
+        *self.awaited.lock() = awaited;
+    }
+
+    /// Returns what the guest waited for last, if the host recorded it.
+    pub(in crate::engine) fn awaited(&self) -> Option<Awaited> {
+        *self.awaited.lock()
+    }
+
+    /// Returns true if the guest waited for the host when its deadline passed. Called after the
+    /// deadline.
+    pub(in crate::engine) fn was_blocked(&self) -> bool {
+        self.activity.load(Ordering::Relaxed) != RUNS
+    }
+
+    /// Returns true if the guest ended after its deadline.
+    pub(in crate::engine) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+
+    /// Marks the call as cancelled: the guest stops at its next tick.
+    pub(in crate::engine) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Wakes the guest's task.
+    pub(in crate::engine) fn wake(&self) {
+        self.task.wake();
+    }
+
+    /// Returns true if the call was cancelled.
+    pub(in crate::engine) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the guest waits for the host.
+    pub(in crate::engine) fn is_waiting(&self) -> bool {
+        self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
+    }
+
+    /// Records a tick. Returns true if the slice has run for long enough to be interrupted, since a
+    /// slice may begin shortly before a tick.
+    pub(in crate::engine::cell) fn tick(&self) -> bool {
+        self.runs();
+        let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
+        self.stopped.fetch_or(is_long, Ordering::Relaxed);
+        is_long
+    }
+
+    /// Returns true if a tick has ever interrupted the guest, also if that ended it.
+    pub(in crate::engine) fn was_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when the guest does not wait for the host any more.
+    pub(in crate::engine) fn awake(&self) -> impl Future<Output = ()> + Unpin {
+        poll_fn(|context| {
+            self.task.register(context.waker());
+            if self.is_waiting() { Poll::Pending } else { Poll::Ready(()) }
+        })
+    }
+
+    /// Resolves with the output of this future, or with `None` when the call is cancelled.
+    pub(in crate::engine) async fn unless_cancelled<F: Future + Unpin>(
+        &self,
+        mut future: F,
+    ) -> Option<F::Output> {
+        let ended = poll_fn(|context| {
+            self.task.register(context.waker());
+            if self.is_cancelled() {
+                Poll::Ready(None)
+            } else {
+                Pin::new(&mut future).poll(context).map(Some)
+            }
+        });
+        ended.await
+    }
+
+    /// Polls a guest, and records whether it asks to be polled again.
+    pub(in crate::engine) fn poll<T>(
+        self: &Arc<Self>,
+        context: &Context<'_>,
+        guest: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.idle.store(false, Ordering::Release);
+        self.woken.store(false, Ordering::Release);
+        *self.began.lock() = Some(Instant::now());
+        self.yielded.store(false, Ordering::Relaxed);
+        self.task.register(context.waker());
+        let waker = Waker::from(Arc::clone(self));
+        let before = POLLED.replace(Arc::as_ptr(self).addr());
+        let poll = guest(&mut Context::from_waker(&waker));
+        POLLED.set(before);
+        if poll.is_ready() {
+            self.runs();
+            self.is_late.store(self.is_past(), Ordering::Relaxed);
+        } else if !self.yielded.load(Ordering::Relaxed) || self.is_served.load(Ordering::Relaxed) {
+            self.waits();
+        }
+        self.idle.store(poll.is_pending(), Ordering::Release);
+        poll
+    }
+}
+
+/// Marks the host's work for a guest; ends when dropped.
+#[must_use]
+pub(in crate::engine) struct Served(Arc<RunState>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.is_served.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Wake for RunState {
+    fn wake(self: Arc<Self>) {
+        Wake::wake_by_ref(&self);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        if POLLED.get() == Arc::as_ptr(self).addr() {
+            // Woken on the thread that polls the guest, so by the interval of ticks or fuel: the
+            // host wakes it from other threads.
+            self.yielded.store(true, Ordering::Relaxed);
+        }
+        self.task.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cases: steps of a guest before its deadline, steps after it, and true if it waited at the
+    /// deadline.
+    #[test]
+    fn later_steps_do_not_change_state_at_deadline() {
+        #[derive(Debug, Clone, Copy)]
+        enum GuestAction {
+            /// A tick or the fuel interval interrupts it.
+            Yields,
+            /// It calls the host, which has no answer.
+            Waits,
+            /// It calls the host, and the answer is there before the state is read.
+            IsAnswered,
+            /// It calls the host, which works for it and asks to be polled again.
+            IsServed,
+            /// The host's work continues, and is not done.
+            GoesOn,
+            /// It calls the host, which answers at once.
+            Calls,
+            Ends,
+        }
+        use GuestAction::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
+        let table: [(&[GuestAction], &[GuestAction], bool); 15] = [
+            (&[IsServed], &[], true),
+            (&[IsServed, Calls, Yields], &[], false),
+            (&[], &[], false),
+            (&[Yields], &[], false),
+            (&[Waits], &[], true),
+            (&[Waits, GoesOn], &[], true),
+            (&[Waits, GoesOn], &[GoesOn, IsAnswered], true),
+            (&[IsAnswered], &[], true),
+            (&[Waits], &[Calls], true),
+            (&[Waits], &[Yields, Calls, Yields], true),
+            (&[Waits], &[Ends], true),
+            (&[Waits, Calls, Yields], &[], false),
+            (&[Waits, Calls, Yields], &[Waits], false),
+            (&[Waits, Calls, Waits], &[Calls, Waits], true),
+            (&[Yields], &[Ends], false),
+        ];
+        for (before, after, expected) in table {
+            let mut pulse = Arc::new(RunState::default());
+            let context = Context::from_waker(Waker::noop());
+            let go = |pulse: &Arc<RunState>, does: GuestAction| {
+                let mut served = None;
+                let _ = pulse.poll(&context, |inner| {
+                    if let Waits | IsAnswered | IsServed | Calls = does {
+                        pulse.runs();
+                    }
+                    if let IsServed = does {
+                        served = Some(pulse.mark_host_work());
+                    }
+                    let waker = inner.waker().clone();
+                    match does {
+                        Yields | Calls | IsServed => waker.wake(),
+                        IsAnswered => {
+                            std::thread::scope(|scope| drop(scope.spawn(|| waker.wake()).join()))
+                        }
+                        Waits | GoesOn => {}
+                        Ends => return Poll::Ready(()),
+                    }
+                    Poll::Pending
+                });
+                drop(served);
+            };
+            before.iter().for_each(|does| go(&pulse, *does));
+            Arc::get_mut(&mut pulse).expect("no waker is left").deadline = Some(Instant::now());
+            after.iter().for_each(|does| go(&pulse, *does));
+            assert_eq!(pulse.was_blocked(), expected, "{before:?}, {after:?}");
+            assert_eq!(pulse.is_late(), matches!(after, [.., Ends]));
+        }
+    }
+
+    #[test]
+    fn runnable_waiting_and_done_are_distinct() {
+        let pulse = Arc::new(RunState::default());
+        let context = Context::from_waker(Waker::noop());
+        assert!(!pulse.is_waiting(), "not started");
+        let _ = pulse.poll(&context, |inner| {
+            assert!(!pulse.is_waiting(), "being polled");
+            inner.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        assert!(!pulse.is_waiting(), "stopped by a tick");
+        let mut kept = None;
+        let _ = pulse.poll(&context, |inner| {
+            kept = Some(inner.waker().clone());
+            Poll::<()>::Pending
+        });
+        assert!(pulse.is_waiting(), "waits for the host");
+        kept.expect("a waker").wake();
+        assert!(!pulse.is_waiting(), "the host has answered");
+        let _ = pulse.poll(&context, |_| Poll::Ready(()));
+        assert!(!pulse.is_waiting(), "done");
+    }
+}

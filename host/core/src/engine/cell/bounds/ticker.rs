@@ -1,0 +1,262 @@
+//! The ticker, which interrupts guests.
+//!
+//! A thread of ordinary priority raises the engines' epoch every millisecond while a guest runs,
+//! and sleeps otherwise. A second thread only waits for the first to die, and replaces it.
+//! Invariants: the epoch is never raised to stop one call. A dead ticker is replaced within a tick.
+//! Fuel is the second, independent bound.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use wasmtime::EngineWeak;
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::error::Error;
+
+/// The longest time that a guest runs before the host can interrupt it.
+pub(super) const TICK: Duration = Duration::from_millis(1);
+/// Idle ticks before the ticker sleeps. Calls often come in series; waking a thread for each would
+/// cost more than a tick.
+const LINGER: u32 = 100;
+
+/// Raises epochs while at least one [`Running`] exists.
+#[derive(Debug)]
+pub(in crate::engine) struct Ticker(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    running: AtomicUsize,
+    ticks: AtomicU64,
+    asleep: AtomicBool,
+    stopped: AtomicBool,
+    #[cfg(test)]
+    poisoned: AtomicBool,
+    gate: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Ticker {
+    /// Starts to tick for these engines. The threads end when the ticker is dropped.
+    pub(in crate::engine) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            running: AtomicUsize::new(0),
+            ticks: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            #[cfg(test)]
+            poisoned: AtomicBool::new(false),
+            gate: Mutex::new(()),
+            wake: Condvar::new(),
+        });
+        let watched = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("toolcell-watch".into())
+            .spawn(move || watch(&watched, &engines))
+            .map_err(|error| {
+                Error::engine("the clock's thread cannot be started").with_source(error)
+            })?;
+        Ok(Self(shared))
+    }
+
+    /// Ticks until the returned guard is dropped.
+    pub(in crate::engine::cell) fn run(&self) -> Running {
+        self.0.running.fetch_add(1, Ordering::SeqCst);
+        // Pairs with the order in `Shared::sleep`: it first sets `asleep`, then checks for guests.
+        if self.0.asleep.load(Ordering::SeqCst) {
+            let _gate = self.0.gate.lock();
+            self.0.wake.notify_one();
+        }
+        Running(Arc::clone(&self.0))
+    }
+
+    /// Returns the number of times that the epoch was raised.
+    #[cfg(test)]
+    pub(in crate::engine) fn ticks(&self) -> u64 {
+        self.0.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Makes the ticking thread panic at its next tick, as a bug would.
+    #[cfg(test)]
+    pub(super) fn poison(&self) {
+        self.0.poisoned.store(true, Ordering::SeqCst);
+    }
+
+    #[cfg(test)]
+    fn is_asleep(&self) -> bool {
+        self.0.asleep.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        let _gate = self.0.gate.lock();
+        self.0.wake.notify_all();
+    }
+}
+
+/// A guard that counts one running guest.
+#[derive(Debug)]
+pub(in crate::engine::cell) struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    /// Sleeps until a guest runs or the ticker is stopped.
+    fn sleep(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+        let mut gate = self.gate.lock();
+        while self.running.load(Ordering::SeqCst) == 0 && !self.stopped.load(Ordering::SeqCst) {
+            self.wake.wait(&mut gate);
+        }
+        drop(gate);
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Replaces the ticking thread whenever it dies, until the ticker is stopped.
+fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
+    let mut replaced = true;
+    while replaced && !shared.stopped.load(Ordering::SeqCst) {
+        let (ticking, engines) = (Arc::clone(shared), engines.to_vec());
+        let spawned = thread::Builder::new()
+            .name("toolcell-tick".into())
+            .spawn(move || tick(&ticking, &engines));
+        match spawned.map(thread::JoinHandle::join) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::error!("the ticking thread died and is replaced"),
+            // No thread can be started: try again after a tick.
+            Err(_) => thread::sleep(TICK),
+        }
+        replaced = stands(Control::TickerWatch);
+    }
+}
+
+fn tick(shared: &Shared, engines: &[EngineWeak]) {
+    let mut idle = 0;
+    while !shared.stopped.load(Ordering::SeqCst) {
+        if shared.running.load(Ordering::SeqCst) > 0 {
+            idle = 0;
+        } else if idle < LINGER {
+            idle += 1;
+        } else {
+            shared.sleep();
+        }
+        thread::sleep(TICK);
+        #[cfg(test)]
+        assert!(!shared.poisoned.swap(false, Ordering::SeqCst), "poisoned by a test");
+        for engine in engines.iter().filter_map(EngineWeak::upgrade) {
+            engine.increment_epoch();
+        }
+        shared.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(what: &str, condition: impl Fn() -> bool) {
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
+        while !condition() {
+            assert!(std::time::Instant::now() < patience, "{what}");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn ticker_sleeps_when_idle_and_wakes_for_a_guest() {
+        let ticker = Ticker::start(Vec::new()).unwrap();
+        for _ in 0..3 {
+            wait_until("never fell asleep", || ticker.is_asleep());
+            let before = ticker.ticks();
+            let running = ticker.run();
+            wait_until("never woke", || ticker.ticks() > before + 2);
+            drop(running);
+        }
+    }
+
+    #[test]
+    fn dead_ticker_thread_is_replaced() {
+        let ticker = Ticker::start(Vec::new()).unwrap();
+        let _running = ticker.run();
+        for _ in 0..3 {
+            ticker.poison();
+            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            let before = ticker.ticks();
+            wait_until("not replaced", || ticker.ticks() > before + 2);
+        }
+    }
+    /// The ticking thread dies at its first tick, and fuel ends neither guest; the only cell is
+    /// still free for the next call. (A guest that spends fuel yields now and then in any case, and
+    /// is dropped there; `BurnTime` spends next to none.)
+    #[test]
+    fn guest_is_ended_though_the_ticker_dies() {
+        use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+        use crate::contract::call::{CallContext, CallResult, ToolCall};
+        use crate::contract::limits::Limits;
+        use crate::contract::outcome::tool_error::{Timeout, ToolError};
+        use crate::engine::{Engine, LoadedComponent, OnMissingGrant};
+        use crate::tool::handler::Invocation;
+
+        let engine = Engine::builder().cells(1).build().unwrap();
+        let loaded = |misdeed| {
+            let bytes = Hostile::new(Place::Execute, misdeed).component();
+            engine
+                .0
+                .sleeps
+                .block_on(engine.load(
+                    bytes.into(),
+                    Arc::default(),
+                    OnMissingGrant::Refused,
+                    None,
+                    None,
+                ))
+                .unwrap()
+        };
+        let behaves = loaded(Misdeed::None);
+        let called = |component: &LoadedComponent, timeout| {
+            let limits = Limits::default()
+                .with_fuel(u64::MAX)
+                .with_host_calls(u64::MAX)
+                .with_timeout(timeout);
+            let call = ToolCall::new("1", "hostile", "{}");
+            let call = Invocation::outside_call(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                limits,
+            );
+            let checks = component.definitions()[0].checks;
+            engine.0.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
+        };
+        let ticker = &engine.0.ticker;
+        for runs in [loaded(Misdeed::BurnTime), loaded(Misdeed::Spin)] {
+            wait_until("never fell asleep", || ticker.is_asleep());
+            ticker.poison();
+            let ended = called(&runs, Duration::from_millis(100));
+            let is_late = matches!(
+                ended,
+                CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. }))
+            );
+            assert!(is_late, "{ended:?}");
+            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            let answered = called(&behaves, Duration::from_secs(10));
+            assert!(
+                matches!(answered, CallResult::Outcome(_)),
+                "its cell is not free: {answered:?}"
+            );
+            let before = ticker.ticks();
+            let _running = ticker.run();
+            wait_until("not replaced", || ticker.ticks() > before + 2);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Removes the values of secrets from a call's results, errors and events.
+//!
+//! In: the secrets granted to the tool and to the tools that led to the call; the tool's output.
+//! Out: the same output with a mark in place of each value.
+//! Invariants: a redactor is built only for tools that were granted a secret, and for those that
+//! such tools call, so that other calls do not pay for it. A value that a call gets later than at
+//! its beginning is removed from then on.
+//! Not here: the encodings of a value ([`Redactor`]), and the places in a result or an event that
+//! are searched ([`SecretRedactor`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use parking_lot::RwLock;
+
+use super::resources::EngineResources;
+use crate::contract::call::CallResult;
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::rights::Rights;
+use crate::contract::outcome::tool_error::{Exit, ToolError};
+use crate::secrets::redact::{Inflated, Redactor, Redactors};
+use crate::secrets::secret::Secret;
+use crate::secrets::secret_redactor::SecretRedactor;
+use crate::tool::handler::Invocation;
+
+/// The redactor of one call.
+pub(in crate::engine) struct CallRedactor {
+    redactors: Arc<Redactors>,
+    /// Values of the tools that led to the call.
+    inherited: Vec<Secret>,
+    /// Those of them that the tool was not granted to read. `None`: there are none.
+    foreign: Option<Redactor>,
+    known: RwLock<Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    granted: Vec<(String, Secret)>,
+    redactor: Redactor,
+}
+
+impl CallRedactor {
+    /// Returns true if the tool, or a tool that led to the call, was granted a secret.
+    pub(in crate::engine) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
+        let granted = rights.granted();
+        !granted.secrets.is_empty() || !granted.reveal.is_empty() || inherited(invocation).is_some()
+    }
+
+    /// Builds the redactor before the tool is called, since the tool may have kept a value from an
+    /// earlier call.
+    ///
+    /// # Errors
+    /// [`ToolError`] if there are too many values.
+    pub(super) async fn for_call(
+        world: &EngineResources,
+        invocation: &Invocation,
+        rights: &Rights,
+    ) -> Result<Arc<Self>, ToolError> {
+        let granted = rights.granted();
+        let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
+        let tenant = invocation.context.tenant.as_deref();
+        // A value that is not available now is requested again when it is used.
+        let found = names
+            .into_iter()
+            .map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
+        let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
+        let too_many = || {
+            tracing::error!("the tool was granted more secrets than can be hidden");
+            ToolError::HandlerExit(Exit::Died)
+        };
+        let redactors = Arc::clone(&world.redactors);
+        let inherited = inherited(invocation)
+            .map_or_else(Vec::new, |SecretRedactor(redactor)| redactor.values().to_vec());
+        let is_own = |value: &Secret| {
+            named
+                .iter()
+                .any(|(name, own)| own.expose() == value.expose() && granted.reveal.contains(name))
+        };
+        let foreign: Vec<_> = inherited.iter().filter(|value| !is_own(value)).cloned().collect();
+        let foreign = if foreign.is_empty() {
+            None
+        } else {
+            Some(redactors.of(foreign).await.ok_or_else(too_many)?)
+        };
+        let redactor = redactors.of(values(&named, &inherited)).await.ok_or_else(too_many)?;
+        let veil = Arc::new(Self {
+            redactors,
+            inherited,
+            foreign,
+            known: RwLock::new(Known { granted: named, redactor }),
+        });
+        let over_events = Arc::clone(&veil);
+        if stands(Control::ToldSecrets) {
+            invocation
+                .events
+                .set_redactor(move |event| SecretRedactor(over_events.redactor()).event(event));
+        }
+        Ok(veil)
+    }
+
+    /// Returns the current redactor.
+    pub(in crate::engine) fn redactor(&self) -> Redactor {
+        self.known().redactor
+    }
+
+    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which
+    /// this tool was not granted to read. Compressed bytes that are too large to be searched count
+    /// as such.
+    pub(in crate::engine) fn is_foreign(&self, bytes: &[u8]) -> bool {
+        let holds = |foreign: &Redactor| {
+            foreign.contains_value(bytes) || foreign.inflated(bytes) != Inflated::Clean
+        };
+        self.foreign.as_ref().is_some_and(holds)
+    }
+
+    /// Returns the secrets that were granted to the tool, by name.
+    pub(super) fn granted(&self) -> Vec<(String, Secret)> {
+        self.known().granted
+    }
+
+    fn known(&self) -> Known {
+        self.known.read().clone()
+    }
+
+    /// Adds a value that is about to be used, if it is not known yet. Returns false if that is not
+    /// possible.
+    #[must_use]
+    pub(in crate::engine) async fn learn(&self, name: &str, value: &Secret) -> bool {
+        loop {
+            let Known { granted: mut named, redactor } = self.known();
+            if redactor.knows(value)
+                && named.iter().any(|(_, known)| known.expose() == value.expose())
+            {
+                return true;
+            }
+            let before = named.len();
+            named.push((name.to_owned(), value.clone()));
+            let Some(redactor) = self.redactors.of(values(&named, &self.inherited)).await else {
+                return false;
+            };
+            let mut known = self.known.write();
+            // If another value was added meanwhile, try again, so that none is lost.
+            if known.granted.len() == before {
+                *known = Known { granted: named, redactor };
+                return true;
+            }
+        }
+    }
+
+    /// Returns the end of a cell without the secrets.
+    pub(in crate::engine) fn answer(
+        &self,
+        answer: Result<CallResult, ToolError>,
+    ) -> Result<CallResult, ToolError> {
+        match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
+            CallResult::ToolError(error) => Err(error),
+            result @ (CallResult::Outcome(_) | CallResult::Refusal(_)) => Ok(result),
+        }
+    }
+
+    /// Returns bytes that a tool printed without the secrets.
+    pub(in crate::engine) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let redactor = self.redactor();
+        if stands(Control::ReturnedSecrets) && redactor.contains_value(&bytes) {
+            redactor.redact(&bytes)
+        } else {
+            bytes
+        }
+    }
+
+    fn result(&self, result: CallResult) -> CallResult {
+        if stands(Control::ReturnedSecrets) {
+            SecretRedactor(self.redactor()).result(result)
+        } else {
+            result
+        }
+    }
+}
+
+/// Returns the redactor of the tools that led to a call.
+fn inherited(invocation: &Invocation) -> Option<&SecretRedactor> {
+    invocation.caller.as_ref()?.redactor.as_ref()
+}
+
+fn values(named: &[(String, Secret)], inherited: &[Secret]) -> Vec<Secret> {
+    named.iter().map(|(_, value)| value).chain(inherited).cloned().collect()
+}

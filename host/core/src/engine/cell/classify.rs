@@ -1,0 +1,243 @@
+//! Converts wasmtime's errors to a [`ToolError`].
+//!
+//! It decides by type alone: a trap's code, a host function's own error, the limiter's record, and
+//! whether guest frames were on the stack. One error type is private to wasmtime, so its name is
+//! compared. Text that a guest could write is never looked at.
+
+use std::borrow::Cow;
+
+use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
+use wasmtime_wasi::I32Exit;
+
+use super::{COPY_SLACK, Cell, frames};
+use crate::contract::controls::{Control, stands};
+use crate::contract::outcome::tool_error::{
+    Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,
+};
+use crate::tenant::limit_reached::LimitReached;
+
+/// Characters of wasmtime's message that are kept.
+const DETAIL_CHARS: usize = 300;
+
+/// Prefix of a line of a stack trace that a guest prints.
+const FRAME_PREFIX: &str = "    at ";
+
+/// wasmtime's own error for a copy across the boundary that is larger than [`COPY_SLACK`] plus the
+/// result's limit.
+const TOO_MUCH_COPIED: &str = "HostcallFuelExhausted";
+
+/// The phase in which a cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The cell was being set up: memories, start functions.
+    Start,
+    /// An export was being called.
+    Call,
+}
+
+/// Returns the error with which the cell ended.
+pub(in crate::engine) fn classify(
+    error: &wasmtime::Error,
+    phase: Phase,
+    store: &Store<Cell>,
+    fuel_used: u64,
+) -> ToolError {
+    let cell = store.data();
+    if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        return ToolError::HandlerExit(Exit::Called { code: exit.0 });
+    }
+    if let Some(LimitReached(limit)) = error.downcast_ref::<LimitReached>() {
+        let mut raised = Raised::new(RaisedKind::HostCall);
+        raised.limit = Some(*limit);
+        return raise(raised, error, cell);
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        let limits = cell.invocation.limits;
+        return match kind_of(*trap) {
+            End::OutOfFuel => ToolError::Timeout(Timeout::Fuel {
+                budget: limits.fuel,
+                used: fuel_used,
+                stdout: printed(cell),
+            }),
+            End::Deadline => ToolError::Timeout(Timeout::Deadline {
+                budget: limits.timeout,
+                used: cell.invocation.started.elapsed(),
+                stdout: printed(cell),
+            }),
+            End::Raised(kind) => raise(Raised::new(kind), error, cell),
+        };
+    }
+    if error.downcast_ref::<WasmtimeBug>().is_some() {
+        tracing::error!(error = format!("{error:#}"), "the engine reported a bug in itself");
+        return ToolError::HandlerRaised(Raised::by_the_host());
+    }
+    if error.downcast_ref::<WasmBacktrace>().is_some() {
+        // A host function failed while the guest was calling it: the guest asked for something
+        // impossible.
+        return raise(Raised::new(RaisedKind::HostCall), error, cell);
+    }
+    if phase == Phase::Start {
+        return raise(Raised::new(RaisedKind::LimitAtStart), error, cell);
+    }
+    if error.chain().any(|cause| format!("{cause:?}") == TOO_MUCH_COPIED) {
+        let limit = cell.invocation.limits.result;
+        let got = limit.saturating_add(COPY_SLACK as u64);
+        return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
+    }
+    // The guest has returned. Its value, or the memory for its arguments, is not what it declared.
+    ToolError::InvalidReturn(ReturnRule::Unreadable {
+        detail: plain(&format!("{error:#}"), DETAIL_CHARS),
+    })
+}
+
+fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
+    raised.limit = raised.limit.or(cell.limiter.hit());
+    raised.panic_message =
+        cell.stderr_excerpt().map(|words| plain(&fold_repeats(panic_text(&words)), usize::MAX));
+    raised.stdout = printed(cell).map(String::into_boxed_str);
+    if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
+        raised.backtrace = frames::names(trace);
+        raised.frames = frames::positions(trace);
+    }
+    ToolError::HandlerRaised(raised)
+}
+
+/// Returns the text that a command has printed, if there is any.
+fn printed(cell: &Cell) -> Option<String> {
+    cell.captured()?.text()
+}
+
+/// The end of a call by a trap.
+enum End {
+    OutOfFuel,
+    Deadline,
+    Raised(RaisedKind),
+}
+
+fn kind_of(trap: Trap) -> End {
+    use RaisedKind as Kind;
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the engine's list of traps is open; ours ends with OtherTrap"
+    )]
+    End::Raised(match trap {
+        Trap::OutOfFuel => return End::OutOfFuel,
+        Trap::Interrupt => return End::Deadline,
+        Trap::UnreachableCodeReached => Kind::Unreachable,
+        Trap::StackOverflow => Kind::StackOverflow,
+        Trap::MemoryOutOfBounds | Trap::HeapMisaligned => Kind::MemoryOutOfBounds,
+        Trap::TableOutOfBounds => Kind::TableOutOfBounds,
+        Trap::IndirectCallToNull | Trap::BadSignature | Trap::NullReference => {
+            Kind::BadIndirectCall
+        }
+        Trap::IntegerDivisionByZero => Kind::DivisionByZero,
+        Trap::IntegerOverflow | Trap::BadConversionToInteger => Kind::ArithmeticOverflow,
+        Trap::CannotEnterComponent
+        | Trap::CannotLeaveComponent
+        | Trap::InvalidChar
+        | Trap::StringOutOfBounds
+        | Trap::ListOutOfBounds
+        | Trap::InvalidDiscriminant
+        | Trap::UnalignedPointer => Kind::BrokenAbi,
+        _ => Kind::OtherTrap,
+    })
+}
+
+/// Returns the part of the last lines of standard error that a Rust panic wrote: from `panicked at`
+/// to the advice to set `RUST_BACKTRACE`, which a cell's user cannot follow. Without a panic,
+/// returns all lines.
+fn panic_text(words: &str) -> &str {
+    const PANICKED: &str = " panicked at ";
+    const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
+    let words = words.rfind(ADVICE).and_then(|at| words.get(..at)).unwrap_or(words);
+    let is_header = |(before, line): &(&str, &str)| {
+        (before.is_empty() || before.ends_with('\n'))
+            && line.lines().next().is_some_and(|line| line.contains(PANICKED))
+    };
+    let mut found =
+        words.rmatch_indices("thread '").filter_map(|(at, _)| words.split_at_checked(at));
+    let Some((_, text)) = found.find(is_header) else { return words };
+    text.find(PANICKED).and_then(|at| text.get(at + 1..)).unwrap_or(words)
+}
+
+/// Shortens each run of equal lines of a stack trace to one line and a count: a recursion has
+/// hundreds of them.
+fn fold_repeats(words: &str) -> String {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    for equal in words.lines().collect::<Vec<_>>().chunk_by(|one, other| one == other) {
+        match *equal {
+            [line, _, _, ..] if line.starts_with(FRAME_PREFIX) => {
+                lines.extend([line.into(), format!("    … {} more times", equal.len() - 1).into()]);
+            }
+            _ => lines.extend(equal.iter().map(|line| Cow::from(*line))),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Trims untrusted text, cuts it to `most` characters, and replaces its control characters except
+/// line ends.
+fn plain(text: &str, most: usize) -> String {
+    text.trim()
+        .chars()
+        .take(most)
+        .map(|c| if c.is_control() && c != '\n' && stands(Control::PlainWords) { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_stack_lines_are_collapsed() {
+        for (words, shown) in [
+            (
+                "E: x\n    at f (a:1)\n    at f (a:1)\n    at f (a:1)\n    at g (a:2)",
+                "E: x\n    at f (a:1)\n    … 2 more times\n    at g (a:2)",
+            ),
+            ("E: x\n    at f (a:1)\n    at f (a:1)", "E: x\n    at f (a:1)\n    at f (a:1)"),
+            ("x\nx\nx", "x\nx\nx"),
+        ] {
+            assert_eq!(fold_repeats(words), shown);
+        }
+    }
+
+    #[test]
+    fn panic_text_is_extracted() {
+        for (words, text) in [
+            (
+                "thread '<unnamed>' (1) panicked at src/lib.rs:8:15:\nno\nnote: run with `RUST_BACKTRACE=1` environment",
+                "panicked at src/lib.rs:8:15:\nno\n",
+            ),
+            (
+                "reads a\n\nthread 'main' panicked at a.rs:1:2:\nthe engine panicked at noon\n",
+                "panicked at a.rs:1:2:\nthe engine panicked at noon\n",
+            ),
+            ("assertion failed: a.c:3\n", "assertion failed: a.c:3\n"),
+            (
+                "thread 'main' sleeps\nand panicked at a.rs\n",
+                "thread 'main' sleeps\nand panicked at a.rs\n",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(panic_text(words), text);
+        }
+    }
+
+    /// Lists the end of every trap that wasmtime has. Those in the last list are of proposals that
+    /// are off.
+    #[test]
+    fn every_trap_is_classified() {
+        let mut ends = std::collections::BTreeMap::<String, Vec<String>>::new();
+        for trap in (0..=u8::MAX).filter_map(Trap::from_u8) {
+            let end = match kind_of(trap) {
+                End::OutOfFuel => "Fuel".into(),
+                End::Deadline => "Deadline".into(),
+                End::Raised(kind) => format!("{kind:?}"),
+            };
+            ends.entry(end).or_default().push(format!("{trap:?}"));
+        }
+        insta::assert_snapshot!(format!("{ends:#?}"));
+    }
+}

@@ -1,0 +1,83 @@
+//! The exports of a component that calls use: its tools, its functions, or its one command.
+//!
+//! In: linked code and the kind that it is used as.
+//! Out: the indices of its exports, and the definitions that are known without running it.
+
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
+use wasmtime::{Engine, Store};
+
+use super::Cell;
+use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsIndices};
+use crate::contract::definition::Definition;
+use crate::contract::error::Error;
+use crate::engine::adapt::command::{self, Streams};
+use crate::engine::adapt::component_kind::{Command, ComponentKind};
+use crate::engine::adapt::functions::{self, Function};
+use crate::tool::handler::Invocation;
+
+/// The exports that calls use.
+pub(in crate::engine) enum Exports {
+    Tools(ToolboxWithGrantsIndices),
+    Functions(Vec<Function>),
+    Command { entry: ComponentExportIndex, command: Command },
+}
+
+impl Exports {
+    /// Finds the exports.
+    ///
+    /// # Errors
+    /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that
+    /// cannot be a tool.
+    pub(in crate::engine) fn find(
+        engine: &Engine,
+        pre: &InstancePre<Cell>,
+        kind: &ComponentKind,
+    ) -> Result<Self, Error> {
+        let component: &Component = pre.component();
+        Ok(match kind {
+            ComponentKind::Tools => {
+                let indices = ToolboxWithGrantsIndices::new(pre);
+                Self::Tools(indices.map_err(|error| Error::no_tools(format!("{error:#}"), None))?)
+            }
+            ComponentKind::Functions => Self::Functions(functions::functions(engine, component)?),
+            ComponentKind::Command(command) => Self::Command {
+                entry: command::entry(engine, component)?,
+                command: command.clone(),
+            },
+        })
+    }
+
+    /// Returns the definitions; `None` if only the component's `describe` has them.
+    pub(in crate::engine) fn definitions(&self) -> Option<Result<Vec<Definition>, Error>> {
+        match self {
+            Self::Tools(_) => None,
+            Self::Functions(functions) => {
+                Some(functions.iter().map(Function::definition).collect())
+            }
+            Self::Command { command, .. } => {
+                Some(command.definition().map(|definition| vec![definition]))
+            }
+        }
+    }
+
+    /// Returns the command line and the streams of a call of a command; `None` for other kinds.
+    pub(in crate::engine) fn streams(&self, invocation: &Invocation) -> Option<Box<Streams>> {
+        let Self::Command { command, .. } = self else { return None };
+        Some(Box::new(Streams::new(command, invocation)))
+    }
+
+    /// Returns the exports of an instance that describes its tools itself.
+    pub(super) fn toolbox(
+        &self,
+        store: &mut Store<Cell>,
+        instance: &Instance,
+    ) -> wasmtime::Result<ToolboxWithGrants> {
+        match self {
+            Self::Tools(indices) => indices.load(store, instance),
+            // Definitions of other kinds have no checks, and `describe` is not called.
+            Self::Functions(_) | Self::Command { .. } => {
+                Err(wasmtime::Error::msg("the component has no toolbox"))
+            }
+        }
+    }
+}

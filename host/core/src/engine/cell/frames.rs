@@ -1,0 +1,186 @@
+//! The guest functions on a trap's backtrace: their readable names and their positions.
+//!
+//! In: wasmtime's backtrace.
+//! Out, innermost first: names, demangled, without the functions of the Rust standard library and
+//! of the guest SDK; the positions of all functions in their core modules.
+//! Invariants: a name is untrusted text, so it is bounded and reduced to plain characters.
+
+use std::fmt::{self, Write};
+
+use wasmtime::{FrameInfo, WasmBacktrace};
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::outcome::tool_error::Frame;
+
+/// Characters of a guest function's name that are kept.
+const NAME_CHARS: usize = 120;
+/// Bytes of a name that is demangled. A longer one is not demangled, since an untrusted component
+/// could make that costly.
+const MANGLED_BYTES: usize = 4096;
+/// Crates whose functions are not the author's.
+const LIBRARIES: [&str; 11] = [
+    "__rustc",
+    "alloc",
+    "compiler_builtins",
+    "core",
+    "dlmalloc",
+    "panic_abort",
+    "panic_unwind",
+    "std",
+    "toolcell_guest",
+    "wasip2",
+    "wit_bindgen",
+];
+/// The module of a runtime without function names: none of its functions is the author's.
+const NAMELESS: &str = "toolcell_guest";
+/// Prefix of the names of modules that adapt a core module to the component model.
+const ADAPTERS: &str = "wit-component:";
+/// Functions without a crate that are not the author's.
+const RUNTIME: [&str; 7] =
+    ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
+
+/// Returns the names of the author's functions on this backtrace, innermost first. Empty if the
+/// compiler has inlined them all.
+pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
+    let name = |frame: &FrameInfo| match (frame.func_name(), frame.module().name()) {
+        (None, Some(NAMELESS)) => None,
+        (None, _) => Some(format!("func[{}]", frame.func_index())),
+        (Some(name), _) => Some(readable(name)).filter(|name| !is_library(name)),
+    };
+    trace.frames().iter().filter_map(name).collect()
+}
+
+/// Returns the positions of the functions on this backtrace, without those of adapters, whose
+/// indices count in other modules.
+pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
+    let is_adapter =
+        |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
+    let position = |frame: &FrameInfo| {
+        Some(Frame::new(frame.func_index(), u64::try_from(frame.func_offset()?).ok()?))
+    };
+    trace.frames().iter().filter(|frame| !is_adapter(frame)).filter_map(position).collect()
+}
+
+/// Returns true if a function is of the standard library, of the guest SDK or of the code that
+/// `#[tool]` and `tools!` generate.
+fn is_library(name: &str) -> bool {
+    // `<alloc::vec::Vec<u8> as core::ops::Drop>::drop` belongs to the crate of its type.
+    let mut of_type = name;
+    while let Some(inner) = ["<", "&", "*", "[", "(", "mut ", "const ", "dyn "]
+        .iter()
+        .find_map(|p| of_type.strip_prefix(p))
+    {
+        of_type = inner;
+    }
+    let root = of_type.split([':', '<', '>', ' ', '[']).next().unwrap_or_default();
+    LIBRARIES.contains(&root)
+        || RUNTIME.contains(&name)
+        || name.starts_with("toolcell:tool")
+        || name.contains(" as toolcell_guest::")
+}
+
+/// Returns a name as its author wrote it, without the hash that the compiler adds.
+fn readable(name: &str) -> String {
+    if name.len() > MANGLED_BYTES {
+        return plain(name);
+    }
+    let mut text = Bounded(String::new());
+    // An error means that the text is full.
+    let _ = write!(text, "{:#}", rustc_demangle::demangle(name));
+    plain(&text.0)
+}
+
+/// A text with a bound on its length: a short mangled name can stand for a very long one.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() > NAME_CHARS * char::MAX.len_utf8() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// Replaces each character that is not plain by `?`, so that a name cannot control a terminal or a
+/// log.
+fn plain(name: &str) -> String {
+    let allowed = |c: char| {
+        !stands(Control::PlainSymbols)
+            || c.is_ascii_alphanumeric()
+            || "_$.:<>()&[], *{}#-".contains(c)
+    };
+    name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_names_are_printable_and_bounded() {
+        assert_eq!(readable("<Vec<T>>::from\u{1b}[2J\n\u{202e}x"), "<Vec<T>>::from?[2J??x");
+        assert_eq!(readable(&"x".repeat(1000)).len(), NAME_CHARS);
+        assert_eq!(readable(&"x".repeat(100_000)).len(), NAME_CHARS);
+    }
+
+    #[test]
+    fn names_are_demangled_without_their_hash() {
+        for (mangled, name) in [
+            ("_ZN6author4Deep4pick17h07d7d54d7cf9cc12E", "author::Deep::pick"),
+            (
+                "_RNvNtCshXfaRvt2tfW_3std9panicking15panic_with_hook",
+                "std::panicking::panic_with_hook",
+            ),
+            ("_RNvCsfLfy6EI15iL_7___rustc10rust_panic", "__rustc::rust_panic"),
+            ("average", "average"),
+        ] {
+            assert_eq!(readable(mangled), name);
+        }
+    }
+
+    /// Each level of these names doubles the length of the demangled name.
+    #[test]
+    fn exponential_demangled_name_is_cut() {
+        let mangled =
+            format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
+        assert!(readable(&mangled).len() <= NAME_CHARS);
+    }
+
+    #[test]
+    fn only_author_functions_are_kept() {
+        for (all, kept) in [
+            (
+                &["abort", "std::process::abort", "core::panicking::panic_fmt", "author::pick"][..],
+                &["author::pick"][..],
+            ),
+            (
+                &[
+                    "<alloc::vec::Vec<u8> as core::ops::Drop>::drop",
+                    "<author::T as core::ops::Drop>::drop",
+                ],
+                &["<author::T as core::ops::Drop>::drop"],
+            ),
+            (
+                &["author::f", "<author::_::__Handler as toolcell_guest::tool::Handler>::execute"],
+                &["author::f"],
+            ),
+            (&["f", "toolcell_guest::wire::execute", "toolcell:tool?tool?0.1.0#execute"], &["f"]),
+            (
+                &["<&mut std::io::Write>::write", "<dyn core::any::Any>::is", "standard::f"],
+                &["standard::f"],
+            ),
+            (
+                &[
+                    "abort",
+                    "std::process::abort",
+                    "core::panicking::panic",
+                    "toolcell:tool?tool?0.1.0#execute",
+                ],
+                &[],
+            ),
+            (&["func[1]", "func[2]"], &["func[1]", "func[2]"]),
+        ] {
+            let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
+            assert_eq!(own, kept);
+        }
+    }
+}

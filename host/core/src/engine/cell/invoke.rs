@@ -1,0 +1,233 @@
+//! Runs one call in one cell, from the store to the answer.
+
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Engine, Store};
+
+use super::bindings::exports::toolcell::tool::tool;
+use super::bounds::run_state::RunState;
+use super::bounds::ticker::Ticker;
+use super::call_redactor::CallRedactor;
+use super::classify::{Phase, classify};
+use super::exports::Exports;
+use super::resources::EngineResources;
+use super::{Cell, CellCapabilities, translate};
+use crate::capability::files::Mounts;
+use crate::contract::call::CallResult;
+use crate::contract::definition::Checks;
+use crate::contract::grants::rights::Rights;
+use crate::contract::outcome::refusal::{Fault, Refusal};
+use crate::contract::outcome::tool_error::ToolError;
+use crate::engine::adapt::command::Streams;
+use crate::engine::adapt::component_kind::ComponentKind;
+use crate::engine::adapt::{command, functions};
+use crate::tool::handler::Invocation;
+
+/// The linked code of a component, which serves every call.
+pub(in crate::engine) struct Ready {
+    pub(in crate::engine) engine: Engine,
+    pub(in crate::engine) pre: InstancePre<Cell>,
+    pub(in crate::engine) exports: Exports,
+    pub(in crate::engine) ticker: Arc<Ticker>,
+    pub(in crate::engine) resources: Arc<EngineResources>,
+    pub(in crate::engine) wiring: LinkOptions,
+    /// Code linked outside of the pool, for calls that tools make of other tools.
+    pub(in crate::engine) apart: OnceLock<Arc<Ready>>,
+}
+
+/// The settings with which a component is linked.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct LinkOptions {
+    /// The kind that it is used as.
+    pub(in crate::engine) kind: Arc<ComponentKind>,
+    /// Its granted directories, if there are any.
+    pub(in crate::engine) mounts: Option<Arc<Mounts>>,
+}
+
+impl Ready {
+    /// Returns the bytes of the compiled image.
+    pub(in crate::engine) fn code_bytes(&self) -> u64 {
+        let image = self.pre.component().image_range();
+        (image.end as usize).saturating_sub(image.start as usize) as u64
+    }
+}
+
+/// Calls the tool: `visible` and `validate` if it has them, then `execute`, all in one cell and on
+/// one budget.
+pub(in crate::engine) async fn execute(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    checks: Checks,
+    rights: Arc<Rights>,
+    streams: Option<Box<Streams>>,
+    pulse: Arc<RunState>,
+) -> Result<CallResult, ToolError> {
+    let veil = if CallRedactor::is_needed(&invocation, &rights) {
+        // Boxed, since most tools need no redactor, and it would make every call's future larger.
+        Some(Box::pin(CallRedactor::for_call(&ready.resources, &invocation, &rights)).await?)
+    } else {
+        None
+    };
+    if let (Some(streams), Some(veil)) = (&streams, &veil) {
+        streams.stdout.set_redactor(Arc::clone(veil));
+    }
+    let reach = CellCapabilities { streams, ..capabilities(&ready, Some(rights), veil.clone()) };
+    let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
+        match &ready.exports {
+            Exports::Tools(_) => {}
+            Exports::Functions(functions) => {
+                return functions::call(functions, store, &instance, &invocation).await;
+            }
+            Exports::Command { entry, command } => {
+                return command::run(*entry, command, store, &instance).await;
+            }
+        }
+        let toolbox = ready.exports.toolbox(store, &instance)?;
+        let tool = toolbox.toolcell_tool_tool();
+        let wire = translate::Context::of(&invocation);
+        if checks.visible {
+            let asked = translate::Context::with_arguments(&invocation);
+            if !tool.call_visible(&mut *store, &invocation.call.name, asked.context()).await? {
+                return Ok(CallResult::Refusal(Refusal::NotVisible));
+            }
+        }
+        if checks.validate {
+            let problems = tool.call_validate(&mut *store, wire.call()).await?;
+            if !problems.is_empty() {
+                return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(
+                    problems,
+                ))));
+            }
+        }
+        let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await?;
+        Ok(match translate::outcome(said) {
+            Ok(outcome) => CallResult::Outcome(outcome),
+            Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
+        })
+    });
+    let answer = answer.await;
+    match veil {
+        Some(veil) => veil.answer(answer),
+        None => answer,
+    }
+}
+
+/// Calls the tool's `visible`, and returns true if the tool is offered.
+pub(in crate::engine) async fn visible(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    pulse: Arc<RunState>,
+) -> Result<bool, ToolError> {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
+            let asked = translate::Context::with_arguments(&invocation);
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox
+                .toolcell_tool_tool()
+                .call_visible(store, &invocation.call.name, asked.context())
+                .await
+        },
+    );
+    asked.await
+}
+
+/// Calls the tool's `validate`, and returns the faults of the arguments.
+pub(in crate::engine) async fn validate(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    pulse: Arc<RunState>,
+) -> Result<Vec<Fault>, ToolError> {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox
+                .toolcell_tool_tool()
+                .call_validate(store, translate::Context::of(&invocation).call())
+                .await
+        },
+    );
+    asked.await.map(Fault::of_handler)
+}
+
+/// Calls the component's `describe`, and returns the definitions of its tools.
+pub(in crate::engine) async fn describe(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    pulse: Arc<RunState>,
+) -> Result<Vec<tool::Definition>, ToolError> {
+    let asked = in_cell(
+        &ready,
+        &invocation,
+        capabilities(&ready, None, None),
+        pulse,
+        async |store, instance| {
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox.toolcell_tool_tool().call_describe(store).await
+        },
+    );
+    asked.await
+}
+
+/// Returns the capabilities of a cell: without rights there are none.
+fn capabilities(
+    ready: &Ready,
+    rights: Option<Arc<Rights>>,
+    veil: Option<Arc<CallRedactor>>,
+) -> CellCapabilities {
+    CellCapabilities {
+        resources: Arc::clone(&ready.resources),
+        mounts: ready.wiring.mounts.clone(),
+        rights,
+        redactor: veil,
+        streams: None,
+    }
+}
+
+/// Runs a guest in a cell of its own. Every failure in it becomes a [`ToolError`].
+async fn in_cell<T>(
+    ready: &Ready,
+    invocation: &Arc<Invocation>,
+    reach: CellCapabilities,
+    pulse: Arc<RunState>,
+    guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
+) -> Result<T, ToolError> {
+    let _running = ready.ticker.run();
+    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
+    let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
+    let ended = match ready.pre.instantiate_async(&mut cell.0).await {
+        Ok(instance) => guest(&mut cell.0, instance).await.map_err(|error| (error, Phase::Call)),
+        Err(error) => Err((error, Phase::Start)),
+    };
+    ended.map_err(|(error, phase)| classify(&error, phase, &cell.0, fuel_used(&cell.0)))
+}
+
+/// Writes the receipt when the cell ends, also when it is dropped before its end.
+struct Settling(Store<Cell>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        let used = fuel_used(&self.0);
+        self.0.data_mut().settle(used);
+    }
+}
+
+/// Returns the fuel that the call has used, earlier attempts included: the limit is the call's, and
+/// the store began with the rest of it.
+fn fuel_used(store: &Store<Cell>) -> u64 {
+    store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
+}
+
+/// The host has no memory for a store: no code of the guest has run.
+fn set_up_failed(error: &wasmtime::Error) -> ToolError {
+    tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
+    ToolError::HandlerExit(crate::contract::outcome::tool_error::Exit::Died)
+}

@@ -1,0 +1,67 @@
+//! Prepares the outbound scan for the secrets of each request of a call.
+//!
+//! In: the host's secrets, the tool's grants, the credentials for injection.
+//! Out: [`Secrets`], for the scan of an outgoing request.
+//! Invariants: it is the same for both imports that send requests. If the host's secrets cannot be
+//! read, nothing is sent.
+
+use std::sync::Arc;
+
+use super::call_redactor::CallRedactor;
+use super::resources::EngineResources;
+use crate::capability::http::{Credential, OutboundScan, Secrets, SendError};
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::rights::{Decision, Request, Rights};
+use crate::tool::handler::Invocation;
+
+/// The inputs of the scan. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::engine) struct ScanContext {
+    pub(in crate::engine) resources: Arc<EngineResources>,
+    pub(in crate::engine) invocation: Arc<Invocation>,
+    pub(in crate::engine) rights: Arc<Rights>,
+    pub(super) redactor: Option<Arc<CallRedactor>>,
+}
+
+impl ScanContext {
+    /// Returns the secrets to scan a request with these credentials for.
+    ///
+    /// # Errors
+    /// [`SendError::Invalid`] if the host's secrets cannot be read, or are too many to scan for.
+    pub(in crate::engine) async fn secrets(
+        &self,
+        credentials: Vec<Credential>,
+    ) -> Result<Secrets, SendError> {
+        let Self { resources: world, invocation, rights, redactor: veil } = self;
+        let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
+            tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
+            unscreened()
+        })?;
+        let named = veil.as_ref().map(|veil| veil.granted()).unwrap_or_default();
+        let own = veil.as_ref().map(|veil| veil.redactor());
+        others.retain(|other| own.as_ref().is_none_or(|own| !own.knows(other)));
+        let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
+        let bound = named.into_iter().filter_map(|(name, value)| {
+            let used = rights.granted().secrets.get(&name)?;
+            let is_allowed =
+                rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
+            is_allowed.then(|| (used.bound_to.clone(), value))
+        });
+        let invocation = Arc::clone(invocation);
+        let screen = OutboundScan {
+            others,
+            own,
+            bound: bound.collect(),
+            on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
+        };
+        let redactor =
+            veil.as_ref().filter(|_| stands(Control::LaterAnswers)).map(|veil| veil.redactor());
+        Ok(Secrets { credentials, redactor, scan: Some(screen) })
+    }
+}
+
+fn unscreened() -> SendError {
+    SendError::Invalid(
+        "the request was not sent: the host cannot check it for secrets at the moment".to_owned(),
+    )
+}

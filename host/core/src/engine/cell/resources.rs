@@ -1,0 +1,74 @@
+//! The embedder's resources that grants give access to, shared by all cells of an engine.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::bounds::blocking_pool::IoPool;
+use super::recorder::Recorder;
+use crate::capability::http::Egress;
+use crate::capability::kv::KeyStore;
+use crate::secrets::redact::Redactors;
+use crate::secrets::secret::{SecretSource, StoredSecrets};
+use crate::tenant::descriptors::Descriptors;
+
+/// The resources and settings that an engine's cells share.
+#[derive(Clone)]
+pub(in crate::engine) struct EngineResources {
+    pub(in crate::engine) egress: Egress,
+    pub(in crate::engine) secrets: Arc<dyn SecretSource>,
+    pub(super) redactors: Arc<Redactors>,
+    pub(in crate::engine) keys: Option<Arc<dyn KeyStore>>,
+    /// The directory in which processes share the usage counts of granted directories.
+    pub(in crate::engine) counts: Option<PathBuf>,
+    pub(crate) time: Time,
+    pub(in crate::engine) seed: Option<u64>,
+    /// The recorder of a dry run.
+    pub(in crate::engine) recorder: Option<Recorder>,
+    pub(crate) descriptors: Arc<Descriptors>,
+    /// Threads that wait for the files of guests. They are separate from those of the store, which
+    /// is the embedder's, so that neither delays the other.
+    pub(super) for_files: Arc<IoPool>,
+    pub(in crate::engine) for_keys: Arc<IoPool>,
+}
+
+/// The time that a cell's clocks tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::engine) struct Time {
+    /// The date at which each call begins; `None`: the host's date.
+    pub(in crate::engine) start: Option<SystemTime>,
+    pub(in crate::engine) pace: Pace,
+}
+
+/// Tells if time passes within a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::engine) enum Pace {
+    #[default]
+    Running,
+    Frozen,
+}
+
+impl Default for EngineResources {
+    fn default() -> Self {
+        Self {
+            egress: Egress::new(),
+            secrets: Arc::new(StoredSecrets::default()),
+            redactors: Arc::default(),
+            keys: None,
+            counts: None,
+            time: Time::default(),
+            seed: None,
+            recorder: None,
+            descriptors: Descriptors::of_process(),
+            for_files: IoPool::new("toolcell-files"),
+            for_keys: IoPool::new("toolcell-keys"),
+        }
+    }
+}
+
+impl fmt::Debug for EngineResources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! Converts between the crate's types and the types of the WIT package.
+//!
+//! It checks only the form: texts that should be JSON are JSON.
+
+mod resources;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::bindings::exports::toolcell::tool::tool as wire;
+use crate::contract::definition::{Checks, Definition, Hints, Need};
+use crate::contract::error::Error;
+use crate::contract::json::{Json, MAX_DEPTH, parse_within};
+use crate::contract::outcome::tool_error::ReturnRule;
+use crate::contract::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
+use crate::tool::handler::Invocation;
+
+/// Levels of JSON in a definition. A definition is stored inside of other JSON, a few levels
+/// deeper, and must be readable again.
+const LEVELS: usize = MAX_DEPTH - 8;
+
+/// The extension of the context of `visible` that holds the call's arguments.
+const ARGUMENTS: &str = "arguments";
+
+/// The context of a call, borrowed for the boundary.
+pub(in crate::engine) struct Context<'a> {
+    extensions: Vec<(&'a str, &'a str)>,
+    invocation: &'a Invocation,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn of(invocation: &'a Invocation) -> Self {
+        let extensions = &invocation.context.extensions;
+        Self {
+            extensions: extensions
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect(),
+            invocation,
+        }
+    }
+
+    /// Returns the context for `visible`, which has the arguments if there are any: a listing of
+    /// tools calls it with `null`.
+    pub(super) fn with_arguments(invocation: &'a Invocation) -> Self {
+        let mut asked = Self::of(invocation);
+        asked.extensions.retain(|(name, _)| *name != ARGUMENTS);
+        if invocation.call.arguments != "null" {
+            asked.extensions.push((ARGUMENTS, &invocation.call.arguments));
+        }
+        asked
+    }
+
+    pub(in crate::engine) fn call(&self) -> wire::ToolCall<'_> {
+        let call = &self.invocation.call;
+        wire::ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }
+    }
+
+    pub(in crate::engine) fn context(&self) -> wire::Context<'_> {
+        let context = &self.invocation.context;
+        wire::Context {
+            session_id: context.session_id.as_deref(),
+            request_id: context.request_id.as_deref(),
+            thread_id: context.thread_id.as_deref(),
+            run_id: context.run_id.as_deref(),
+            tenant: context.tenant.as_deref(),
+            metadata: context.metadata.as_ref().map(Json::as_str),
+            remaining_ms: u64::try_from(self.invocation.remaining().as_millis())
+                .unwrap_or(u64::MAX),
+            attempt: context.attempt.unwrap_or(1),
+            resume: context.resume.as_ref().map(|resume| wire::Resume {
+                answer: resume.answer.as_str(),
+                state: resume.state.as_ref().map(Json::as_str),
+            }),
+            extensions: &self.extensions,
+        }
+    }
+}
+
+/// Converts a guest's outcome.
+pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
+    Ok(match outcome {
+        wire::Outcome::Ok(output) => {
+            let mut parts: Vec<_> = output.parts.into_iter().map(part).collect();
+            let extensions = output.extensions.into_iter();
+            let mut extensions = extensions
+                .map(|(name, value)| Ok((name, json("extensions", value)?)))
+                .collect::<Result<BTreeMap<_, _>, ReturnRule>>()?;
+            if let Some(resources) = extensions.remove(resources::NAME) {
+                resources::apply(&resources, &mut parts)?;
+            }
+            let (value, message) = (json("value", output.value)?, output.message);
+            Outcome::Ok(Output { value, message, parts, end_turn: output.end_turn, extensions })
+        }
+        wire::Outcome::Error(failure) => Outcome::Error(HandlerError {
+            message: failure.message,
+            data: maybe_json("data", failure.data)?,
+            retryable: failure.retryable,
+            retry_after_ms: failure.retry_after_ms,
+        }),
+        wire::Outcome::AskUser(ask) => Outcome::AskUser(Question {
+            question: ask.question,
+            options: maybe_json("options", ask.options)?,
+            answer_schema: maybe_json("answer_schema", ask.answer_schema)?,
+            state: maybe_json("state", ask.state)?,
+        }),
+        wire::Outcome::Halt(halt) => {
+            Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? })
+        }
+    })
+}
+
+fn json(field: &'static str, text: String) -> Result<Json, ReturnRule> {
+    Json::parse(text)
+        .map_err(|fault| ReturnRule::NotJson { field: field.to_owned(), detail: fault.to_string() })
+}
+
+fn maybe_json(field: &'static str, text: Option<String>) -> Result<Option<Json>, ReturnRule> {
+    text.map(|text| json(field, text)).transpose()
+}
+
+fn part(part: wire::Part) -> Part {
+    let media = |media: wire::Media| Media { mime_type: media.mime_type, data: media.data };
+    match part {
+        wire::Part::Text(text) => Part::Text { text },
+        wire::Part::Image(image) => Part::Image(media(image)),
+        wire::Part::Audio(audio) => Part::Audio(media(audio)),
+        wire::Part::ResourceLink(link) => Part::ResourceLink {
+            uri: link.uri,
+            name: link.name,
+            description: link.description,
+            mime_type: link.mime_type,
+            size: None,
+        },
+    }
+}
+
+/// Converts a guest's definition of a tool.
+pub(in crate::engine) fn definition(given: wire::Definition) -> Result<Definition, Error> {
+    let mut definition = Definition::new(given.name, given.description)?;
+    let name = definition.name.clone();
+    let value = |field: &str, text: String| -> Result<Value, Error> {
+        parse_within(&text, LEVELS)
+            .map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
+    };
+    let pairs =
+        |field: &str, pairs: Vec<(String, String)>| -> Result<BTreeMap<String, Value>, Error> {
+            pairs.into_iter().map(|(key, text)| Ok((key, value(field, text)?))).collect()
+        };
+    definition.parameters = given.parameters.map(|text| value("parameters", text)).transpose()?;
+    definition.output = given.output.map(|text| value("output", text)).transpose()?;
+    definition.attributes = pairs("attributes", given.attributes)?;
+    definition.extensions = pairs("extensions", given.extensions)?;
+    definition.hints = Hints {
+        read_only: given.hints.contains(wire::Hints::READ_ONLY),
+        idempotent: given.hints.contains(wire::Hints::IDEMPOTENT),
+        destructive: given.hints.contains(wire::Hints::DESTRUCTIVE),
+        open_world: given.hints.contains(wire::Hints::OPEN_WORLD),
+    };
+    definition.checks = Checks {
+        validate: given.checks.contains(wire::Checks::VALIDATE),
+        visible: given.checks.contains(wire::Checks::VISIBLE),
+    };
+    definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
+    definition.needs = given
+        .needs
+        .into_iter()
+        .map(|need| Need::new(need.kind, need.pattern, need.reason))
+        .collect();
+    Ok(definition)
+}

@@ -1,0 +1,293 @@
+//! Tests of the cache: which entries are used, which are not, and how room is made.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::*;
+
+/// Bytes of a page of memory.
+const PAGE: usize = 4096;
+
+fn open(dir: &Path) -> Cache {
+    Cache::open(dir, DEFAULT_CACHE_BYTES).unwrap()
+}
+
+#[test]
+fn stored_entry_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(dir.path());
+    assert!(cache.get("a").is_none());
+    cache.put("a", b"code", b"tools").unwrap();
+    let entry = open(dir.path()).get("a").unwrap();
+    assert_eq!((fs::read(entry.code).unwrap(), entry.tools), (b"code".to_vec(), b"tools".to_vec()));
+    assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
+}
+
+/// Such a directory may hold more than a cache.
+#[test]
+fn existing_directory_keeps_its_permissions() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mode, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
+        fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(Cache::open(dir.path(), DEFAULT_CACHE_BYTES).is_ok(), is_used, "{mode:o}");
+        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, mode);
+    }
+    let made = dir.path().join("a/b");
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+    open(&made);
+    assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
+}
+
+/// A change to any byte of any part removes the entry.
+#[test]
+fn tampered_entry_is_refused_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(dir.path());
+    for part in ["code", "tools", "mac"] {
+        for byte in 0..4 {
+            cache.put("a", b"code", b"tool").unwrap();
+            let path = cache.path("a", part);
+            let mut content = fs::read(&path).unwrap();
+            content[byte] ^= 1;
+            fs::write(&path, content).unwrap();
+            assert!(cache.get("a").is_none(), "{part} {byte}");
+            assert!(!path.exists(), "{part} is left behind");
+        }
+    }
+}
+
+/// One bit of each byte of the first page of the code. Source: docs/threat-model.md, row 57.
+#[test]
+fn changed_code_byte_invalidates_the_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, code) = (open(dir.path()), [0x5a; 2 * PAGE]);
+    for byte in 0..PAGE {
+        cache.put("a", &code, b"tools").unwrap();
+        let mut changed = code;
+        changed[byte] ^= 1 << (byte % 8);
+        fs::write(cache.path("a", "code"), changed).unwrap();
+        assert!(cache.get("a").is_none(), "byte {byte}");
+        assert!(
+            eviction::PARTS.iter().all(|part| !cache.path("a", part).exists()),
+            "byte {byte}: it is left behind"
+        );
+    }
+}
+
+#[test]
+fn entry_copied_to_another_key_or_cache_is_refused() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (first, second) = (open(one.path()), open(two.path()));
+    first.put("a", b"code", b"tools").unwrap();
+    for part in ["code", "tools", "mac"] {
+        fs::copy(first.path("a", part), first.path("b", part)).unwrap();
+        fs::copy(first.path("a", part), second.path("a", part)).unwrap();
+    }
+    assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
+}
+
+/// A key that other users can read, or that is too short, is replaced, and all entries with it.
+#[test]
+fn insecure_cache_key_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let doubtful: [fn(&Path); 4] = [
+        |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
+        |key| fs::write(key, "short").unwrap(),
+        |key| {
+            fs::remove_file(key).unwrap();
+            let fifo = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        },
+        |key| {
+            fs::rename(key, key.with_extension("old")).unwrap();
+            std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
+        },
+    ];
+    for spoil in doubtful {
+        open(dir.path()).put("a", b"code", b"tools").unwrap();
+        let before = fs::read(&key).unwrap();
+        spoil(&key);
+        assert!(open(dir.path()).get("a").is_none());
+        assert_ne!(fs::read(&key).unwrap(), before);
+        let _ = fs::remove_file(key.with_extension("old"));
+    }
+}
+
+/// For example when the process is out of descriptors: it fails, and the next process uses the same
+/// key.
+#[test]
+fn unreadable_cache_key_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let too_many = || Err(rustix::io::Errno::MFILE.into());
+    assert!(secret_in(too_many(), &key).unwrap().is_none(), "there is none");
+    open(dir.path());
+    assert!(secret_in(too_many(), &key).is_err());
+    assert!(secret_in(super::open(&key), &key).unwrap().is_some());
+}
+
+#[test]
+fn cache_path_that_is_a_file_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    assert!(Cache::open(file.path(), 1).unwrap_err().is_environment());
+}
+
+/// A file that cannot be read now may be whole.
+#[test]
+fn unreadable_entry_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(dir.path());
+    cache.put("a", b"code", b"tools").unwrap();
+    for part in eviction::PARTS {
+        let (path, aside) = (cache.path("a", part), dir.path().join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(cache.get("a").is_none(), "{part}");
+        fs::remove_dir(&path).unwrap();
+        assert!(cache.get("a").is_none(), "{part}");
+        fs::rename(&aside, &path).unwrap();
+        assert!(cache.get("a").is_some(), "{part}");
+    }
+}
+
+/// Bytes on disk of an entry with little content: one block for each of its files.
+const SMALL: u64 = 3 * 4096;
+const HOUR: Duration = Duration::from_hours(1);
+
+fn name(number: usize) -> String {
+    format!("{number:064x}-0123456789abcdef")
+}
+
+fn put(cache: &Cache, number: usize) {
+    cache.put(&name(number), b"code", number.to_string().as_bytes()).unwrap();
+}
+
+/// Sets the entry's last use to this time.
+fn set_last_use(cache: &Cache, number: usize, at: SystemTime) {
+    for part in eviction::PARTS {
+        File::open(cache.path(&name(number), part)).unwrap().set_modified(at).unwrap();
+    }
+}
+
+/// Returns the numbers of the entries that are whole.
+fn complete_entries(cache: &Cache) -> Vec<usize> {
+    (0..10)
+        .filter(|number| eviction::PARTS.iter().all(|part| cache.path(&name(*number), part).exists()))
+        .collect()
+}
+
+#[test]
+fn least_recently_used_entry_is_evicted() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = Cache::open(dir.path(), 4 * SMALL).unwrap();
+    for number in 0..4 {
+        put(&cache, number);
+        set_last_use(&cache, number, now - HOUR * (10 - number as u32));
+    }
+    assert!(cache.get(&name(0)).is_some());
+    put(&cache, 4);
+    assert_eq!(
+        complete_entries(&cache),
+        [0, 2, 3, 4],
+        "of use a moment ago are the first and the last"
+    );
+    put(&cache, 4);
+    assert_eq!(complete_entries(&cache), [0, 2, 3, 4], "an entry takes its own place");
+    set_last_use(&cache, 4, now + HOUR);
+    put(&cache, 5);
+    assert_eq!(complete_entries(&cache), [0, 2, 3, 5], "nothing was of use in the future");
+    cache.put(&name(6), &[0; 4097], b"").unwrap();
+    assert_eq!(complete_entries(&cache), [0, 5, 6], "one more block than there was");
+}
+
+#[test]
+fn oversized_entry_evicts_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    [0, 1].into_iter().for_each(|number| put(&cache, number));
+    assert!(cache.put(&name(0), &vec![0; 2 * SMALL as usize], b"").is_err());
+    assert_eq!(
+        (complete_entries(&cache), cache.get(&name(0)).unwrap().tools),
+        (vec![0, 1], b"0".to_vec())
+    );
+}
+
+/// This applies to readers in this process and in others.
+#[test]
+fn entry_in_use_is_not_evicted() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    [0, 1].into_iter().for_each(|number| put(&cache, number));
+    let reading = Cache::open(dir.path(), 1).unwrap().get(&name(0)).unwrap();
+    set_last_use(&cache, 0, now - HOUR);
+    put(&cache, 2);
+    assert_eq!(complete_entries(&cache), [0, 2]);
+    drop(reading);
+    put(&cache, 3);
+    assert_eq!(complete_entries(&cache), [2, 3]);
+}
+
+/// The directory may be any, and a process may have died in it.
+#[test]
+fn only_cache_files_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), SMALL).unwrap();
+    let digits = "0".repeat(64);
+    let others =
+        ["notes.txt", "main.code", &digits, &format!("{digits}.code"), &format!("{digits}-1.txt")];
+    let parts =
+        ["unfinished-abc.part", &format!("{digits}-1.code"), &format!("{digits}-1-quick.mac")];
+    for file in others.iter().chain(&parts) {
+        fs::write(dir.path().join(file), [0; 10_000]).unwrap();
+        File::open(dir.path().join(file)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    put(&cache, 1);
+    let is_there = |file: &&str| dir.path().join(file).exists();
+    assert!(
+        others.iter().all(is_there)
+            && !parts.iter().any(is_there)
+            && complete_entries(&cache) == [1]
+    );
+    assert!(open(dir.path()).get(&name(1)).is_some(), "the key is another");
+}
+
+#[test]
+fn use_is_recorded_once_an_hour() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = open(dir.path());
+    put(&cache, 0);
+    for (last, is_noted) in [(now - HOUR / 2, false), (now - 2 * HOUR, true), (now + HOUR, true)] {
+        set_last_use(&cache, 0, last);
+        let before = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
+        assert!(cache.get(&name(0)).is_some());
+        let after = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
+        assert_eq!(after != before, is_noted);
+    }
+}
+
+/// Each thread uses the directory as another process would; it is too small for all entries.
+#[test]
+fn concurrent_caches_share_a_directory_safely() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path());
+    std::thread::scope(|scope| {
+        for process in 0..4 {
+            let cache = Cache::open(dir.path(), 3 * SMALL).unwrap();
+            scope.spawn(move || {
+                for round in 0..100 {
+                    let number = (process + round) % 10;
+                    match cache.get(&name(number)) {
+                        Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
+                        // If another process removed the entry that was to be replaced, that is no
+                        // fault.
+                        None => {
+                            drop(cache.put(&name(number), b"code", number.to_string().as_bytes()))
+                        }
+                    }
+                }
+            });
+        }
+    });
+    put(&open(dir.path()), 0);
+    assert!(open(dir.path()).get(&name(0)).is_some());
+}

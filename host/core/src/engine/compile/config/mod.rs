@@ -1,0 +1,183 @@
+//! The configurations of wasmtime.
+//!
+//! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each
+//! cell from scratch, for components that are larger than a slot, and for strict isolation, which
+//! also clears stacks. The engines differ in the allocator alone, so one artifact fits all. The
+//! compilers differ in their optimisation alone, so the code of each fits all engines.
+//! Source: measurements on wasmtime 48, each beside its value.
+
+pub(in crate::engine) mod allocator;
+pub(in crate::engine) mod isolation;
+pub(in crate::engine) mod proposals;
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    Strategy, WasmBacktraceDetails,
+};
+
+use super::tier::Tier;
+use crate::contract::controls::{Control, stands};
+use crate::contract::error::Error;
+use proposals::DISABLED;
+
+/// Bytes of guest stack. Host functions get the rest of the fiber.
+const GUEST_STACK: usize = 512 << 10;
+/// Bytes of a fiber's stack, guest and host frames together.
+const FIBER_STACK: usize = 2 << 20;
+/// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first
+/// twelve of a Rust panic are those of the standard library.
+const BACKTRACE_FRAMES: usize = 24;
+/// Bytes of initial memory that become an image even if most of them are zero; a larger memory
+/// becomes an image only if it is dense. Without an image a call begins with a copy of the memory,
+/// which costs as much fuel as it has bytes.
+const DENSE_IMAGE: u64 = 4 << 20;
+/// Memories of one component. A tool has one; a composed tool a few.
+const MEMORIES: u32 = 4;
+/// Tables of one component.
+const TABLES: u32 = 16;
+/// Core instances of one component, adapters included.
+pub(super) const CORE_INSTANCES: u32 = 64;
+/// Elements of one table: language runtimes have tens of thousands of functions.
+pub(in crate::engine) const TABLE_ELEMENTS: usize = 100_000;
+/// Bytes of one instance's own structures.
+const INSTANCE_BYTES: usize = 4 << 20;
+/// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were
+/// written.
+const KEEP_MEMORY: usize = 1 << 20;
+/// [`KEEP_MEMORY`] without the kernel's help: each kept byte is cleared by a write, so little is
+/// kept.
+const KEEP_MEMORY_BLIND: usize = 64 << 10;
+/// Bytes of a table that stay resident in a free slot.
+const KEEP_TABLE: usize = 64 << 10;
+
+/// The allocator of a cell's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Allocation {
+    /// From `cells` slots that are allocated once.
+    Pooled {
+        /// The number of slots.
+        cells: u32,
+    },
+    /// From the operating system, for each cell.
+    OnDemand,
+    /// As `OnDemand`, and stacks are cleared.
+    Cleared,
+}
+
+/// Tells a compiler whether a caller waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Priority {
+    /// A caller waits: the compiler uses every core.
+    Awaited,
+    /// No caller waits: in this process the compiler uses only the thread that calls it, with the
+    /// priority of that thread.
+    Background,
+}
+
+/// Builds a compiler. Its code runs on every [`engine`].
+///
+/// # Errors
+/// As [`engine`].
+pub(super) fn compiler(tier: Tier, haste: Priority) -> Result<Engine, Error> {
+    let mut config = base();
+    config.parallel_compilation(haste == Priority::Awaited).cranelift_opt_level(match tier {
+        Tier::Quick => OptLevel::None,
+        Tier::Optimised => OptLevel::Speed,
+    });
+    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
+}
+
+/// Builds an engine.
+///
+/// # Errors
+/// [`Error::is_environment`] if the machine cannot run it.
+pub(in crate::engine) fn engine(allocation: Allocation) -> Result<Engine, Error> {
+    let mut config = base();
+    match allocation {
+        Allocation::Pooled { cells } => {
+            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
+        }
+        Allocation::OnDemand => {}
+        Allocation::Cleared => {
+            config.async_stack_zeroing(true);
+        }
+    }
+    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
+}
+
+fn base() -> Config {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        // Both meters, always: fuel is exact and part of the contract; the epoch bounds wall time.
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(GUEST_STACK)
+        .async_stack_size(FIBER_STACK)
+        // The component model's own concurrency adds 0.4 times the cost of a call, and nothing here
+        // uses it.
+        .concurrency_support(false)
+        // Errors contain nothing of the host and little of the guest.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES))
+        .debug_info(false)
+        // NaNs are canonical, so that the same input gives the same output on every machine.
+        .cranelift_nan_canonicalization(true)
+        // Two bytes that are far apart must not make an image of everything between them, sixty
+        // times over.
+        .memory_guaranteed_dense_image_size(DENSE_IMAGE)
+        .memory_init_cow(true);
+    if stands(Control::Proposals) {
+        config.shared_memory(false);
+        for (proposal, _) in DISABLED {
+            config.wasm_features(proposal, false);
+        }
+    }
+    config
+}
+
+fn pool(cells: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    let scan = PoolingAllocationConfig::is_pagemap_scan_available();
+    pool.total_component_instances(cells)
+        .total_core_instances(cells.saturating_mul(CORE_INSTANCES))
+        .total_memories(cells.saturating_mul(MEMORIES))
+        .total_tables(cells.saturating_mul(TABLES))
+        .total_stacks(cells)
+        .max_core_instances_per_component(CORE_INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_memories_per_module(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .max_tables_per_module(TABLES)
+        .table_elements(TABLE_ELEMENTS)
+        .max_component_instance_size(INSTANCE_BYTES)
+        .max_core_instance_size(INSTANCE_BYTES)
+        // A warm slot is reused by the next cell of the same component.
+        .max_unused_warm_slots(cells.saturating_mul(MEMORIES))
+        .decommit_batch_size(1)
+        .linear_memory_keep_resident(if scan { KEEP_MEMORY } else { KEEP_MEMORY_BLIND })
+        .table_keep_resident(KEEP_TABLE)
+        .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No });
+    pool
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::component::Component;
+
+    use super::*;
+
+    /// Tail calls cost nothing in a component that has none.
+    #[test]
+    fn tail_calls_do_not_change_code_without_them() {
+        let component = toolcell_test_guests::bytes("hello");
+        let code = |is_on| {
+            let engine = Engine::new(base().wasm_tail_call(is_on)).unwrap();
+            Component::from_binary(&engine, &component).unwrap().text().to_vec()
+        };
+        let (on, off) = (code(true), code(false));
+        assert!(on.len() > 10_000 && on == off, "{} and {} bytes", on.len(), off.len());
+    }
+}

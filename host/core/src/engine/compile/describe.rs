@@ -1,0 +1,84 @@
+//! Gets the definitions of a linked component's tools, from `describe` or from its types.
+//!
+//! In: linked code.
+//! Out: definitions that can be served.
+//! Invariants: `describe` runs in a cell without grants, under limits of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::contract::call::{CallContext, ToolCall};
+use crate::contract::controls::{Control, stands};
+use crate::contract::definition::Definition;
+use crate::contract::error::Error;
+use crate::contract::limits::Limits;
+use crate::engine::Inner;
+use crate::engine::cell::invoke::Ready;
+use crate::engine::schedule::placement;
+use crate::tool::handler::Invocation;
+
+/// Tools of one component.
+pub(in crate::engine) const MAX_TOOLS: usize = 256;
+/// Bytes of a description, which goes to the model with every request. Four times the bound of the
+/// threat model (row 65), since descriptions of tools in use take more than a KiB. The person who
+/// approves a tool is shown all of it.
+const MAX_DESCRIPTION: usize = 4 << 10;
+/// Time for `describe`.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Fuel for `describe`: it generates schemas and computes nothing.
+const DESCRIBE_FUEL: u64 = 100_000_000;
+/// Bytes of the whole result of `describe`.
+const DESCRIBE_RESULT: u64 = 4 << 20;
+
+/// Returns the definitions, from `describe` unless they are known without it. Refuses those that
+/// could not be served.
+pub(in crate::engine) fn describe(
+    inner: &Arc<Inner>,
+    ready: &Arc<Ready>,
+) -> Result<Vec<Definition>, Error> {
+    let limits = Limits::default()
+        .with_timeout(DESCRIBE_TIMEOUT)
+        .with_fuel(DESCRIBE_FUEL)
+        .with_result(DESCRIBE_RESULT);
+    let definitions =
+        ready.exports.definitions().unwrap_or_else(|| call_describe(inner, ready, limits))?;
+    if definitions.is_empty() {
+        return Err(Error::no_tools("its `describe` returns no tools", None));
+    }
+    if definitions.len() > MAX_TOOLS && stands(Control::Tools) {
+        return Err(Error::too_large(
+            "tools of the component",
+            definitions.len() as u64,
+            MAX_TOOLS as u64,
+        ));
+    }
+    for (index, definition) in definitions.iter().enumerate() {
+        let name = &definition.name;
+        if stands(Control::NamesTwice)
+            && definitions.iter().take(index).any(|earlier| earlier.name == *name)
+        {
+            return Err(Error::definition(name, "the component has two tools of this name"));
+        }
+        if definition.description.len() > MAX_DESCRIPTION && stands(Control::DescriptionBytes) {
+            return Err(Error::definition(
+                name,
+                format_args!("its description is over {MAX_DESCRIPTION} bytes"),
+            ));
+        }
+    }
+    Ok(definitions)
+}
+
+/// Runs `describe` under these limits, from a thread that may block.
+fn call_describe(
+    inner: &Inner,
+    ready: &Arc<Ready>,
+    limits: Limits,
+) -> Result<Vec<Definition>, Error> {
+    let call = || ToolCall::new("", "describe", "{}");
+    let invocation =
+        || Invocation::outside_call(call(), Value::Null, CallContext::default(), limits);
+    inner.sleeps.block_on(placement::describe(inner, Arc::clone(ready), invocation))
+}

@@ -1,0 +1,349 @@
+//! Scans untrusted bytes before the compiler reads them.
+//!
+//! In: bytes.
+//! Out: an [`Outline`], or the reason why they are not a component that could be a tool.
+//! Invariants: the scan is linear in the bytes, allocates little, runs nothing. Properties that
+//! cost a compiler more than linear time (function bodies, their number, nesting) are bounded here.
+
+use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
+
+use super::config;
+use crate::contract::controls::{Control, stands};
+use crate::contract::error::Error;
+use crate::engine::adapt::preview1::{METADATA, PREVIEW1};
+
+/// The most bytes of a component: language runtimes take 12 to 19 MB.
+pub const MAX_COMPONENT: u64 = 64 << 20;
+/// Functions with a body, over all modules.
+const MAX_FUNCTIONS: u64 = 200_000;
+/// Bytes of one function body: compile time grows with its square.
+const MAX_BODY: u64 = 512 << 10;
+/// Local variables of one function: compile time and memory grow with their product with the
+/// branches.
+const MAX_LOCALS: u64 = 10_000;
+/// Globals, exports and items of element segments, over all modules: each costs a few bytes of the
+/// host per instance, outside of every memory. Language runtimes have some tens of thousands.
+const MAX_ITEMS: u64 = 200_000;
+/// [`MAX_ITEMS`] times the core instances that the component can have: some 50 MiB of the host in
+/// the worst case.
+const MAX_INSTANCE_ITEMS: u64 = 3_000_000;
+/// Types, over all modules and components. Language runtimes and tools alike have some two hundred.
+const MAX_TYPES: u64 = 20_000;
+/// Bytes of the types of all components. The content of a type is not counted: reading it takes a
+/// stack as deep as its nesting, so the compiler's process does that.
+const MAX_TYPE_BYTES: u64 = 1 << 20;
+/// Instances of modules and components that the component makes, each multiplied by the instances
+/// of its container. The compiler processes them one by one.
+const MAX_INSTANCES: u64 = 10_000;
+/// Modules and components, nested and side by side.
+const MAX_PARTS: u64 = 256;
+/// Levels of nested components.
+const MAX_NESTING: usize = 8;
+/// Bytes of an import's or export's name that are kept for messages.
+const NAME_BYTES: usize = 120;
+/// Imports of a core module that are checked to recognise its host.
+const MODULE_IMPORTS: usize = 1000;
+/// The custom section that identifies modules of Go.
+const GO: &str = "go:buildid";
+
+/// The names of a component's imports and exports.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::engine) struct Outline {
+    pub(in crate::engine) imports: Vec<String>,
+    pub(in crate::engine) exports: Vec<String>,
+}
+
+/// Reads a component.
+///
+/// # Errors
+/// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
+pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
+    if stands(Control::Format) && bytes.len() as u64 <= MAX_COMPONENT {
+        check_format(bytes)?;
+    }
+    bounds(bytes)
+}
+
+/// Reads a component or a module.
+///
+/// # Errors
+/// [`Error::is_component`] if it is malformed or over a bound.
+pub(in crate::engine) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
+    bounded(Control::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
+    let mut outline = Outline::default();
+    let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
+    let (mut types, mut type_bytes) = (0_u64, 0_u64);
+    // `open`: for each module or component whose end was not reached yet, the instances that it
+    // makes, itself included. `heaviest`: the most that any finished one makes, which an instance
+    // may be of.
+    let (mut open, mut heaviest) = (Vec::new(), 1_u64);
+    for payload in Parser::new(0).parse_all(bytes) {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "all other sections are the compiler's to judge"
+        )]
+        match payload.map_err(malformed)? {
+            Payload::Version { .. } => {
+                parts += 1;
+                open.push(1_u64);
+                bounded(
+                    Control::Parts,
+                    "modules and components inside of the component",
+                    parts,
+                    MAX_PARTS,
+                )?;
+                bounded(
+                    Control::Nesting,
+                    "nesting of components",
+                    open.len() as u64,
+                    MAX_NESTING as u64,
+                )?;
+            }
+            Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
+            Payload::CodeSectionStart { count, .. } => {
+                functions += u64::from(count);
+                bounded(
+                    Control::Functions,
+                    "functions of the component",
+                    functions,
+                    MAX_FUNCTIONS,
+                )?;
+            }
+            Payload::GlobalSection(section) => items += u64::from(section.count()),
+            Payload::ExportSection(section) => items += u64::from(section.count()),
+            Payload::ElementSection(section) => {
+                for element in section {
+                    items += u64::from(match element.map_err(malformed)?.items {
+                        ElementItems::Functions(functions) => functions.count(),
+                        ElementItems::Expressions(_, expressions) => expressions.count(),
+                    });
+                }
+            }
+            Payload::InstanceSection(section) => {
+                add_instances(&mut open, u64::from(section.count()))?
+            }
+            Payload::ComponentInstanceSection(section) => {
+                add_instances(&mut open, u64::from(section.count()).saturating_mul(heaviest))?;
+            }
+            Payload::TypeSection(section) => types += u64::from(section.count()),
+            Payload::CoreTypeSection(section) => {
+                types += u64::from(section.count());
+                type_bytes += section.range().len() as u64;
+            }
+            Payload::ComponentTypeSection(section) => {
+                types += u64::from(section.count());
+                type_bytes += section.range().len() as u64;
+            }
+            Payload::CodeSectionEntry(body) => {
+                bounded(
+                    Control::FunctionBytes,
+                    "bytes of one function",
+                    body.range().len() as u64,
+                    MAX_BODY,
+                )?;
+                let mut locals = 0;
+                for group in body.get_locals_reader().map_err(malformed)? {
+                    locals += u64::from(group.map_err(malformed)?.0);
+                }
+                bounded(Control::Locals, "local variables of one function", locals, MAX_LOCALS)?;
+            }
+            Payload::ComponentImportSection(section) if open.len() == 1 => {
+                for import in section {
+                    let import = import.map_err(malformed)?;
+                    // The name of a known type, as in a world that defines types of its own, gives
+                    // no access.
+                    if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
+                        outline.imports.push(name(import.name.name));
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) if open.len() == 1 => {
+                for export in section {
+                    outline.exports.push(name(export.map_err(malformed)?.name.name));
+                }
+            }
+            _ => {}
+        }
+    }
+    bounded(Control::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
+    bounded(Control::Types, "types of the component", types, MAX_TYPES)?;
+    bounded(Control::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
+    // The most core instances that a cell has room for.
+    let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
+    bounded(
+        Control::ItemsOfInstances,
+        "globals, exports and table items of the component, times its instances",
+        items.saturating_mul(instances),
+        MAX_INSTANCE_ITEMS,
+    )?;
+    Ok(outline)
+}
+
+/// Recognises formats that people pass by mistake.
+fn check_format(bytes: &[u8]) -> Result<(), Error> {
+    const BUILD: &str = "build a component: `toolcell build`, or `cargo build --release --target wasm32-wasip2` for a crate";
+    let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
+    let (found, hint) = match bytes {
+        [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => return Ok(()),
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => module(bytes),
+        [0, b'a', b's', b'm', _, _, _, _, ..] => ("WebAssembly of an unknown version", BUILD),
+        [0x7f, b'E', b'L', b'F', ..] => (
+            "native or precompiled code",
+            "give the component itself: the host compiles it and loads no compiled code",
+        ),
+        [b'P', b'K', 3, 4, ..] => ("a zip archive", "unpack it first"),
+        [0x1f, 0x8b, ..] => ("gzip-compressed", "decompress it first"),
+        _ if bytes.get(257..262) == Some(b"ustar") => ("a tar archive", "unpack it first"),
+        [] => ("an empty file", BUILD),
+        _ if text => ("WebAssembly text", "assemble it first: `wasm-tools parse`"),
+        _ => ("an unknown format", BUILD),
+    };
+    Err(Error::not_a_component(found, hint))
+}
+
+/// Names the host that a core module was built for, and the build that makes a component. Checks
+/// for metadata for the component encoder first: only with it `wasm-tools component new` makes a
+/// component that has tools.
+fn module(bytes: &[u8]) -> (&'static str, &'static str) {
+    let (mut imports, mut has_metadata, mut is_go) = (Vec::new(), false, false);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload {
+            Ok(Payload::ImportSection(section)) => {
+                imports.extend(
+                    section
+                        .into_imports()
+                        .flatten()
+                        .map(|import| import.module)
+                        .take(MODULE_IMPORTS),
+                );
+            }
+            Ok(Payload::CustomSection(section)) => {
+                has_metadata |= section.name().starts_with(METADATA);
+                is_go |= section.name() == GO;
+            }
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    let imports_of = |hosts: &[&str]| imports.iter().any(|module| hosts.contains(module));
+    let is_bindgen = imports
+        .iter()
+        .any(|module| module.starts_with("__wbindgen_") || module.ends_with("_bg.js"));
+    if has_metadata {
+        (
+            "a core WebAssembly module",
+            "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`",
+        )
+    } else if imports_of(&["gojs", "go"]) {
+        (
+            "a core WebAssembly module that Go built for a JavaScript host",
+            "build it for WASI, `GOOS=wasip1 GOARCH=wasm go build -o tool.wasm`, and use it with `as = \"command\"`",
+        )
+    } else if is_bindgen || imports_of(&["wbg"]) {
+        (
+            "a core WebAssembly module that wasm-bindgen made for a JavaScript host",
+            "build the crate for `wasm32-wasip2`, without wasm-bindgen",
+        )
+    } else if is_go && imports_of(&[PREVIEW1]) {
+        (
+            "a core WebAssembly module that Go built as a library: its `//go:wasmexport` functions cannot be tools",
+            "build it as a program, without `-buildmode=c-shared`, and use it with `as = \"command\"`",
+        )
+    } else if imports_of(&[PREVIEW1]) {
+        (
+            "a core WebAssembly module that is a library for WASI preview 1",
+            "build it for `wasm32-wasip2`, or as a program with `_start`, which `as = \"command\"` makes a tool",
+        )
+    } else if imports.is_empty() {
+        (
+            "a core WebAssembly module",
+            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
+        )
+    } else {
+        (
+            "a core WebAssembly module that is made for a host of its own, for example a browser",
+            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
+        )
+    }
+}
+
+/// Adds instances to the innermost open module or component.
+fn add_instances(open: &mut [u64], instances: u64) -> Result<(), Error> {
+    let Some(made) = open.last_mut() else { return Ok(()) };
+    *made = made.saturating_add(instances);
+    bounded(Control::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
+}
+
+fn bounded(defence: Control, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    if got > limit && stands(defence) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
+}
+
+pub(in crate::engine) fn malformed(error: wasmparser::BinaryReaderError) -> Error {
+    Error::malformed(error.to_string()).with_source(error)
+}
+
+/// Returns a name for messages: shortened, without control characters.
+pub(in crate::engine) fn name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_formats_are_recognised() {
+        for (bytes, found) in [
+            (&b""[..], "an empty file"),
+            (b"\0asm\x01\0\0\0", "a core WebAssembly module"),
+            (b"\0asm\x09\0\0\0", "WebAssembly of an unknown version"),
+            (b"\x7fELF\x02\x01", "native or precompiled code"),
+            (b" \n(component)", "WebAssembly text"),
+            (b"PK\x03\x04....", "a zip archive"),
+            (&[&[b'a'; 257], &b"ustar\0"[..]].concat(), "a tar archive"),
+            (b"\x1f\x8b\x08", "gzip-compressed"),
+            (b"hello", "an unknown format"),
+        ] {
+            let error = outline(bytes).unwrap_err();
+            assert!(error.is_component() && error.to_string().ends_with(found), "{error}");
+            assert!(!error.hint().is_empty());
+        }
+    }
+
+    #[test]
+    fn core_module_error_names_its_host_and_remedy() {
+        let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
+        let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
+        let mut described = module("");
+        described.extend(b"\0\x0f\x0ecomponent-type");
+        let mut go = import("wasi_snapshot_preview1");
+        go.extend(b"\0\x0b\x0ago:buildid");
+        for (bytes, found, hint) in [
+            (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
+            (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
+            (import("./calc_bg.js"), "wasm-bindgen", "without wasm-bindgen"),
+            (import("__wbindgen_placeholder__"), "wasm-bindgen", "without wasm-bindgen"),
+            (
+                import("wasi_snapshot_preview1"),
+                "a library for WASI preview 1",
+                "a program with `_start`",
+            ),
+            (import("env"), "a host of its own", "from its source"),
+            (module(""), "a core WebAssembly module", "from its source"),
+            (described, "a core WebAssembly module", "`wasm-tools component new`"),
+            (go, "`//go:wasmexport` functions cannot be tools", "without `-buildmode=c-shared`"),
+        ] {
+            let error = outline(&bytes).unwrap_err();
+            assert!(
+                error.to_string().contains(found) && error.hint().contains(hint),
+                "{error}: {}",
+                error.hint()
+            );
+        }
+    }
+
+    #[test]
+    fn truncated_component_is_malformed() {
+        assert!(outline(b"\0asm\x0d\0\x01\0\x01\xff").unwrap_err().is_component());
+    }
+}

@@ -1,0 +1,111 @@
+//! The code that a component's calls run on now; it is replaced at most once.
+//!
+//! Invariants: a call ends on the code that it began on, which lives until then. Settled code costs
+//! a call one load of an atomic, and no lock.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::SetOnce;
+
+use super::Code;
+use crate::engine::cell::invoke::Ready;
+use crate::engine::compile::worker::KillOnDrop;
+
+/// The code of a component.
+pub(in crate::engine) struct Current<R = Ready> {
+    /// The code for calls until it is settled.
+    now: RwLock<Arc<R>>,
+    settled: SetOnce<(Arc<R>, Code)>,
+    /// Ends the compiler when the last handle to the component is dropped.
+    _leash: Option<KillOnDrop>,
+}
+
+impl<R> Current<R> {
+    /// Builds code that is not replaced.
+    pub(in crate::engine) fn settled(ready: Arc<R>, code: Code) -> Self {
+        let settled = SetOnce::new_with(Some((Arc::clone(&ready), code)));
+        Self { now: RwLock::new(ready), settled, _leash: None }
+    }
+
+    /// Builds code that is replaced when the compiler on this leash has better code.
+    pub(in crate::engine) fn unoptimised(ready: Arc<R>, leash: KillOnDrop) -> Self {
+        Self { now: RwLock::new(ready), settled: SetOnce::new(), _leash: Some(leash) }
+    }
+
+    /// Returns the code for a call that begins now.
+    pub(in crate::engine) fn ready(&self) -> Arc<R> {
+        match self.settled.get() {
+            Some((ready, _)) => Arc::clone(ready),
+            None => Arc::clone(&self.now.read()),
+        }
+    }
+
+    /// Returns the kind of that code.
+    pub(in crate::engine) fn code(&self) -> Code {
+        self.settled.get().map_or(Code::Quick, |(_, code)| *code)
+    }
+
+    /// Waits until the code does not change any more, and returns its kind.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub(in crate::engine) async fn last(&self) -> Code {
+        self.settled.wait().await.1
+    }
+
+    /// Settles on this optimised code for later calls.
+    pub(in crate::engine) fn replace(&self, ready: Arc<R>) {
+        // The quick code is dropped with its last call.
+        *self.now.write() = Arc::clone(&ready);
+        self.settle(ready, Code::Optimised);
+    }
+
+    /// Settles on the present code.
+    pub(in crate::engine) fn settle_unoptimised(&self) {
+        self.settle(self.ready(), Code::Unoptimised);
+    }
+
+    fn settle(&self, ready: Arc<R>, code: Code) {
+        // It may be settled already: the first call counts.
+        let _ = self.settled.set((ready, code));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::engine::compile::worker::leash;
+
+    #[test]
+    fn call_ends_on_the_code_it_started_with() {
+        let quick = Arc::new("quick");
+        let current = Current::unoptimised(Arc::clone(&quick), leash().0);
+        let in_flight = current.ready();
+        assert_eq!((current.code(), current.last().now_or_never()), (Code::Quick, None));
+        current.replace(Arc::new("optimised"));
+        assert_eq!(
+            (*in_flight, *current.ready(), current.code()),
+            ("quick", "optimised", Code::Optimised)
+        );
+        assert_eq!(current.last().now_or_never(), Some(Code::Optimised));
+        drop(in_flight);
+        assert_eq!(Arc::strong_count(&quick), 1, "the quick code is not freed");
+    }
+
+    #[test]
+    fn first_tier_decision_is_final() {
+        let current = Current::unoptimised(Arc::new("quick"), leash().0);
+        current.settle_unoptimised();
+        current.settle_unoptimised();
+        assert_eq!(
+            (*current.ready(), current.last().now_or_never()),
+            ("quick", Some(Code::Unoptimised))
+        );
+        let settled = Current::settled(Arc::new("optimised"), Code::Optimised);
+        settled.settle_unoptimised();
+        assert_eq!((*settled.ready(), settled.code()), ("optimised", Code::Optimised));
+    }
+}

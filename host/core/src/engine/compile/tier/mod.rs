@@ -1,0 +1,67 @@
+//! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later
+//! calls.
+//!
+//! The time of the compiler's optimiser grows with the square of the size of a function, and an
+//! untrusted component can choose that size. Without the optimiser, the time grows roughly
+//! linearly. Both tiers give the same answers on the same fuel.
+//! Not here: how a tier is compiled (`compile`), where its code is stored (`cache`).
+
+mod background;
+mod current;
+pub(super) mod optimise;
+
+use serde::{Deserialize, Serialize};
+
+pub(in crate::engine) use background::{Background, Job};
+pub(super) use current::Current;
+
+/// The tier for which a component is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Tier {
+    /// Without optimising.
+    Quick,
+    /// For speed.
+    Optimised,
+}
+
+impl Tier {
+    /// Returns its name in the order to a compile worker.
+    pub(in crate::engine) fn word(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Optimised => "optimised",
+        }
+    }
+
+    /// Returns the tier of this name.
+    pub(in crate::engine) fn of(word: &str) -> Option<Self> {
+        [Self::Quick, Self::Optimised].into_iter().find(|tier| tier.word() == word)
+    }
+}
+
+/// The time at which a component is optimised. Optimised code from the cache is always used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Optimise {
+    /// In the background: the component answers calls as soon as it is compiled quickly, and faster
+    /// once it is optimised.
+    #[default]
+    Later,
+    /// While it is loaded: no call runs on slower code, and loading takes longer.
+    First,
+    /// Never: for components that are used once.
+    Never,
+}
+
+/// The code that a component's calls run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Code {
+    /// Quickly compiled code, until the optimised code is ready.
+    Quick,
+    /// Optimised code.
+    Optimised,
+    /// Quickly compiled code for good: optimising failed, or was turned off.
+    Unoptimised,
+}

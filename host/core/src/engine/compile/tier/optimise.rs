@@ -1,0 +1,184 @@
+//! Compiles a component a second time, for speed, while its quick code already answers.
+//!
+//! In: a component that runs on quick code.
+//! Out: it runs on optimised code, or stays as it is.
+//! Invariants: no code of the guest runs. A component that cannot be optimised within its bounds is
+//! tried once, by this process and by later ones. The engine is not kept alive.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use super::{Code, Current, Job, Tier};
+use crate::contract::definition::Definition;
+use crate::contract::error::Error;
+use crate::engine::Inner;
+use crate::engine::cell::invoke::Ready;
+use crate::engine::compile::cache::{self, EntryLock};
+use crate::engine::compile::config::Priority;
+use crate::engine::compile::load::{cache_code, from_cache, link_new};
+use crate::engine::compile::worker::{self, NoCode};
+
+/// The names of a component's entries in the cache.
+#[derive(Debug, Clone)]
+pub(in crate::engine::compile) struct Names {
+    pub(in crate::engine::compile) optimised: String,
+    pub(in crate::engine) quick: String,
+    /// An entry without code: it records the seconds of CPU time within which the component could
+    /// not be optimised.
+    given_up: String,
+}
+
+impl Names {
+    pub(in crate::engine::compile) fn new(optimised: String) -> Self {
+        Self {
+            quick: format!("{optimised}-quick"),
+            given_up: format!("{optimised}-given-up"),
+            optimised,
+        }
+    }
+
+    pub(in crate::engine::compile) fn of(&self, tier: Tier) -> &str {
+        match tier {
+            Tier::Quick => &self.quick,
+            Tier::Optimised => &self.optimised,
+        }
+    }
+
+    /// Returns the entries that optimised code replaces.
+    pub(in crate::engine::compile) fn all_but_optimised(&self) -> impl Iterator<Item = &str> {
+        [&self.quick, &self.given_up].into_iter().map(String::as_str)
+    }
+}
+
+/// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
+fn seconds(inner: &Inner) -> u64 {
+    inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background))
+}
+
+/// Returns true if an attempt with at least as much time has failed.
+fn is_given_up(inner: &Inner, names: &Names) -> bool {
+    let kept = || {
+        let entry = inner.cache.as_ref()?.get(&names.given_up)?;
+        std::str::from_utf8(&entry.tools).ok()?.parse().ok()
+    };
+    inner.background.has_given_up(&names.given_up)
+        || kept().is_some_and(|tried: u64| tried >= seconds(inner))
+}
+
+fn give_up(inner: &Inner, names: &Names) {
+    inner.background.give_up(&names.given_up);
+    let Some(cache) = &inner.cache else { return };
+    if let Err(error) = cache.put(&names.given_up, b"", seconds(inner).to_string().as_bytes()) {
+        tracing::warn!(
+            %error,
+            "the cache could not record that the component cannot be optimised; the next process will try again"
+        );
+    }
+}
+
+/// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
+pub(in crate::engine::compile) fn optimise_later(
+    inner: &Arc<Inner>,
+    component: Vec<u8>,
+    names: Names,
+    ready: Arc<Ready>,
+    definitions: Vec<Definition>,
+    tenant: Option<&str>,
+) -> Arc<Current> {
+    if is_given_up(inner, &names) {
+        return Arc::new(Current::settled(ready, Code::Unoptimised));
+    }
+    let (leash, watch) = worker::leash();
+    let current = Arc::new(Current::unoptimised(ready, leash));
+    let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
+    inner.background.push(Job {
+        component,
+        tenant: tenant.map(str::to_owned),
+        current: Arc::downgrade(&current),
+        watch,
+        work: Box::new(move |component, current, watch| {
+            let compile = || {
+                worker::compile(
+                    worker.as_ref(),
+                    Tier::Optimised,
+                    Priority::Background,
+                    component,
+                    watch,
+                )
+            };
+            optimise(&weak, current, &names, &definitions, compile);
+        }),
+    });
+    current
+}
+
+fn optimise(
+    inner: &Weak<Inner>,
+    current: &Weak<Current>,
+    names: &Names,
+    definitions: &[Definition],
+    compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
+) {
+    if is_done(inner, current, names) {
+        return;
+    }
+    let turn = lock_entry(inner, current, names);
+    // Another process may have done it meanwhile.
+    if turn.is_some() && is_done(inner, current, names) {
+        return;
+    }
+    let compiled = compile();
+    // If the component was dropped, its worker was killed, which tells nothing about the component.
+    let Some((inner, current)) = upgraded(inner, current) else { return };
+    let linked = compiled.and_then(|code| {
+        let wiring = current.ready().wiring.clone();
+        let (ready, _) = link_new(&inner, &code, &wiring).map_err(NoCode::Interrupted)?;
+        Ok((code, ready))
+    });
+    match linked {
+        Ok((code, ready)) => {
+            // A load of this engine must not lose the quick code between finding and using it.
+            let _alone = inner.single_flight.alone(&names.optimised);
+            cache_code(&inner, Tier::Optimised, names, &code, definitions);
+            current.replace(ready);
+        }
+        Err(none) => {
+            if matches!(none, NoCode::Refused(_)) {
+                give_up(&inner, names);
+            }
+            tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
+            current.settle_unoptimised();
+        }
+    }
+}
+
+/// Locks the cache entry, so that other processes that share the cache do not do the same work.
+/// Returns `None` if there is nothing to lock, if the code is not needed any more, or if another
+/// process takes longer than a compiler may.
+fn lock_entry(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<EntryLock> {
+    let (lock, seconds) = {
+        let (inner, _) = upgraded(inner, current)?;
+        (inner.cache.as_ref()?.lock(&names.optimised), seconds(&inner))
+    };
+    let began = Instant::now();
+    // Waits no longer than the compilation would take here.
+    cache::wait(&lock, || began.elapsed().as_secs() < seconds && upgraded(inner, current).is_some())
+}
+
+/// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
+/// the compiler runs.
+fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
+    let Some((inner, current)) = upgraded(inner, current) else { return true };
+    let wiring = current.ready().wiring.clone();
+    match from_cache(&inner, &names.optimised, &wiring) {
+        Some(found) => current.replace(found.ready),
+        None if is_given_up(&inner, names) => current.settle_unoptimised(),
+        None => return false,
+    }
+    true
+}
+
+/// Returns both, if both still exist.
+fn upgraded(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
+    inner.upgrade().zip(current.upgrade())
+}

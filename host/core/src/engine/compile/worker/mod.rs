@@ -1,0 +1,369 @@
+//! Compiles components to native code, in this process or in a worker process.
+//!
+//! Compiling untrusted bytes can take hours on purpose (a few hundred kilobytes of nested blocks
+//! are enough), and the compiler contains the largest parser of the project. So a program may lend
+//! itself as a worker: a child process with bounds on its CPU time and memory, which can hang or
+//! crash alone.
+//! Invariants: failures that the component causes are distinguished from those with an outside
+//! cause.
+//! Not here: which bytes reach the compiler (`scan`), where the code is kept (`cache`), when it is
+//! optimised (`tier`).
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+
+use super::config::{self, Priority, proposals};
+use super::scan;
+use super::tier::Tier;
+use crate::contract::controls::{self, Control, stands};
+use crate::contract::error::Error;
+use crate::os::{signals, spawn};
+
+/// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15 s. A
+/// component that is made to stall the compiler is ended within 30 s if the machine has a core for
+/// it. Source: docs/threat-model.md, row 8.
+pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
+/// Multiplier of the CPU time of a background compilation. If it is ended, only faster code is
+/// lost.
+const BACKGROUND_FACTOR: u32 = 2;
+/// Bytes of address space of a worker.
+const WORKER_MEMORY: u64 = 4 << 30;
+/// Bytes of native code that are read from a worker: ten times the compiled size of a language
+/// runtime.
+const MAX_CODE: u64 = 512 << 20;
+/// A worker is killed after this many times its CPU time, plus [`WALL_SLACK`], of wall time. Beside
+/// processes of ordinary priority on every core it gets a tenth of the machine, and must not be
+/// killed because it gave way.
+const WALL_FACTOR: u32 = 10;
+const WALL_SLACK: Duration = Duration::from_secs(5);
+/// Wall time of a background compilation. It has a lower priority than everything else on a machine
+/// that may be busy for long.
+const BACKGROUND_WALL: Duration = Duration::from_hours(1);
+/// Gap in seconds between the soft and the hard CPU limit of a worker, so that SIGXCPU (ours)
+/// differs from SIGKILL.
+const LAST_SECOND: u64 = 1;
+/// The `nice` value that a worker adds to its own, so that a component made to stall the compiler
+/// slows no calls.
+const NICENESS: i32 = 10;
+/// Signals that end a worker that is over its CPU time, and one that gets no more memory.
+const SIGXCPU: i32 = Signal::XCPU.as_raw();
+const SIGABRT: i32 = Signal::ABORT.as_raw();
+/// The signal that ends a worker over its wall time, or one that the machine had no memory for.
+const SIGKILL: i32 = Signal::KILL.as_raw();
+/// Signals by which a process is asked to end, with its parent or before it.
+const ASKED: [i32; 4] =
+    [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
+/// A worker's exit code for a component that the compiler refuses; standard error has the reason.
+const REFUSED: i32 = 3;
+/// A worker's exit code for a component that needs proposals which are off; standard error has
+/// their names.
+const UNSUPPORTED: i32 = 5;
+/// A worker's exit code if it could not do its work at all; standard error has the reason.
+const FAILED: i32 = 4;
+/// The first bytes of compiled code, which is an ELF file.
+const MAGIC: &[u8] = b"\x7fELF";
+/// Bytes of a worker's standard error that are kept.
+const COMPLAINT: u64 = 2048;
+
+/// A program that compiles in a process of its own.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct Worker {
+    pub(in crate::engine) program: PathBuf,
+    pub(in crate::engine) arguments: Vec<OsString>,
+    pub(crate) limit: Duration,
+}
+
+/// The reason for which there is no code.
+#[derive(Debug)]
+pub(in crate::engine) enum NoCode {
+    /// The component's fault: another attempt would end the same way.
+    Refused(Error),
+    /// An outside cause: another attempt may succeed.
+    Interrupted(Error),
+}
+
+impl From<NoCode> for Error {
+    fn from(none: NoCode) -> Self {
+        match none {
+            NoCode::Refused(error) | NoCode::Interrupted(error) => error,
+        }
+    }
+}
+
+/// Compiles a component, in the worker if there is one. In this process nothing ends it early.
+///
+/// # Errors
+/// [`Error::is_component`] if the component is refused or costs too much.
+pub(in crate::engine) fn compile(
+    worker: Option<&Worker>,
+    tier: Tier,
+    haste: Priority,
+    component: &[u8],
+    watch: Watch,
+) -> Result<Vec<u8>, NoCode> {
+    match worker {
+        Some(worker) => worker.compile(tier, haste, component, watch),
+        // The compiler also validates.
+        None => config::compiler(tier, haste)
+            .map_err(NoCode::Interrupted)?
+            .precompile_component(component)
+            .map_err(|error| {
+                NoCode::Refused(match proposals::missing(component) {
+                    Some(names) => Error::proposals(names),
+                    None => Error::malformed(format!("{error:#}")),
+                })
+            }),
+    }
+}
+
+/// A message that ends the wait for a worker: it has ended, or its result is not needed any more.
+enum WaitEnd {
+    Ended,
+    Cancelled,
+}
+
+/// Kills the worker when dropped.
+pub(in crate::engine) struct KillOnDrop(Sender<WaitEnd>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // The receiver is gone if the worker has ended.
+        let _ = self.0.send(WaitEnd::Cancelled);
+    }
+}
+
+/// Waits for one worker: receives the message of its [`KillOnDrop`].
+pub(in crate::engine) struct Watch {
+    messages: Receiver<WaitEnd>,
+    end: Sender<WaitEnd>,
+}
+
+impl Watch {
+    /// One without a leash, for a compilation that goes on to its end.
+    pub(super) fn unattended() -> Self {
+        let (end, news) = mpsc::channel();
+        Self { messages: news, end }
+    }
+}
+
+/// Returns a leash and the watch that it ends.
+pub(super) fn leash() -> (KillOnDrop, Watch) {
+    let watch = Watch::unattended();
+    (KillOnDrop(watch.end.clone()), watch)
+}
+
+impl Worker {
+    /// Returns the CPU time in whole seconds.
+    pub(super) fn seconds(&self, haste: Priority) -> u64 {
+        let seconds = self.limit.as_secs().max(1);
+        match haste {
+            Priority::Awaited => seconds,
+            Priority::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
+        }
+    }
+
+    pub(in crate::engine) fn wall(&self, haste: Priority) -> Duration {
+        match haste {
+            Priority::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
+            Priority::Background => BACKGROUND_WALL,
+        }
+    }
+
+    fn compile(
+        &self,
+        tier: Tier,
+        haste: Priority,
+        component: &[u8],
+        watch: Watch,
+    ) -> Result<Vec<u8>, NoCode> {
+        let order = CompileOrder { tier, seconds: self.seconds(haste) };
+        let too_costly = || Error::too_costly(Duration::from_secs(order.seconds));
+        let ended = self.run(&order, component, self.wall(haste), watch).map_err(|error| {
+            NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
+        })?;
+        match (ended.status.code(), ended.status.signal()) {
+            (Some(0), _) => Ok(ended.code),
+            (Some(REFUSED), _) => Err(NoCode::Refused(Error::malformed(ended.complaint))),
+            (Some(UNSUPPORTED), _) => Err(NoCode::Refused(Error::proposals(ended.complaint))),
+            (Some(FAILED), _) => {
+                let problem = format!("the compiler process failed: {}", ended.complaint);
+                Err(NoCode::Interrupted(Error::engine(problem)))
+            }
+            // The bounds on CPU time and memory.
+            (None, Some(SIGXCPU | SIGABRT)) => Err(NoCode::Refused(too_costly())),
+            // The bound on wall time, which can be short on a busy machine.
+            (None, Some(SIGKILL)) => Err(NoCode::Interrupted(too_costly())),
+            (None, Some(signal)) if ASKED.contains(&signal) => Err(NoCode::Interrupted(
+                Error::engine(format!("the compiler process was ended ({})", ended.status)),
+            )),
+            _ => Err(NoCode::Refused(Error::malformed(format!(
+                "the compiler crashed on it ({})",
+                ended.status
+            )))),
+        }
+    }
+
+    /// Runs the program until it ends, its wall time is over, or its leash is dropped.
+    fn run(
+        &self,
+        order: &CompileOrder,
+        component: &[u8],
+        wall: Duration,
+        watch: Watch,
+    ) -> io::Result<WorkerExit> {
+        let mut child = spawn::worker(&self.program)
+            .args(&self.arguments)
+            .arg(order.to_string())
+            .envs(controls::inherited())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut input), Some(output), Some(complaints)) = pipes else {
+            unreachable!("all three were asked for");
+        };
+        std::thread::scope(|scope| {
+            let Watch { messages: news, end } = watch;
+            let watch = scope.spawn(move || {
+                match news.recv_timeout(wall) {
+                    Ok(WaitEnd::Ended) => {}
+                    Err(_) if !stands(Control::CompileWall) => {}
+                    Ok(WaitEnd::Cancelled) | Err(_) => child.kill()?,
+                }
+                child.wait()
+            });
+            // A worker that died early has closed its end; its status has the reason.
+            scope.spawn(move || input.write_all(component));
+            let complaint = scope.spawn(move || bounded(complaints, COMPLAINT));
+            let code = bounded(output, MAX_CODE);
+            let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
+            let _ = end.send(WaitEnd::Ended);
+            let status = watch.join().unwrap_or_else(|_| {
+                Err(io::Error::other("the thread that watches the compiler ended"))
+            })?;
+            Ok(WorkerExit {
+                status,
+                code: code?,
+                complaint: String::from_utf8_lossy(&complaint?).trim().to_owned(),
+            })
+        })
+    }
+}
+
+/// The end of a worker: its status and its output.
+struct WorkerExit {
+    status: ExitStatus,
+    code: Vec<u8>,
+    complaint: String,
+}
+
+/// Reads a pipe up to a bound, then closes it; a process that writes on ends by that.
+fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.take(if stands(Control::CompileOutput) { most } else { u64::MAX })
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The order to a worker, which is its last argument.
+struct CompileOrder {
+    tier: Tier,
+    /// CPU time in seconds.
+    seconds: u64,
+}
+
+impl fmt::Display for CompileOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tier.word(), self.seconds)
+    }
+}
+
+impl CompileOrder {
+    fn parse(text: &str) -> Option<Self> {
+        let (tier, seconds) = text.split_once('/')?;
+        Some(Self { tier: Tier::of(tier)?, seconds: seconds.parse().ok()? })
+    }
+}
+
+/// The worker process of [`EngineBuilder::compile_in`](crate::EngineBuilder::compile_in): compiles
+/// the component on `input` and writes the code to `output`. The process must do nothing else: it
+/// is limited to a few gigabytes of memory and to the CPU time that `order` names, and ends with
+/// its parent. Returns the exit code of the process. The meaning of the code and of `order` is
+/// private to this library.
+pub fn compile_worker(
+    order: &str,
+    input: impl Read,
+    mut output: impl Write,
+    mut complaints: impl Write,
+) -> u8 {
+    let done = match CompileOrder::parse(order) {
+        Some(order) => bounded_compile(&order, input, &mut output),
+        None => Err((FAILED, "the compile worker was started without a valid order".to_owned())),
+    };
+    match done {
+        Ok(()) => 0,
+        Err((code, problem)) => {
+            // If this write fails, only the exit code remains.
+            let _ = writeln!(complaints, "{problem}");
+            code as u8
+        }
+    }
+}
+
+fn bounded_compile(
+    order: &CompileOrder,
+    input: impl Read,
+    output: &mut impl Write,
+) -> Result<(), (i32, String)> {
+    let failed = |error: io::Error| (FAILED, error.to_string());
+    signals::survive_file_size_limit();
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| failed(error.into()))?;
+    let _ = rustix::process::nice(NICENESS);
+    let seconds = order.seconds;
+    for (resource, soft, hard, is_up) in [
+        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Control::CompileTime)),
+        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, stands(Control::CompileMemory)),
+        (Resource::Core, 0, 0, true),
+    ] {
+        if !is_up {
+            continue;
+        }
+        // A machine may have set a lower limit, which cannot be raised and need not be.
+        let within =
+            |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
+        let limit = Rlimit { current: within(soft), maximum: within(hard) };
+        setrlimit(resource, limit).map_err(|error| failed(error.into()))?;
+    }
+    let mut component = Vec::new();
+    input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
+    // If the parent died before the death signal was set, this write fails. So the magic bytes are
+    // written before the work.
+    output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
+    let compiler = config::compiler(order.tier, Priority::Awaited)
+        .map_err(|error| (FAILED, error.to_string()))?;
+    let code =
+        compiler.precompile_component(&component).map_err(|error| {
+            match proposals::missing(&component) {
+                Some(names) => (UNSUPPORTED, names),
+                None => (REFUSED, format!("{error:#}")),
+            }
+        })?;
+    let rest = code
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
+    output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,399 @@
+//! A component as a source of tools.
+//!
+//! In: bytes. Out: a [`Component`] and its [`Tool`]s; each call runs in a fresh cell.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::adapt::component_kind::{ComponentBytes, ComponentKind};
+use crate::contract::call::CallResult;
+use crate::contract::definition::{Checks, Definition};
+use crate::contract::error::Error;
+use crate::contract::grants::Grants;
+use crate::contract::grants::rights::Rights;
+use crate::contract::outcome::refusal::{Fault, Refusal};
+use crate::engine::{Code, Engine, Inspection, LoadedComponent, OnMissingGrant};
+use crate::tool::handler::{
+    Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture,
+};
+use crate::tool::{self, Tool};
+
+/// A component that was checked and compiled, and has described its tools. Cheap to clone.
+#[derive(Clone)]
+pub struct Component {
+    loaded: LoadedComponent,
+    tools: Arc<[Tool]>,
+    /// The names of tools that cannot be used, each with its problem.
+    left_out: Arc<[(String, String)]>,
+}
+
+impl Component {
+    /// Loads a component without grants. Compiling takes about 0.1 s for a Rust tool, and seconds
+    /// for a language runtime; loading from the cache takes well under a millisecond per megabyte.
+    /// Unless the engine's [`Optimise`](crate::Optimise) says otherwise, the component answers on
+    /// quickly compiled code until its [`optimised`](Self::optimised) code is ready, with the same
+    /// answers on the same fuel. The optimiser stops when the last clone of the component and of
+    /// its tools is dropped.
+    ///
+    /// # Errors
+    /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`]
+    /// for imports that need a grant or are unknown, [`Error::is_definition`] for a definition that
+    /// is not usable. [`Error::is_environment`] for a failure of the host, for example if all cells
+    /// are busy; the compiled code is in the cache then, if there is one.
+    ///
+    /// # Cancel safety
+    /// May be dropped: the compiler finishes in the background.
+    pub async fn load(engine: &Engine, bytes: impl Into<ComponentBytes>) -> Result<Self, Error> {
+        Self::load_with(engine, bytes, Grants::default(), OnMissingGrant::Refused).await
+    }
+
+    /// Loads a component with grants. Each tool can use those of them that it declares.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing`
+    /// says that each use is denied instead; its hint lists what the tools declare.
+    /// [`Error::is_definition`] for a need that cannot be read. [`Error::is_directory`] for a
+    /// granted directory that cannot be opened or must not be granted.
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load).
+    pub async fn load_with(
+        engine: &Engine,
+        bytes: impl Into<ComponentBytes>,
+        grants: Grants,
+        missing: OnMissingGrant,
+    ) -> Result<Self, Error> {
+        Self::new(
+            engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?,
+            grants,
+        )
+    }
+
+    /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at
+    /// a time, and [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how
+    /// many are compiled. A component that is in the cache does not count.
+    ///
+    /// # Errors
+    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its
+    /// quota or has too many waiting loads: [`Error::retry_after`] tells when to try again.
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load). Nothing has started while it waits for the tenant's other loads.
+    pub async fn load_for(
+        engine: &Engine,
+        tenant: &str,
+        bytes: impl Into<ComponentBytes>,
+        grants: Grants,
+        missing: OnMissingGrant,
+    ) -> Result<Self, Error> {
+        Self::new(
+            engine
+                .load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant), None)
+                .await?,
+            grants,
+        )
+    }
+
+    /// Loads a component with grants for a host that has many components. If its code is in the
+    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
+    /// there is more linked code than [`linked_bytes`](crate::EngineBuilder::linked_bytes), the
+    /// engine releases the code that was not called for longest; the next call links it again.
+    /// `source` reads the component's bytes again; it is called, on a thread of the engine, if the
+    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not
+    /// used. If the code cannot be linked, calls are refused as
+    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
+    ///
+    /// # Errors
+    /// As [`load_with`](Self::load_with).
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load).
+    pub async fn load_on_demand(
+        engine: &Engine,
+        bytes: impl Into<ComponentBytes>,
+        grants: Grants,
+        source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let granted = Arc::new(grants.clone());
+        let loading = engine.load(
+            bytes.into(),
+            granted,
+            OnMissingGrant::Refused,
+            None,
+            Some(Arc::new(source)),
+        );
+        Self::new(loading.await?, grants)
+    }
+
+    fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
+        let reads_arguments = *loaded.kind() != ComponentKind::Tools;
+        if grants.store.is_none() {
+            grants.store = Some(loaded.inspection().digest.clone());
+        }
+        let grants = Arc::new(grants);
+        let tool = |definition: &Definition| {
+            let rights =
+                Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
+                    .map_err(|bad| {
+                        Error::definition(&definition.name, format_args!("in `needs`: {bad}"))
+                    })?;
+            let (loaded, checks) = (loaded.clone(), definition.checks);
+            let handler =
+                WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
+            Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
+        };
+        let (tools, left_out) = usable_tools(loaded.definitions(), tool)?;
+        for (tool, problem) in &left_out {
+            tracing::warn!(tool, problem, "a tool cannot be used; the others of its component can");
+        }
+        Ok(Self { loaded, tools: tools.into(), left_out: left_out.into() })
+    }
+
+    /// Returns the tools, in the component's order.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Returns the tool of this name.
+    ///
+    /// # Errors
+    /// [`Error::is_unknown_tool`], with the nearest name as a hint.
+    pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
+        tool::find_tool(&self.tools, name)
+    }
+
+    /// Returns the definitions of its tools, in the component's order, with their schemas in JSON
+    /// Schema 2020-12.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.tools.iter().map(Tool::definition)
+    }
+
+    /// Returns the same definitions as the component gives them, for example to
+    /// [recognise](Definition::hash) them.
+    pub fn described(&self) -> impl Iterator<Item = &Definition> {
+        let is_tool = |definition: &&Definition| {
+            !self.left_out.iter().any(|(name, _)| *name == definition.name)
+        };
+        self.loaded.definitions().iter().filter(is_tool)
+    }
+
+    /// Returns the tools that cannot be used, each by its name with the problem in its definition.
+    /// A component without any usable tool is not loaded.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.left_out.iter().map(|(name, problem)| (&**name, &**problem))
+    }
+
+    /// Returns the properties that are known without running the component: digest, size and
+    /// imports.
+    #[must_use]
+    pub fn inspection(&self) -> &Inspection {
+        self.loaded.inspection()
+    }
+
+    /// Returns the kind of the component: tools, functions or a command.
+    #[must_use]
+    pub fn kind(&self) -> &ComponentKind {
+        self.loaded.kind()
+    }
+
+    /// Returns true if the compiled code came from the cache.
+    #[must_use]
+    pub fn is_cached(&self) -> bool {
+        self.loaded.is_cached()
+    }
+
+    /// Returns true if the cells come from the pool. A component that is larger than a slot of the
+    /// pool, and each one under strict isolation, gets its memory on demand, which is slower. For a
+    /// component that is [loaded on demand](Self::load_on_demand) this is the state when it was
+    /// loaded, or, if its code was in the cache, true if the engine has a pool.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.loaded.is_pooled()
+    }
+
+    /// Returns true if the calls are refused because the host panicked too often while it ran them:
+    /// see [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        self.loaded.is_quarantined()
+    }
+
+    /// Ends the quarantine, and counts panics from zero.
+    pub fn reinstate(&self) {
+        self.loaded.reinstate();
+    }
+
+    /// Returns the time that it took to compile, or `None` if the code came from the cache.
+    #[must_use]
+    pub fn compile_time(&self) -> Option<Duration> {
+        self.loaded.compile_time()
+    }
+
+    /// Returns the code on which a call that starts now would run.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.loaded.code()
+    }
+
+    /// Waits until the component is optimised: [`Code::Optimised`]. Returns [`Code::Unoptimised`]
+    /// if that failed or is turned off.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn optimised(&self) -> Code {
+        self.loaded.optimised().await
+    }
+}
+
+impl std::fmt::Debug for Component {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Component")
+            .field("digest", &self.inspection().digest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handler of one tool of a component.
+struct WasmHandler {
+    loaded: LoadedComponent,
+    checks: Checks,
+    rights: Arc<Rights>,
+    /// True if the host reads the arguments, to call a function or a command with them.
+    reads_arguments: bool,
+}
+
+impl WasmHandler {
+    /// Returns true if the component can ask for directories.
+    fn reads_files(&self) -> bool {
+        self.loaded
+            .inspection()
+            .imports
+            .iter()
+            .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
+    }
+
+    /// Returns the tool's rights in this call. Most calls are not narrowed, and share them.
+    fn rights(&self, invocation: &Invocation) -> Arc<Rights> {
+        let Overlays { tenant, call } = &invocation.overlays;
+        let caller = invocation.caller.as_ref().and_then(|caller| caller.rights.clone());
+        if tenant.is_none() && call.is_none() && caller.is_none() {
+            return Arc::clone(&self.rights);
+        }
+        Arc::new(self.rights.narrowed(tenant.clone(), call.clone()).within_caller(caller))
+    }
+}
+
+impl Handler for WasmHandler {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        if invocation.files.is_some() && !self.reads_files() {
+            let fault = Fault::new(
+                "",
+                "no file, because the tool's component does not import `wasi:filesystem`",
+            );
+            return Box::pin(std::future::ready(CallResult::Refusal(Refusal::InvalidArguments(
+                vec![fault],
+            ))));
+        }
+        let rights = self.rights(&invocation);
+        Box::pin(self.loaded.call(invocation, self.checks, rights))
+    }
+
+    fn always_visible(&self) -> bool {
+        !self.checks.visible
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        if self.always_visible() {
+            return Box::pin(std::future::ready(true));
+        }
+        Box::pin(async { self.loaded.visible(invocation).await.unwrap_or(false) })
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        if !self.checks.validate {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        Box::pin(self.loaded.validate(invocation))
+    }
+
+    fn digest(&self) -> Option<&str> {
+        Some(&self.loaded.inspection().digest)
+    }
+
+    fn reads_arguments(&self) -> bool {
+        self.reads_arguments
+    }
+
+    fn enforces_deadline(&self) -> bool {
+        true
+    }
+}
+
+/// Usable tools, and the names of the others with the problem of each.
+type Usable = (Vec<Tool>, Vec<(String, String)>);
+
+/// Makes tools of these definitions. Returns the usable ones, and the names of the others with the
+/// problem of each.
+///
+/// # Errors
+/// The first problem, if there is no usable tool.
+fn usable_tools(
+    definitions: &[Definition],
+    make: impl Fn(&Definition) -> Result<Tool, Error>,
+) -> Result<Usable, Error> {
+    let (mut tools, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    for definition in definitions {
+        match make(definition) {
+            Ok(tool) => tools.push(tool),
+            Err(error) => {
+                left_out.push((definition.name.clone(), error.to_string()));
+                first = first.or(Some(error));
+            }
+        }
+    }
+    match first {
+        Some(error) if tools.is_empty() => Err(error),
+        Some(_) | None => Ok((tools, left_out)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn listed_schemas_are_2020_12() {
+        let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}});
+        let definition =
+            Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
+        let tool = Tool::manual(definition).unwrap();
+        let new = json!({"type": "object", "properties": {}});
+        assert_eq!(
+            (&tool.definition().parameters, &tool.definition().output),
+            (&Some(new.clone()), &Some(new))
+        );
+        assert!(tool.output().is_some_and(|schema| schema.check(&json!([])).is_err()));
+    }
+
+    #[test]
+    fn bad_tool_leaves_others_usable() {
+        let good = Definition::new("good", "").unwrap();
+        let bad =
+            Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
+        let make = |definition: &Definition| Tool::manual(definition.clone());
+        let (tools, left_out) = usable_tools(&[bad.clone(), good], make).unwrap();
+        assert_eq!(
+            tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(),
+            ["good"]
+        );
+        let [(name, problem)] = left_out.as_slice() else { panic!("{left_out:?}") };
+        assert!(
+            name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"),
+            "{problem}"
+        );
+        assert!(usable_tools(&[bad], make).unwrap_err().is_definition());
+    }
+}

@@ -1,0 +1,379 @@
+//! Loads WebAssembly components and runs their tools, on wasmtime.
+//!
+//! In: the bytes of a component, then invocations.
+//! Out: the component's definitions, then the results of calls.
+//! Invariants: only these modules name the engine crate. There is one pooled engine (except under
+//! strict isolation) and one on-demand engine, each built once. Engines share nothing.
+//! Not here: JSON Schema, the order of events, receipts (`executor`).
+
+pub(crate) mod adapt;
+mod cell;
+mod compile;
+pub(crate) mod component;
+mod imports;
+mod loaded;
+pub(crate) mod schedule;
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::capability::http::Egress;
+use crate::capability::kv::{KeyStore, SqliteStore};
+use crate::contract::controls::{Control, stands};
+use crate::contract::error::Error;
+use crate::os::clock::{self, Clock, SystemClock};
+use crate::os::cores::cores;
+use crate::secrets::secret::{SecretSource, StoredSecrets};
+use crate::tenant::compile_quota::{self as turns, DEFAULT_COMPILES};
+use crate::tenant::descriptors::Descriptors;
+use cell::bounds::ticker;
+use cell::resources::{EngineResources, Pace};
+use compile::config::Allocation;
+use compile::config::allocator::Allocator;
+use compile::on_demand::Resident;
+use compile::{cache, on_compile, single_flight as flights, tier};
+use schedule::runtimes::Lanes;
+use schedule::{latency_class as habit, queue};
+
+pub use cell::bounds::host_memory::HOST_BYTES;
+pub use cell::recorder::{PathUse, Recorded, Recorder};
+pub use compile::cache::DEFAULT_CACHE_BYTES;
+pub use compile::config::isolation::Isolation;
+pub use compile::inspection::Inspection;
+pub use compile::inspection::contents::{Contents, Module, Producer, Section};
+pub use compile::load::OnMissingGrant;
+pub use compile::on_demand::DEFAULT_LINKED_BYTES;
+pub use compile::scan::MAX_COMPONENT;
+pub use compile::tier::{Code, Optimise};
+pub use compile::worker::{DEFAULT_COMPILE_TIME, compile_worker};
+pub use imports::ImportStatus;
+pub(crate) use loaded::LoadedComponent;
+pub use schedule::in_use::InUse;
+pub use schedule::placement::Placement;
+pub use schedule::quarantine::DEFAULT_PANICS;
+
+/// Cells that can exist at the same time. Each takes up to its memory limit of RAM, [`HOST_BYTES`]
+/// of host memory, and 16 GiB of address space.
+pub const DEFAULT_CELLS: u32 = 128;
+/// The largest number of cells. Their address space is about half of what a process has.
+pub const MAX_CELLS: u32 = 4000;
+
+/// Loads components and runs their tools. Cheap to clone; make one per process.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    /// `None` under strict isolation, and where the machine does not have the address space for a
+    /// pool.
+    pool: Option<Allocator>,
+    on_demand: Allocator,
+    ticker: Arc<ticker::Ticker>,
+    cache: Option<cache::Cache>,
+    worker: Option<compile::worker::Worker>,
+    on_compile: on_compile::OnCompile,
+    optimise: Optimise,
+    resident: Resident,
+    background: tier::Background,
+    single_flight: flights::SingleFlight,
+    compile_quota: turns::CompileQuota,
+    /// The clock of the quotas by the minute and by the hour; calls do not use it.
+    clock: Arc<dyn Clock>,
+    placement: Placement,
+    /// Panics of the host within an hour after which a component is quarantined; `None`: never.
+    panics: Option<NonZero<u32>>,
+    queue: Arc<queue::Queue>,
+    /// Permits to load a component: one for each core. Further loads wait.
+    loads: Arc<Semaphore>,
+    lanes: Lanes,
+    flows: habit::Parties,
+    sleeps: &'static Handle,
+    resources: Arc<EngineResources>,
+}
+
+/// Configures and builds an [`Engine`].
+///
+/// # Defaults
+/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after
+/// [`DEFAULT_PANICS`]; two lanes with as many threads each as the machine has cores; no cache, or
+/// one of [`DEFAULT_CACHE_BYTES`]; compilation in this process, at most [`DEFAULT_COMPILES`]
+/// components a minute for each tenant; [`Optimise::Later`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EngineBuilder {
+    cells: u32,
+    isolation: Isolation,
+    threads: Option<usize>,
+    placement: Placement,
+    panics: Option<NonZero<u32>>,
+    cache: Option<PathBuf>,
+    cache_bytes: u64,
+    worker: Option<compile::worker::Worker>,
+    on_compile: on_compile::OnCompile,
+    compiles: u32,
+    quota_clock: Arc<dyn Clock>,
+    optimise: Optimise,
+    linked_bytes: u64,
+    resources: EngineResources,
+}
+
+impl EngineBuilder {
+    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait.
+    /// Where the machine has too little address space for so many, there are fewer, and the log
+    /// says how many.
+    ///
+    /// A tenant gets another cell while it has fewer cells than are free: alone half of them,
+    /// beside one busy tenant a third, and so on. So a tenant without cells gets one at once. This
+    /// holds for a call whose executor defines several tenants, or after a call of another tenant
+    /// has come. Calls without a tenant are not limited.
+    pub fn cells(mut self, cells: u32) -> Self {
+        self.cells = cells;
+        self
+    }
+
+    /// Sets how strictly cells are separated in memory. For tools that need a stricter isolation
+    /// than others, build a second engine: engines share no cells.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short
+    /// calls. The other one has a lower priority, and continues calls that take longer than a tick
+    /// (a millisecond).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Sets the threads on which guests run.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Refuses the calls of a component as `quarantined` after this many panics of the host within
+    /// an hour, so that an input that makes the host panic is not tried for ever. It lasts until
+    /// [`Component::reinstate`](crate::Component::reinstate) is called, or until the component is
+    /// loaded again. `None`: never.
+    ///
+    /// It applies to the loaded component: if several tenants share it, one tenant can disable it
+    /// for all. To prevent that, load it once for each tenant.
+    pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
+        self.panics = panics.into();
+        self
+    }
+
+    /// Stores compiled components in this directory. Its permissions are set so that only this user
+    /// has access.
+    pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cache = Some(dir.into());
+        self
+    }
+
+    /// Sets how many bytes of disk the cache can take, for all engines that share the directory.
+    /// The entries that were not used for the longest time are removed first. A component that is
+    /// larger than the whole cache is not stored.
+    pub fn cache_bytes(mut self, most: u64) -> Self {
+        self.cache_bytes = most;
+        self
+    }
+
+    /// Compiles in child processes: `program` is started with `arguments` and one more argument,
+    /// the order, which it must pass to [`compile_worker`](crate::compile_worker). Without this,
+    /// components are compiled in this process, and a hostile component can keep a thread busy for
+    /// hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    ///
+    /// # Units
+    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
+    /// second. Optimising is a separate compilation; in the background it can use twice as much.
+    pub fn compile_in(
+        mut self,
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+        limit: Duration,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        self.worker = Some(compile::worker::Worker { program: program.into(), arguments, limit });
+        self
+    }
+
+    /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute
+    /// without a compilation, that many can be compiled at once. It applies to
+    /// [`Component::load_for`](crate::Component::load_for) only.
+    pub fn compiles_per_minute(mut self, most: u32) -> Self {
+        self.compiles = most;
+        self
+    }
+
+    /// Sets the clock for the minute of [`compiles_per_minute`](Self::compiles_per_minute) and the
+    /// hour of [`quarantine_after`](Self::quarantine_after).
+    pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.quota_clock = clock;
+        self
+    }
+
+    /// Sets when components are optimised.
+    pub fn optimise(mut self, optimise: Optimise) -> Self {
+        self.optimise = optimise;
+        self
+    }
+
+    /// Sets how the requests of tools are sent.
+    pub fn egress(mut self, egress: Egress) -> Self {
+        self.resources.egress = egress;
+        self
+    }
+
+    /// Sets the source of the values of secrets. Without a source, granted secrets are unavailable.
+    pub fn secrets(mut self, source: impl SecretSource) -> Self {
+        self.resources.secrets = Arc::new(source);
+        self
+    }
+
+    /// Sets the store for the keys and values of tools. Without a store, granted keys are
+    /// unavailable.
+    pub fn keys(mut self, store: impl KeyStore) -> Self {
+        self.resources.keys = Some(Arc::new(store));
+        self
+    }
+
+    /// Stores the usage of each writable granted directory here, for this user only. Processes that
+    /// name the same directory share its quota exactly; without it, each process has a quota of its
+    /// own. In a [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker.
+    /// The files can be deleted while no process uses them: then the next process counts again.
+    pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.resources.counts = Some(dir.into());
+        self
+    }
+
+    /// Sets how many files and directories of the host the cells of this engine can have open; the
+    /// calls of one tenant have at most half of them. A tool that opens one more gets an error.
+    /// Default: half of the file descriptors that the process could open when its first engine was
+    /// built, for all engines together.
+    pub fn open_files(mut self, most: usize) -> Self {
+        self.resources.descriptors = Descriptors::new(most);
+        self
+    }
+
+    /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its
+    /// time.
+    pub fn frozen_clock(mut self) -> Self {
+        self.resources.time.pace = Pace::Frozen;
+        self
+    }
+
+    /// Starts the clock of each call at this date, for runs that are to be repeated exactly.
+    pub fn now(mut self, date: SystemTime) -> Self {
+        self.resources.time.start = Some(date);
+        self
+    }
+
+    /// Runs tools without effects, and records what they ask for. Grant an empty directory as `/`
+    /// to record the paths of files.
+    ///
+    /// - A granted request that only reads, without a secret, is sent. Any other request is
+    ///   answered with status 200 and the JSON text `{}`, whether it is granted or not.
+    /// - Keys are kept in memory; the store is empty at first. There are no secrets. Directories
+    ///   are those that are granted.
+    /// - What the definition of a tool declares, and the overlays of tenants and calls, are
+    ///   enforced as in a real run.
+    pub fn dry_run(mut self, recorder: Recorder) -> Self {
+        self.resources.recorder = Some(recorder);
+        self
+    }
+
+    /// Derives each call's random numbers from this seed and the call's id, for runs that are to be
+    /// repeated exactly. They are then predictable. Without a seed they come from the operating
+    /// system, anew for each cell.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.resources.seed = Some(seed);
+        self
+    }
+
+    /// Builds the engine. From then on, a write beyond the file-size limit of the process fails
+    /// instead of ending the process: see
+    /// [`survive_file_size_limit`](crate::survive_file_size_limit).
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or
+    /// above [`MAX_CELLS`], or if the cache directory cannot be used.
+    pub fn build(self) -> Result<Engine, Error> {
+        if !(1..=MAX_CELLS).contains(&self.cells) {
+            return Err(Error::engine(format!(
+                "cells must be 1 to {MAX_CELLS}, not {}",
+                self.cells
+            )));
+        }
+        crate::os::signals::survive_file_size_limit();
+        let mut world = self.resources;
+        if world.recorder.is_some() {
+            world.keys = Some(Arc::new(SqliteStore::in_memory()));
+            world.secrets = Arc::new(StoredSecrets::default());
+        }
+        let is_strict = self.isolation == Isolation::Strict && stands(Control::StrictCells);
+        let on_demand =
+            Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
+        // A pool reserves much address space, which some machines do not have.
+        let pooled = if is_strict { None } else { Allocator::pooled(self.cells) };
+        let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
+        let engines =
+            pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
+        let ticker = Arc::new(ticker::Ticker::start(engines)?);
+        Ok(Engine(Arc::new(Inner {
+            pool,
+            on_demand,
+            ticker,
+            cache: self.cache.map(|dir| cache::Cache::open(&dir, self.cache_bytes)).transpose()?,
+            worker: self.worker,
+            on_compile: self.on_compile,
+            optimise: self.optimise,
+            resident: Resident::new(self.linked_bytes),
+            background: tier::Background::default(),
+            single_flight: flights::SingleFlight::default(),
+            compile_quota: turns::CompileQuota::new(self.compiles, Arc::clone(&self.quota_clock)),
+            clock: self.quota_clock,
+            placement: self.placement,
+            panics: self.panics,
+            queue: queue::Queue::new(cells as usize),
+            loads: Arc::new(Semaphore::new(cores())),
+            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
+            flows: habit::Parties::default(),
+            sleeps: clock::sleeps()?,
+            resources: Arc::new(world),
+        })))
+    }
+}
+
+impl Engine {
+    /// Returns a builder with the defaults.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder {
+            cells: DEFAULT_CELLS,
+            isolation: Isolation::default(),
+            threads: None,
+            placement: Placement::Cells,
+            panics: Some(DEFAULT_PANICS),
+            cache: None,
+            cache_bytes: DEFAULT_CACHE_BYTES,
+            worker: None,
+            on_compile: on_compile::OnCompile::default(),
+            compiles: DEFAULT_COMPILES,
+            quota_clock: Arc::new(SystemClock),
+            optimise: Optimise::default(),
+            linked_bytes: DEFAULT_LINKED_BYTES,
+            resources: EngineResources::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("placement", &self.0.placement).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! Runs a guest's future: polls it where timers work, moves it from lane to lane, and kills it.
+//!
+//! Invariants: a kill drops the guest's future at once, unless it is being polled at that moment:
+//! then it sees the flag at its next tick. The task of a killed guest ends, even while it waits in
+//! a queue.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::fast_lane::{POLL_TIME, Turn};
+use super::latency_class::LatencyClass;
+use super::runtimes::Lanes;
+use super::slow_lane::SlowLane;
+use crate::contract::controls::{Control, stands};
+use crate::engine::cell::bounds::run_state::RunState;
+
+/// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.
+pub(super) struct Guest<F> {
+    future: Arc<Mutex<Option<Pin<Box<F>>>>>,
+    timers: &'static Handle,
+    run_state: Arc<RunState>,
+    latency_class: Arc<LatencyClass>,
+    /// True until the first poll.
+    is_new: bool,
+    /// True until its latency class was noted.
+    is_unrecorded: bool,
+}
+
+impl<F> Guest<F> {
+    pub(super) fn new(
+        future: F,
+        timers: &'static Handle,
+        pulse: Arc<RunState>,
+        habit: Arc<LatencyClass>,
+    ) -> Self {
+        Self {
+            future: Arc::new(Mutex::new(Some(Box::pin(future)))),
+            timers,
+            run_state: pulse,
+            latency_class: habit,
+            is_new: true,
+            is_unrecorded: true,
+        }
+    }
+
+    fn share(&self) -> Self {
+        let (pulse, habit) = (Arc::clone(&self.run_state), Arc::clone(&self.latency_class));
+        let (is_new, is_unnoted) = (self.is_new, self.is_unrecorded);
+        Self {
+            future: Arc::clone(&self.future),
+            timers: self.timers,
+            run_state: pulse,
+            latency_class: habit,
+            is_new,
+            is_unrecorded: is_unnoted,
+        }
+    }
+
+    fn kill(&self) {
+        self.run_state.cancel();
+        // Dropped after the lock is released, since dropping a cell runs other code.
+        drop(self.future.try_lock().and_then(|mut future| future.take()));
+        // Wakes the task that would poll it next, so that it ends.
+        self.run_state.wake();
+    }
+}
+
+impl<F: Future> Future for Guest<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_unnoted = self.is_unrecorded;
+        self.is_new = false;
+        let mut future = self.future.lock();
+        let Some(running) = future.as_mut() else { return Poll::Ready(None) };
+        let _timers = self.timers.enter();
+        let poll = self.run_state.poll(context, |context| running.as_mut().poll(context));
+        let is_waiting = poll.is_pending() && self.run_state.is_waiting();
+        if is_unnoted && !is_waiting {
+            self.latency_class.note(poll.is_pending() || self.run_state.was_stopped());
+        }
+        if poll.is_pending() && self.run_state.is_cancelled() {
+            // Killed during the poll. It may now wait for the host without end, and nothing else
+            // would drop it.
+            future.take();
+            return Poll::Ready(None);
+        }
+        if poll.is_ready() {
+            future.take();
+        }
+        drop(future);
+        self.is_unrecorded &= is_waiting;
+        poll.map(Some)
+    }
+}
+
+/// A guest in the lanes. Dropping this kills it.
+pub(super) struct Remote<F: Future> {
+    guest: Guest<F>,
+    answer: oneshot::Receiver<F::Output>,
+    /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
+    polled_until: Option<Instant>,
+}
+
+impl<F> Remote<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    /// Starts the guest in the fast lane, or in the slow lane if most earlier calls of its kind
+    /// were interrupted there.
+    pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
+        let (answered, answer) = oneshot::channel();
+        let (mut first, woken, slow) =
+            (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
+        if !guest.latency_class.is_short() {
+            run_to_end(first, &slow, answered);
+            return Self { guest, answer, polled_until: None };
+        }
+        let slice = Box::new(move |turn: &mut Turn<'_>| {
+            // Other calls of its kind may have run while it waited.
+            if !first.latency_class.is_short() {
+                run_to_end(first, &slow, answered);
+                return;
+            }
+            match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => {
+                    turn.end();
+                    send(answered, answer);
+                }
+                Poll::Pending if first.run_state.is_waiting() => {
+                    woken.spawn(resume(first, slow, answered));
+                }
+                Poll::Pending => run_to_end(first, &slow, answered),
+            }
+        });
+        let at_once = lanes.fast_lane().run(
+            &guest.latency_class.flow.fast_lane,
+            Arc::clone(&guest.run_state),
+            slice,
+        );
+        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + POLL_TIME) }
+    }
+}
+
+/// Runs a guest to its end in the slow lane, one slice at each turn.
+fn run_to_end<F>(mut guest: Guest<F>, slow: &SlowLane, answered: oneshot::Sender<F::Output>)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let (lane, pulse, turns) = (
+        slow.clone(),
+        Arc::clone(&guest.run_state),
+        Arc::clone(&guest.latency_class.flow.slow_lane),
+    );
+    let mut place = slow.enqueue(&turns, &pulse, guest.is_new);
+    slow.spawn(async move {
+        while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
+            let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
+            drop(turn);
+            if let Poll::Ready(answer) = slice {
+                return send(answered, answer);
+            }
+            if pulse.unless_cancelled(pulse.awake()).await.is_none() {
+                return;
+            }
+            place = lane.enqueue(&turns, &pulse, false);
+            // Its next turn may come at once, so the calls that were woken meanwhile queue first.
+            others_first().await;
+        }
+    });
+}
+
+/// Lets the other tasks of the lane run. Unlike with tokio's own yield, any free thread continues
+/// then.
+async fn others_first() {
+    let mut has_let = false;
+    let others = poll_fn(|context| {
+        if std::mem::replace(&mut has_let, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    });
+    others.await;
+}
+
+/// Runs a guest that waits for the host, until a tick interrupts it; then it continues in the slow
+/// lane.
+async fn resume<F>(mut guest: Guest<F>, slow: SlowLane, answered: oneshot::Sender<F::Output>)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let slice = poll_fn(|context| match Pin::new(&mut guest).poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if guest.run_state.is_waiting() => Poll::Pending,
+        Poll::Pending => Poll::Ready(None),
+    });
+    match slice.await {
+        Some(answer) => send(answered, answer),
+        None => run_to_end(guest, &slow, answered),
+    }
+}
+
+/// Sends the answer to the caller, unless the caller or the answer is gone.
+fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
+    if let Some(answer) = answer {
+        let _ = answered.send(answer);
+    }
+}
+
+impl<F: Future> Future for Remote<F> {
+    /// An error if the guest's code panicked.
+    type Output = Result<F::Output, oneshot::error::RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = Pin::new(&mut self.answer).poll(context);
+        if answer.is_pending() && self.polled_until.is_some_and(|until| Instant::now() < until) {
+            // Polled again after the caller's other tasks, which run while the guest does.
+            context.waker().wake_by_ref();
+        }
+        answer
+    }
+}
+
+impl<F: Future> Drop for Remote<F> {
+    fn drop(&mut self) {
+        if stands(Control::Cancellation) {
+            self.guest.kill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Tests of the lanes that a guest's slices run in, and of what remains of a killed guest.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::engine::schedule::slow_lane;
+use crate::os::clock;
+
+/// The name of each slice's guest and its thread, in order.
+type Trail = Arc<Mutex<Vec<(char, String)>>>;
+
+/// Builds a guest that is interrupted by this many ticks before it ends.
+fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> + Send + 'static {
+    let (trail, mut left) = (Arc::clone(trail), times);
+    poll_fn(move |context| {
+        let thread = std::thread::current().name().unwrap_or_default().replace("toolcell-", "");
+        trail.lock().push((name, thread));
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+fn started<F: Future<Output = ()> + Send + 'static>(
+    lanes: &Lanes,
+    habit: &Arc<LatencyClass>,
+    guest: F,
+) -> Remote<F> {
+    Remote::start(
+        lanes,
+        Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)),
+    )
+}
+
+fn wait(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
+    clock::sleeps().unwrap().block_on(call).unwrap();
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < patience, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Returns the latency class after many interrupted calls.
+fn slow_habit() -> Arc<LatencyClass> {
+    let habit = Arc::<LatencyClass>::default();
+    (0..20).for_each(|_| habit.note(true));
+    habit
+}
+
+/// Fails without: latency classes.
+#[test]
+fn mostly_interrupted_calls_start_in_slow_lane() {
+    let (lanes, habit, trail) =
+        (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
+    // A long call counts once.
+    let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
+    let calls = calls.chain([(1, "quick slow"); 5]).chain([
+        (1, "slow"),
+        (0, "slow"),
+        (0, "slow"),
+        (0, "slow"),
+        (0, "quick"),
+    ]);
+    for (number, (ticks, expected)) in calls.enumerate() {
+        wait(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
+        let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
+        threads.dedup();
+        assert_eq!(threads.join(" "), expected, "call {number}");
+    }
+    // Calls of another class start as before.
+    wait(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
+    assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
+}
+
+/// Fails without: the exception for calls that begin with a wait, which tells nothing about the
+/// rest of the call.
+#[test]
+fn call_is_classed_by_work_after_its_first_wait() {
+    let lanes = Lanes::new(1).unwrap();
+    for (ticks, is_quick) in [(0, true), (2, false)] {
+        let (habit, trail) = (Arc::<LatencyClass>::default(), Trail::default());
+        for _ in 0..30 {
+            let (wakes, woken) = oneshot::channel();
+            let rest = stopped(ticks, 'a', &trail);
+            let guest = async move {
+                woken.await.unwrap();
+                rest.await;
+            };
+            let pulse = Arc::<RunState>::default();
+            let guest =
+                Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
+            let call = Remote::start(&lanes, guest);
+            wait_until("it does not wait", || pulse.is_waiting());
+            wakes.send(()).unwrap();
+            wait(call);
+        }
+        assert_eq!(habit.is_short(), is_quick, "{ticks} ticks");
+    }
+}
+
+/// Takes the only turn of a lane with one thread.
+fn take_turn(lanes: &Lanes) -> slow_lane::Turn {
+    clock::sleeps()
+        .unwrap()
+        .block_on(lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true))
+        .expect("it is free")
+}
+
+/// One flow with many long calls, and two with one each. Fails without: turns (first come, first
+/// served).
+#[test]
+fn slow_lane_serves_flows_in_turn() {
+    let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
+    let only_turn = take_turn(&lanes);
+    let long = |name, many| {
+        let habit = slow_habit();
+        (0..many).map(|_| started(&lanes, &habit, stopped(3, name, &trail))).collect::<Vec<_>>()
+    };
+    let calls: Vec<_> = [long('a', 3), long('b', 1), long('c', 1)].into_iter().flatten().collect();
+    drop(only_turn);
+    clock::sleeps().unwrap().block_on(futures_util::future::join_all(calls));
+    let order: String = trail.lock().iter().map(|(name, _)| *name).collect();
+    assert_eq!(order, "abcabcabcabcaaaaaaaa");
+}
+
+/// Builds a guest of this future, and polls it once.
+fn poll_once<F: Future>(future: F, pulse: &Arc<RunState>) -> (Guest<F>, Poll<Option<F::Output>>) {
+    let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
+    let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
+    (guest, poll)
+}
+
+/// The poll ends in a wait, and no code would wake the guest again.
+#[test]
+fn guest_killed_during_poll_ends_at_once() {
+    let pulse = Arc::new(RunState::default());
+    let held = Arc::new(());
+    let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
+    let future = async move {
+        inside.cancel();
+        std::future::pending::<()>().await;
+        drop(witness);
+    };
+    let (_guest, poll) = poll_once(future, &pulse);
+    assert!(matches!(poll, Poll::Ready(None)));
+    assert_eq!(Arc::strong_count(&held), 1, "what it held is given back");
+}
+
+#[test]
+fn guest_killed_between_polls_is_dropped_at_once() {
+    let pulse = Arc::new(RunState::default());
+    let held = Arc::new(());
+    let witness = Arc::clone(&held);
+    let (guest, poll) =
+        poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+    assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
+    guest.kill();
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Its task ends while another guest has the turn, and it takes no turn. Fails without: the task's
+/// wait for the kill.
+#[test]
+fn guest_killed_in_queue_ends_at_once() {
+    let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
+    let only_turn = take_turn(&lanes);
+    let killed: Vec<_> =
+        (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
+    let lives = started(&lanes, &slow_habit(), stopped(1, 'l', &trail));
+    drop(killed);
+    wait_until("a killed guest's task has not ended", || Arc::strong_count(&habit) == 1);
+    drop(only_turn);
+    wait(lives);
+    assert_eq!(trail.lock().iter().map(|(name, _)| *name).collect::<String>(), "ll");
+}

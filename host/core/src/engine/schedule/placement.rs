@@ -1,0 +1,303 @@
+//! Runs cells on the engine's threads or in the caller's task, and watches their deadlines.
+//!
+//! In: an invocation.
+//! Out: its answer, or a timeout at the deadline, whatever the guest does.
+//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any
+//! more. The caller's timer never runs on a thread that runs guests.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+
+use super::guest::{Guest, Remote};
+use super::latency_class::LatencyClass;
+use super::quarantine::Quarantine;
+use super::queue::Slot;
+use crate::contract::call::CallResult;
+use crate::contract::controls::{Control, stands};
+use crate::contract::definition::{Checks, Definition};
+use crate::contract::error::Error;
+use crate::contract::grants::rights::Rights;
+use crate::contract::outcome::refusal::{RETRY_AFTER, Refusal};
+use crate::contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
+use crate::contract::panic_guard::dispose;
+use crate::engine::Inner;
+use crate::engine::cell::bounds::run_state::RunState;
+use crate::engine::cell::{invoke, translate};
+use crate::engine::imports::lines::Lines;
+use crate::os::clock::before;
+use crate::tool::handler::Invocation;
+
+/// The threads on which guests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Placement {
+    /// On threads of their own, with a lower priority than the caller's: a hostile guest cannot
+    /// delay a timer of the host. It costs a few microseconds to hand a call over, and again to
+    /// hand its result back.
+    #[default]
+    Cells,
+    /// In the caller's task: the shortest latency, for embedders that isolate calls by other means.
+    /// A guest keeps the caller's thread for up to a tick (a millisecond) at a time.
+    Inline,
+}
+
+/// Calls `execute` within the invocation's time.
+pub(in crate::engine) async fn execute(
+    inner: &Inner,
+    ready: Arc<invoke::Ready>,
+    quarantine: &Arc<Quarantine>,
+    habit: Arc<LatencyClass>,
+    invocation: Arc<Invocation>,
+    checks: Checks,
+    rights: Arc<Rights>,
+) -> CallResult {
+    let slot = match slot(inner, quarantine, &invocation).await {
+        Ok(slot) => slot,
+        Err(refusal) => return CallResult::Refusal(refusal),
+    };
+    invocation.open();
+    let pulse = run_state(&invocation);
+    let streams = ready.exports.streams(&invocation);
+    let printed = streams.as_ref().map(|streams| streams.stdout.clone());
+    let guest = invoke::execute(
+        ready,
+        Arc::clone(&invocation),
+        checks,
+        rights,
+        streams,
+        Arc::clone(&pulse),
+    );
+    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
+    let ended = run_cell(inner, cell, &invocation, &pulse, habit).await;
+    ended.unwrap_or_else(|mut error| {
+        // The cell may still be running on another thread; this does not wait for it.
+        if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
+            printed.log(&Lines::new(invocation));
+            *timeout.stdout_mut() = printed.text();
+        }
+        CallResult::ToolError(error)
+    })
+}
+
+/// Calls `visible` or `validate` in the same way. Without a free slot the result is a timeout. A
+/// component in quarantine gives the same result as one whose call makes the host panic.
+pub(in crate::engine) async fn run_check<T: Send + 'static, F>(
+    inner: &Inner,
+    quarantine: &Arc<Quarantine>,
+    habit: Arc<LatencyClass>,
+    invocation: &Arc<Invocation>,
+    question: impl FnOnce(Arc<RunState>) -> F,
+) -> Result<T, ToolError>
+where
+    F: Future<Output = Result<T, ToolError>> + Send + 'static,
+{
+    let pulse = run_state(invocation);
+    let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
+        if refusal == Refusal::Quarantined {
+            return ToolError::HandlerRaised(Raised::by_the_host());
+        }
+        let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+        ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None, stdout: None })
+    })?;
+    let cell =
+        cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
+    run_cell(inner, cell, invocation, &pulse, habit).await
+}
+
+/// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
+/// guest has that time again: if no cell is free, the error does not blame the component.
+pub(in crate::engine) async fn describe(
+    inner: &Inner,
+    ready: Arc<invoke::Ready>,
+    invocation: impl Fn() -> Invocation,
+) -> Result<Vec<Definition>, Error> {
+    // It is called once, so panics need no count.
+    let nothing = Arc::new(Quarantine::after(None, Arc::clone(&inner.clock)));
+    let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
+    let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
+    let invocation = Arc::new(invocation());
+    let pulse = run_state(&invocation);
+    let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
+    let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
+    let asked = run_cell(inner, cell, &invocation, &pulse, Arc::default());
+    asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
+}
+
+/// Runs a guest, and releases its slot at the end. A panic of the host in it becomes its error, and
+/// is counted.
+async fn cell<T>(
+    slot: Option<Slot>,
+    quarantine: Arc<Quarantine>,
+    invocation: Arc<Invocation>,
+    guest: impl Future<Output = Result<T, ToolError>>,
+) -> Result<T, ToolError> {
+    let ended = if stands(Control::CellFence) {
+        let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
+        AssertUnwindSafe(guest)
+            .catch_unwind()
+            .await
+            .map_err(dispose)
+            .unwrap_or_else(|()| by_the_host())
+    } else {
+        guest.await
+    };
+    quarantine.note(&ended, &invocation);
+    drop(slot);
+    ended
+}
+
+/// Runs a cell until its answer or its deadline.
+async fn run_cell<T: Send + 'static>(
+    inner: &Inner,
+    cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+    invocation: &Invocation,
+    pulse: &Arc<RunState>,
+    habit: Arc<LatencyClass>,
+) -> Result<T, ToolError> {
+    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), habit);
+    let deadline = deadline(invocation);
+    let ended = match inner.placement {
+        Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
+        Placement::Cells => {
+            let remote = Remote::start(&inner.lanes, guest);
+            before(deadline, async { remote.await.map(Some) }).await
+        }
+    };
+    match ended {
+        Some(Ok(Some(answer))) if !pulse.is_late() => answer,
+        // An answer, a trap or an exit after the deadline does not count: the result depends on the
+        // guest's state when the deadline passed.
+        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
+        // Another thread killed it, or the code around the cell panicked: the process continues
+        // without the cell.
+        Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
+    }
+}
+
+/// Returns the time at which the caller stops to wait for a cell.
+fn deadline(invocation: &Invocation) -> Option<Instant> {
+    invocation.deadline().filter(|_| stands(Control::Deadline))
+}
+
+fn run_state(invocation: &Invocation) -> Arc<RunState> {
+    Arc::new(RunState::with_deadline(deadline(invocation)))
+}
+
+fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
+    let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+    if pulse.was_blocked() {
+        Timeout::Blocked { budget, used, awaited: pulse.awaited(), stdout: None }
+    } else {
+        Timeout::Deadline { budget, used, stdout: None }
+    }
+}
+
+/// Takes a free slot, now or before the deadline, unless the component is in quarantine. A call
+/// that a tool makes needs no slot: its code is linked [apart](super::unpooled) from the pool.
+async fn slot(
+    inner: &Inner,
+    quarantine: &Quarantine,
+    invocation: &Invocation,
+) -> Result<Option<Slot>, Refusal> {
+    quarantine.admit()?;
+    if invocation.caller.is_some() {
+        return Ok(None);
+    }
+    let overloaded = Refusal::overloaded;
+    let tenant = invocation.context.tenant.as_deref();
+    let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
+    let slot = inner
+        .queue
+        .take(tenant, is_shared, invocation.deadline(), text)
+        .await
+        .ok_or_else(overloaded)?;
+    // The component may have been quarantined during the wait.
+    quarantine.admit()?;
+    // The slot may have become free at the last moment: a tool that never ran must not time out.
+    if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(Some(slot)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::contract::call::{CallContext, ToolCall};
+    use crate::contract::limits::Limits;
+    use crate::engine::Engine;
+
+    /// It never returns to the host by itself, and runs no code that a tick could interrupt.
+    #[test]
+    fn waiting_guest_times_out_at_its_deadline() {
+        for placement in [Placement::Cells, Placement::Inline] {
+            let engine =
+                Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let limits = Limits::default().with_timeout(Duration::from_millis(10));
+            let call = ToolCall::new("1", "t", "{}");
+            let invocation = Invocation::outside_call(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                limits,
+            );
+            let pulse = run_state(&invocation);
+            let waits = run_cell(
+                &engine.0,
+                std::future::pending::<Result<(), _>>(),
+                &invocation,
+                &pulse,
+                Arc::default(),
+            );
+            let patience = Duration::from_secs(5);
+            let ended =
+                engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
+            assert!(
+                matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))),
+                "{placement:?}: {ended:?}"
+            );
+        }
+    }
+
+    /// A panic of the host in a cell has the same result in both placements, counts for its
+    /// component, and frees the slot.
+    #[test]
+    fn host_panic_in_a_cell_counts_and_frees_the_slot() {
+        for placement in [Placement::Cells, Placement::Inline] {
+            let engine =
+                Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let call = ToolCall::new("1", "t", "{}");
+            let invocation = Invocation::outside_call(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                Limits::default(),
+            );
+            let invocation = Arc::new(invocation);
+            let quarantine = Arc::new(Quarantine::after(
+                std::num::NonZero::new(2),
+                Arc::new(crate::os::clock::SystemClock),
+            ));
+            for expected in [Ok(()), Err(Refusal::Quarantined)] {
+                let question = |_| async { panic!("a bug") };
+                let asked = run_check::<(), _>(
+                    &engine.0,
+                    &quarantine,
+                    Arc::default(),
+                    &invocation,
+                    question,
+                );
+                let ended = engine.0.sleeps.block_on(asked);
+                assert_eq!(
+                    ended,
+                    Err(ToolError::HandlerRaised(Raised::by_the_host())),
+                    "{placement:?}"
+                );
+                assert_eq!(quarantine.admit(), expected, "{placement:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Counts the host's panics in calls of one component, and refuses its calls after too many.
+//!
+//! In: the end of each cell.
+//! Out: a refusal for further calls.
+//! Invariants: only panics of the host count, and errors that wasmtime reports as bugs of its own;
+//! no trap of a guest counts. They count for an hour. A component that is reinstated starts at
+//! zero.
+//! Source: docs/threat-model.md, row 82.
+
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::LogLevel;
+use crate::contract::outcome::refusal::Refusal;
+use crate::contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
+use crate::os::clock::Clock;
+use crate::tool::handler::Invocation;
+
+/// Panics of the host within an hour in calls of one component, after which its calls are refused.
+pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
+
+/// The time for which a panic counts. An author who has found an input that causes one repeats it
+/// at once; three by chance do not fall into one hour.
+const WINDOW: Duration = Duration::from_hours(1);
+
+/// The host's panics in calls of one component.
+#[derive(Debug)]
+pub(in crate::engine) struct Quarantine {
+    /// The number of panics that starts the quarantine.
+    most: Option<NonZero<u32>>,
+    clock: Arc<dyn Clock>,
+    /// The times of the panics that still count.
+    panics: Mutex<VecDeque<Instant>>,
+    /// True in quarantine. It changes with `panics`, and each call reads it without a lock.
+    closed: AtomicBool,
+}
+
+impl Quarantine {
+    pub(in crate::engine) fn after(most: Option<NonZero<u32>>, clock: Arc<dyn Clock>) -> Self {
+        Self { most, clock, panics: Mutex::default(), closed: AtomicBool::new(false) }
+    }
+
+    /// Refuses a call if the component is in quarantine.
+    pub(super) fn admit(&self) -> Result<(), Refusal> {
+        if self.is_closed() && stands(Control::Quarantine) {
+            Err(Refusal::Quarantined)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(in crate::engine) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::engine) fn reset(&self) {
+        let mut panics = self.panics.lock();
+        panics.clear();
+        self.closed.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts a panic. Returns true if this one starts the quarantine.
+    fn count(&self) -> bool {
+        let Some(most) = self.most else { return false };
+        let now = self.clock.now();
+        let mut panics = self.panics.lock();
+        if self.is_closed() {
+            return false;
+        }
+        panics.retain(|at| now.saturating_duration_since(*at) < WINDOW);
+        panics.push_back(now);
+        let is_too_many = panics.len() >= most.get() as usize;
+        self.closed.store(is_too_many, Ordering::Relaxed);
+        is_too_many
+    }
+
+    /// Counts and reports the end of a cell if the host panicked.
+    pub(super) fn note<T>(&self, ended: &Result<T, ToolError>, invocation: &Invocation) {
+        if !matches!(
+            ended,
+            Err(ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }))
+        ) {
+            return;
+        }
+        let (tool, id) = (&invocation.call.name, &invocation.call.id);
+        tracing::error!(tool, id, "the host panicked as it served a tool");
+        if self.count() {
+            tracing::error!(tool, "the tool's component is not run any more");
+            invocation.noted(
+                LogLevel::Error,
+                "the host panicked too often: the tool is not run any more".to_owned(),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::contract::call::{CallContext, ToolCall};
+    use crate::contract::limits::Limits;
+    use crate::contract::outcome::tool_error::Exit;
+    use crate::os::clock::ManualClock;
+
+    fn invocation() -> Invocation {
+        let call = ToolCall::new("1", "t", "{}");
+        Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default())
+    }
+
+    fn handler_raised(kind: RaisedKind) -> Result<(), ToolError> {
+        Err(ToolError::HandlerRaised(Raised::new(kind)))
+    }
+
+    /// Three panics with these minutes between them: the fourth call is refused if all three are
+    /// within an hour.
+    #[test]
+    fn panics_count_for_an_hour() {
+        let minutes = |minutes| Duration::from_mins(minutes);
+        for (apart, expected) in [
+            ([0, 0], Err(Refusal::Quarantined)),
+            ([59, 0], Err(Refusal::Quarantined)),
+            ([30, 29], Err(Refusal::Quarantined)),
+            ([30, 30], Ok(())),
+            ([60, 59], Ok(())),
+            ([500, 1], Ok(())),
+        ] {
+            let clock = ManualClock::new();
+            let quarantine = Quarantine::after(NonZero::new(3), Arc::new(clock.clone()));
+            for apart in [0, apart[0], apart[1]] {
+                assert_eq!(quarantine.admit(), Ok(()));
+                clock.advance(minutes(apart));
+                quarantine.note(&handler_raised(RaisedKind::HostPanic), &invocation());
+            }
+            assert_eq!(quarantine.admit(), expected, "{apart:?}");
+            clock.advance(minutes(1000));
+            assert_eq!(quarantine.admit(), expected, "who is out stays out");
+        }
+    }
+
+    #[test]
+    fn only_host_panics_count_for_quarantine() {
+        let invocation = invocation();
+        let after = |most| Quarantine::after(most, Arc::new(ManualClock::new()));
+        let quarantine = after(NonZero::new(2));
+        for ended in [
+            Ok(()),
+            handler_raised(RaisedKind::Unreachable),
+            handler_raised(RaisedKind::HostCall),
+            handler_raised(RaisedKind::NativePanic),
+            Err(ToolError::HandlerExit(Exit::Died)),
+        ] {
+            (0..9).for_each(|_| quarantine.note(&ended, &invocation));
+        }
+        assert_eq!(quarantine.admit(), Ok(()));
+        let never = after(None);
+        for round in 0..2 {
+            for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
+                [&quarantine, &never].into_iter().for_each(|each| {
+                    each.note(&handler_raised(RaisedKind::HostPanic), &invocation)
+                });
+                assert_eq!(quarantine.admit(), after, "round {round}");
+                assert_eq!(never.admit(), Ok(()));
+            }
+            quarantine.reset();
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The threads of an engine: the lanes that cells run in.
+//!
+//! A guest starts in the fast lane. If it still runs after a tick, it continues in the slow lane,
+//! whose threads have a far lower priority. Calls of a class that was mostly interrupted start
+//! there. So a short call seldom waits behind a loop: it preempts it. A guest that waited for the
+//! host is resumed on threads with the fast lane's priority.
+//! Invariants: dropping an engine, even inside of a task, never blocks.
+
+use tokio::runtime::{Builder, Handle};
+
+use super::fast_lane::FastLane;
+use super::slow_lane::SlowLane;
+use crate::contract::error::Error;
+use crate::os::threads::{Threads, less_urgent};
+
+/// The `nice` value that the fast lane adds to the host's own.
+const QUICK_NICENESS: i32 = 3;
+/// The `nice` value that the slow lane adds, also for compilers that no call waits for: a fifteenth
+/// of the fast lane's share while both have work, and never zero. At a fifth (10) Linux sometimes
+/// lets a loop run until the kernel's next tick, up to 4 ms, while a short call waits: in a third
+/// of the runs that was its 99th percentile.
+pub(in crate::engine) const SLOW_NICENESS: i32 = 15;
+/// Tasks that a guest thread runs before it checks timers. Low, since a guest's poll is long.
+const EVENT_INTERVAL: u32 = 4;
+/// Tasks of its own queue that a thread runs before it takes new ones. Low, since the fair queue
+/// has ordered the new ones already.
+const NEW_CALLS_INTERVAL: u32 = 1;
+
+/// The threads for cells that do not run in their caller's task.
+#[derive(Debug)]
+pub(in crate::engine) struct Lanes {
+    fast_lane: FastLane,
+    woken: Threads,
+    slow_lane: SlowLane,
+    /// Separate from the handle: guests have the handle, and a guest must not be the last owner of
+    /// its own threads.
+    _slow_threads: Threads,
+}
+
+impl Lanes {
+    /// Starts this many threads for each lane.
+    pub(in crate::engine) fn new(threads: usize) -> Result<Self, Error> {
+        let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
+        Ok(Self {
+            fast_lane: FastLane::start(threads, || less_urgent(QUICK_NICENESS))?,
+            woken: Threads::build(guests(threads, "toolcell-woken", QUICK_NICENESS))?,
+            slow_lane: SlowLane::new(slow.handle().clone(), threads),
+            _slow_threads: slow,
+        })
+    }
+
+    pub(super) fn fast_lane(&self) -> &FastLane {
+        &self.fast_lane
+    }
+
+    pub(in crate::engine) fn woken(&self) -> &Handle {
+        self.woken.handle()
+    }
+
+    pub(super) fn slow_lane(&self) -> &SlowLane {
+        &self.slow_lane
+    }
+}
+
+fn guests(threads: usize, name: &str, niceness: i32) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder
+        .worker_threads(threads)
+        .thread_name(name)
+        .event_interval(EVENT_INTERVAL)
+        .global_queue_interval(NEW_CALLS_INTERVAL)
+        .on_thread_start(move || less_urgent(niceness));
+    builder
+}

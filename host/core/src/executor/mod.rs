@@ -1,0 +1,403 @@
+//! Makes one call: from a model's text to a completion.
+//!
+//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
+//! The stages: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
+//! Invariants: never fails and never panics; uses no registry, invents no ids; exactly one terminal
+//! event per call, even if the future is dropped; with a sealer, the state of a question never
+//! leaves unsealed, and an incoming state is opened and authenticated before it is used.
+
+mod checking;
+mod checks;
+mod off_thread;
+mod questions;
+mod sealing;
+mod sub_calls;
+mod terminal;
+mod trees;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use tracing::Instrument as _;
+
+use crate::contract::call::usage::CheckFuel;
+use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::{CallEvents, EventSink, Events};
+use crate::contract::json::or_empty_object;
+use crate::contract::limits::Limits;
+use crate::contract::outcome::refusal::Refusal;
+use crate::contract::outcome::tool_error::{Exit, ToolError};
+use crate::contract::panic_guard::GuardedFuture;
+use crate::seal::Sealer;
+use crate::tenant::Tenant;
+use crate::tool::handler::{Arguments, Caller, Invocation, Overlays};
+use crate::tool::statistics::Counting;
+use crate::tool::{Tool, handler_wait};
+use checks::{Rejection, panicked};
+use sealing::Sealing;
+use sub_calls::Callable;
+use terminal::Terminal;
+pub use trees::TreeRoom;
+
+/// The result of a call that its caller ended.
+const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
+
+/// Makes calls. Cheap to clone.
+///
+/// # Defaults
+/// [`Limits::default`] (in a run the run's own time, see
+/// [`Runner::with_executor`](crate::Runner::with_executor)), no observer, questions sealed with a
+/// key that the process generates and does not store. After a restart, open questions cannot be
+/// answered, and another process cannot answer them either. If they should be, use
+/// [`with_sealer`](Self::with_sealer) with a key that is stored, such as [`Sealer::kept_in`].
+#[derive(Debug, Clone, Default)]
+pub struct Executor {
+    /// The limits that the embedder set, if any.
+    limits: Option<Limits>,
+    events: Events,
+    sealing: Sealing,
+    tenants: Arc<HashMap<String, Tenant>>,
+    /// The limits and the overlay of calls without a tenant.
+    untenanted: Option<Tenant>,
+    callable: Option<Callable>,
+    /// `None` means the default.
+    call_depth: Option<u32>,
+    check_fuel: Option<CheckFuel>,
+    /// True if there are tenants that are not defined here.
+    has_others: bool,
+}
+
+impl Executor {
+    /// Creates an executor with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the limits of every call.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Returns the limits for every call.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits.unwrap_or_default()
+    }
+
+    /// Removes the default timeout, because in a run the run sets it. Limits that the embedder set
+    /// stay.
+    pub(crate) fn of_a_run(mut self) -> Self {
+        self.limits.get_or_insert_with(|| Limits::default().with_timeout(Duration::MAX));
+        self
+    }
+
+    /// Defines a tenant: its limits and its overlay narrow every call for it.
+    ///
+    /// Once any tenant is defined, a call for an unknown tenant is refused
+    /// ([`Refusal::UnknownTenant`]), because no limits or overlay would narrow it. So is a call
+    /// without a tenant ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted)
+    /// allows it. If no tenant is defined, calls for all tenants run with the executor's own
+    /// limits.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serde_json::{Value, json};
+    /// use toolcell::{
+    ///     CallContext, CallOptions, CallResult, Definition, Executor, Limits, Refusal, Tenant, Tool, ToolCall,
+    /// };
+    ///
+    /// let tool = Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?;
+    /// let plan = Tenant::default().with_limits(Limits::unlimited().with_memory(16 << 20));
+    /// let executor = Executor::new().with_tenant("acme", plan);
+    /// let call_for = async |tenant: &str| {
+    ///     let mut context = CallContext::default();
+    ///     context.tenant = Some(tenant.into());
+    ///     let options = CallOptions::default().with_context(context);
+    ///     executor.call(&tool, ToolCall::new("call-1", "now", "{}"), options).await.result
+    /// };
+    /// assert!(call_for("acme").await.value().is_some());
+    /// assert_eq!(call_for("unknown").await, CallResult::Refusal(Refusal::UnknownTenant));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
+        Arc::make_mut(&mut self.tenants).insert(name.into(), tenant);
+        self
+    }
+
+    /// Allows calls without a tenant although tenants are defined. `tenant` narrows them.
+    #[must_use]
+    pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
+        self.untenanted = Some(tenant);
+        self
+    }
+
+    /// Returns the limits and the overlay of a tenant's calls.
+    fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
+        let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
+        if found.is_none() && !self.tenants.is_empty() && stands(Control::KnownTenants) {
+            Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
+        } else {
+            Ok(found)
+        }
+    }
+
+    /// Sets the observer.
+    #[must_use]
+    pub fn with_events(mut self, sink: impl EventSink) -> Self {
+        self.events = Events::to(Arc::new(sink));
+        self
+    }
+
+    /// Seals every question: its `state` becomes a text that only this key can open, even if the
+    /// tool left no state. A call with an answer must contain that text, before it expires, for the
+    /// same tenant, the same tool in the same version, and the same arguments. Otherwise the call
+    /// is refused, and the refusal says why. Source: docs/contract.md, section 7.
+    #[must_use]
+    pub fn with_sealer(mut self, sealer: Sealer) -> Self {
+        self.sealing = Sealing::Given(sealer);
+        self
+    }
+
+    /// Seals no question: a tool's state goes to the client as it is, and the state that comes back
+    /// with an answer goes to the tool unchecked. Use it only if all clients are trusted.
+    #[must_use]
+    pub fn without_sealer(mut self) -> Self {
+        self.sealing = Sealing::Off;
+        self
+    }
+
+    /// Adds an observer to the present one. The new one receives each event first.
+    #[must_use]
+    pub fn with_additional_events(mut self, sink: impl EventSink) -> Self {
+        self.events = self.events.and(sink);
+        self
+    }
+
+    /// Calls this tool, and counts the call in the tool's statistics. A failed call is part of the
+    /// completion. The call's name is not compared with the tool's: the handler and the completion
+    /// get the tool's name. Blank arguments count as `{}`, because providers send them for a tool
+    /// without parameters. To end the call early and get its completion, raise
+    /// [`abort`](CallOptions::abort) of the options.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the guest stops at its next tick, everything it held is released,
+    /// and observers get a completion with `handler_exit`, status `cancelled`.
+    pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let counting = Counting::new(tool.counters());
+        counting.end(self.uncounted(tool, call, options).await)
+    }
+
+    /// Makes a call without counting it. The caller counts it, because its result may yet fail to
+    /// be encoded.
+    pub(crate) async fn uncounted(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Completion {
+        self.run_call(tool, call, options, None).await
+    }
+
+    async fn run_call(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> Completion {
+        let (invocation, unknown) = self.admitted(tool, call, options, caller);
+        let mut terminal = Terminal::open(tool, invocation);
+        let refused = match unknown {
+            Some(unknown) => Some(unknown.into()),
+            None => self.checked(tool, &mut terminal.invocation).await.err(),
+        };
+        let invocation = &terminal.invocation;
+        let result = match (refused, tool.handler()) {
+            (Some(Rejection::Refused(Refusal::Overloaded { .. })), _)
+                if invocation.abort.is_raised() =>
+            {
+                CallResult::ToolError(CANCELLED)
+            }
+            (Some(refused), _) => self.visible_refusal(tool, refused, invocation).await.into(),
+            (None, None) => CallResult::ToolError(ToolError::NotFound),
+            (None, Some(_)) if handler_wait::is_forced(invocation) => {
+                CallResult::ToolError(CANCELLED)
+            }
+            (None, Some(handler)) => {
+                if !handler.enforces_deadline() {
+                    invocation.open();
+                }
+                let answer = GuardedFuture::new(|| handler.call(Arc::clone(invocation)))
+                    .instrument(terminal.span());
+                let answer = answer.map(|said| {
+                    said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic)))
+                });
+                let result = handler_wait::wait(handler, invocation, answer).await.result();
+                let result = match invocation.caller.as_deref() {
+                    Some(Caller { redactor: Some(veiled), .. }) => veiled.result(result),
+                    Some(_) | None => result,
+                };
+                let result = self.check_result(tool, result, invocation).await;
+                self.visible_result(tool, result, invocation).await
+            }
+        };
+        terminal.close(result)
+    }
+
+    /// Returns the refusal that the caller gets. If the caller must not see the tool, that is
+    /// `NotVisible`, so that the caller learns nothing about the tool's parameters.
+    async fn visible_refusal(
+        &self,
+        tool: &Tool,
+        refused: Rejection,
+        invocation: &Invocation,
+    ) -> Rejection {
+        match refused {
+            Rejection::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
+            refused if self.is_visible_to_caller(tool, invocation).await => refused,
+            Rejection::Refused(_) | Rejection::Failed(_) => Refusal::NotVisible.into(),
+        }
+    }
+
+    /// Does the same for a call that failed, because it may have failed before the tool could
+    /// refuse to be visible.
+    async fn visible_result(
+        &self,
+        tool: &Tool,
+        result: CallResult,
+        invocation: &Invocation,
+    ) -> CallResult {
+        let is_known = match &result {
+            CallResult::Outcome(_) => true,
+            CallResult::Refusal(refusal) => is_of_any_tool(refusal, invocation),
+            // A caller that cancels a call knows that the tool exists.
+            CallResult::ToolError(_) => invocation.abort.is_raised(),
+        };
+        if is_known || self.is_visible_to_caller(tool, invocation).await {
+            result
+        } else {
+            CallResult::Refusal(Refusal::NotVisible)
+        }
+    }
+
+    /// Returns true if the caller of a call that was refused or failed may see the tool.
+    async fn is_visible_to_caller(&self, tool: &Tool, invocation: &Invocation) -> bool {
+        if tool.always_visible() || !stands(Control::Visibility) {
+            return true;
+        }
+        let arguments = checks::raw_arguments(invocation);
+        // Boxed, because it is rare and would make the future of every call larger.
+        let beside = self.check_settings(invocation.caller.clone());
+        let shown = Box::pin(tool.is_visible_beside(&arguments, &invocation.context, beside));
+        tokio::select! {
+            biased;
+            shown = shown => shown,
+            () = handler_wait::forced(&invocation.abort, invocation.stop_grace) => false,
+        }
+    }
+
+    /// Completes a call that is not made because its caller cancelled it. Sends its events.
+    pub(crate) fn cancelled(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Completion {
+        let (invocation, _) = self.admitted(tool, call, options, None);
+        Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
+    }
+
+    /// Completes a call whose name no tool has. Sends its events.
+    pub(crate) fn not_found(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> Completion {
+        let (invocation, unknown) = self.admitted(tool, call, options, caller);
+        let result =
+            unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
+        Terminal::open(tool, invocation).close(result)
+    }
+
+    /// Builds the invocation, unchecked, and returns the refusal if the tenant is unknown.
+    fn admitted(
+        &self,
+        tool: &Tool,
+        mut call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> (Invocation, Option<Refusal>) {
+        let started = Instant::now();
+        let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
+        let tenant = self.tenant(context.tenant.as_deref());
+        let unknown = tenant.as_ref().err().cloned();
+        let tenant = tenant.ok().flatten();
+        let mut limits = tool.tightened(self.limits().tightened(&limits));
+        if let Some(tenant) = tenant {
+            limits = limits.tightened(&tenant.limits);
+        }
+        let events = CallEvents::new(self.events.clone());
+        if let Some(veiled) = caller.as_ref().and_then(|caller| caller.redactor.clone()) {
+            events.set_redactor(move |event| veiled.event(event));
+        }
+        let overlays =
+            Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
+        // The caller resolved the name, perhaps an alias, to this tool. The invocation names the
+        // tool that was checked and runs.
+        call.name.clone_from(&tool.definition().name);
+        call.arguments = or_empty_object(call.arguments);
+        let invocation = Invocation {
+            call,
+            tree: Arguments::default(),
+            fingerprint: None,
+            context,
+            limits,
+            started,
+            abort,
+            stop_grace,
+            is_shared: self.is_shared(),
+            overlays,
+            files,
+            egress: caller
+                .as_ref()
+                .map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
+            events: Arc::new(events),
+            meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
+            caller,
+            invoker: self.invoker(),
+            sub_calls: Arc::default(),
+            span: tracing::Span::none(),
+        };
+        (invocation, unknown)
+    }
+}
+
+/// Returns true if a refusal reveals nothing about the called tool. `Overloaded` does reveal
+/// something if the call's time was too short to get a cell.
+fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
+    match refusal {
+        Refusal::Overloaded { .. } => !invocation.remaining().is_zero(),
+        Refusal::NotVisible
+        | Refusal::Restarting { .. }
+        | Refusal::UnknownTenant
+        | Refusal::NoTenant => true,
+        Refusal::InvalidArguments(_)
+        | Refusal::NotAllowed
+        | Refusal::CircuitOpen { .. }
+        | Refusal::Quarantined
+        | Refusal::Unavailable
+        | Refusal::UnsetSecret(_)
+        | Refusal::InvalidAnswer(_)
+        | Refusal::Resume(_) => false,
+    }
+}

@@ -1,0 +1,121 @@
+//! Time: the process's timers, and the [`Clock`] that retries and breakers use.
+//!
+//! Deadlines have two threads of normal priority: one with tokio's timers, one for the last
+//! milliseconds ([`fine`]). The sleeps of guests have a runtime of their own. All start at the
+//! first use and need nothing from the caller's runtime.
+//! Invariants: the threads of deadlines never run a guest, so no guest can delay a deadline; a
+//! call's deadline is always in real time; only retries, breakers and quotas accept another
+//! [`Clock`].
+
+mod fine;
+mod manual;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::time::Instant;
+use std::{fmt, io};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::contract::error::Error;
+
+pub use manual::ManualClock;
+
+/// Threads for blocking disk I/O on behalf of guests, shared by all engines. Further work waits for
+/// a free thread.
+const BLOCKING_THREADS: usize = 32;
+
+/// The future that [`Clock::sleep_until`] returns.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) accept
+/// one, so that a test can control their time.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The current time.
+    fn now(&self) -> Instant;
+
+    /// Completes at this time, or immediately if the time has passed.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    fn sleep_until(&self, at: Instant) -> Sleep;
+}
+
+/// Real time. Works in any async runtime, because the timers run on threads of this library.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        Box::pin(until_deadline(Some(at)))
+    }
+}
+
+static DEADLINES: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-timer"));
+static SLEEPS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-sleep"));
+
+fn timers(name: &str) -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name(name)
+        .enable_time()
+        .build()
+}
+
+/// The runtime for the sleeps of guests. Code that runs inside a guest's poll, such as an observer,
+/// sees this runtime as the current one and may spawn onto it. That is why deadlines have a runtime
+/// of their own.
+///
+/// # Errors
+/// [`Error::is_environment`] if the process cannot start another thread.
+pub(crate) fn sleeps() -> Result<&'static Handle, Error> {
+    handle(&SLEEPS)
+}
+
+fn handle(runtime: &'static io::Result<Runtime>) -> Result<&'static Handle, Error> {
+    match runtime {
+        Ok(runtime) => Ok(runtime.handle()),
+        Err(error) => Err(Error::engine(format!("no thread for timers: {error}"))),
+    }
+}
+
+/// Awaits a future until a deadline, or without limit if there is no deadline. Returns `None` if
+/// the deadline came first.
+///
+/// # Cancel safety
+/// As the future's. The future is polled first: an output that is ready counts, even after the
+/// deadline.
+pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = until_deadline(deadline) => None,
+    }
+}
+
+/// Completes at the deadline, to within 0.2 ms on an idle machine. Never completes if there is no
+/// deadline or if the process cannot start another thread.
+pub(crate) async fn until_deadline(deadline: Option<Instant>) {
+    let is_fine = fine::is_running();
+    let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {
+        let _here = timers.enter();
+        let first =
+            if is_fine { deadline.checked_sub(fine::SPAN).unwrap_or(deadline) } else { deadline };
+        (tokio::time::sleep_until(first.into()), deadline)
+    });
+    match timer {
+        Some((timer, deadline)) => {
+            timer.await;
+            if is_fine {
+                fine::wait_until(deadline).await;
+            }
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,231 @@
+//! Creates, opens and checks files and directories that only this user can access.
+//!
+//! In: a path. Out: an opened or created file, or a [`NotPrivate`] with the reason why it cannot
+//! be trusted.
+//! Invariants: no open follows a link or waits for the other end of a pipe; content that another
+//! user could have written is not read; a file gets its name only after all of its content.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use crate::contract::controls::{Control, stands};
+use crate::contract::grants::Access;
+
+/// Mode bits that let others write, and those that give others any access.
+const WRITE: u32 = 0o022;
+const OTHERS_BITS: u32 = 0o077;
+
+/// The reason why a file or directory is not private, as the end of a sentence that begins with its
+/// path.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotPrivate {
+    #[error("cannot be made: {0}")]
+    NotCreated(#[source] io::Error),
+    #[error("cannot be opened, or is a link")]
+    NotOpened(#[source] io::Error),
+    #[error("is a link")]
+    Link,
+    #[error("cannot be read")]
+    Unread(#[source] io::Error),
+    #[error("is not a plain file")]
+    NotPlain,
+    #[error("belongs to another user")]
+    Foreign,
+    #[error("can be written by others")]
+    Writable,
+    #[error("can be read or written by others")]
+    Readable,
+}
+
+impl From<NotPrivate> for io::Error {
+    fn from(unfit: NotPrivate) -> Self {
+        match unfit {
+            NotPrivate::NotCreated(error)
+            | NotPrivate::NotOpened(error)
+            | NotPrivate::Unread(error) => error,
+            NotPrivate::Link
+            | NotPrivate::NotPlain
+            | NotPrivate::Foreign
+            | NotPrivate::Writable
+            | NotPrivate::Readable => Self::other(unfit),
+        }
+    }
+}
+
+/// Opens a plain file of any owner.
+pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let is_writing = access == Access::Write;
+    let file = OpenOptions::new().read(true).write(is_writing).custom_flags(flags).open(path);
+    let file = file.map_err(NotPrivate::NotOpened)?;
+    if file.metadata().map_err(NotPrivate::Unread)?.is_file() {
+        Ok(file)
+    } else {
+        Err(NotPrivate::NotPlain)
+    }
+}
+
+/// Returns the metadata of a file that no other user could have read or written.
+pub(crate) fn alone(file: &File) -> Result<Metadata, NotPrivate> {
+    let found = file.metadata().map_err(NotPrivate::Unread)?;
+    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
+        Ok(found)
+    } else {
+        Err(NotPrivate::Readable)
+    }
+}
+
+/// Checks a plain file without opening it, as [`alone`] does for an open one. Closing a file gives
+/// up this process's locks on it, so a file that processes lock must not be opened for the check.
+pub(crate) fn check_closed(path: &Path) -> Result<Metadata, NotPrivate> {
+    let found = fs::symlink_metadata(path).map_err(NotPrivate::NotOpened)?;
+    if found.is_symlink() {
+        return Err(NotPrivate::Link);
+    }
+    if !found.is_file() {
+        return Err(NotPrivate::NotPlain);
+    }
+    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
+        Ok(found)
+    } else {
+        Err(NotPrivate::Readable)
+    }
+}
+
+/// Creates a directory if it does not exist, and checks that no other user can write to it.
+pub(crate) fn directory(dir: &Path) -> Result<(), NotPrivate> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(NotPrivate::NotCreated)?;
+    let found = fs::metadata(dir).map_err(NotPrivate::Unread)?;
+    if !is_ours(&found, 0) {
+        return Err(NotPrivate::Foreign);
+    }
+    if is_ours(&found, WRITE) { Ok(()) } else { Err(NotPrivate::Writable) }
+}
+
+/// Creates a file in a directory under a temporary name.
+pub(crate) fn temporary_file(dir: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix("new-")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(dir)
+}
+
+/// Gives a complete file its name. The first file to get the name keeps it.
+pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    match file.persist_noclobber(path) {
+        Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Reads a file that only this user can read and write.
+///
+/// # Errors
+/// If it cannot be opened, is a link or not a plain file, belongs to another user, or others can
+/// read or write it. The kind is `NotFound` if there is no file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path, Access::Read)?;
+    alone(&file)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Replaces or creates a file as a whole, and creates its directory. Only this user can read and
+/// write the new file. Readers see either the old content or the new one.
+///
+/// # Errors
+/// If others can write to the directory, or the file cannot be written.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    directory(dir)?;
+    let mut file = temporary_file(dir)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+/// Returns true if this user owns it and none of these mode bits is set.
+fn is_ours(found: &Metadata, bits: u32) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result_text<T>(result: Result<T, NotPrivate>) -> String {
+        result.err().map_or_else(|| "fit".to_owned(), |unfit| unfit.to_string())
+    }
+
+    /// Fails without: any one of the checks.
+    #[test]
+    fn unsafe_files_and_modes_are_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        publish(temporary_file(dir.path()).unwrap(), &at("file")).unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        for (name, expected) in [
+            ("file", "fit"),
+            ("link", "cannot be opened, or is a link"),
+            ("pipe", "is not a plain file"),
+        ] {
+            for access in [Access::Read, Access::Write] {
+                assert_eq!(result_text(open(&at(name), access)), expected, "{name}");
+            }
+        }
+        for (name, expected) in
+            [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
+        {
+            assert_eq!(result_text(check_closed(&at(name))), expected, "{name}");
+        }
+        let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        for (mode, expected) in [
+            (0o600, "fit"),
+            (0o640, "can be read or written by others"),
+            (0o602, "can be read or written by others"),
+        ] {
+            fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(
+                result_text(alone(&open(&at("file"), Access::Read).unwrap())),
+                expected,
+                "{mode:o}"
+            );
+            assert_eq!(result_text(check_closed(&at("file"))), expected, "{mode:o}");
+        }
+        assert_eq!(result_text(directory(&at("a/b"))), "fit");
+        assert_eq!(fs::metadata(at("a/b")).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(at("a"), Permissions::from_mode(0o720)).unwrap();
+        assert_eq!(result_text(directory(&at("a"))), "can be written by others");
+        assert!(result_text(directory(&at("file"))).starts_with("cannot be made"));
+    }
+
+    #[test]
+    fn first_published_file_keeps_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for content in ["first", "second"] {
+            let file = temporary_file(dir.path()).unwrap();
+            fs::write(file.path(), content).unwrap();
+            publish(file, &dir.path().join("name")).unwrap();
+        }
+        assert_eq!(fs::read_to_string(dir.path().join("name")).unwrap(), "first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left there");
+    }
+}

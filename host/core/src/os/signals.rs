@@ -1,0 +1,59 @@
+//! Handles the signal that would end the process for one failed write.
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
+
+use rustix::process::Signal;
+use signal_hook::flag;
+
+use crate::contract::controls::{Control, stands};
+
+/// Keeps the process alive at a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
+/// write fails with `EFBIG` instead of ending the process by SIGXFSZ.
+///
+/// Called when an [`Engine`](crate::Engine) is built, and by both kinds of worker processes. A
+/// program that writes files before that should call it itself. It acts once, and only if the
+/// signal has its default disposition: the program's own handler or an ignored signal stays. It
+/// installs a handler that does nothing. Unlike an ignored signal, a handler is not inherited by
+/// the programs that this process starts.
+pub fn survive_file_size_limit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let signal = Signal::XFSZ.as_raw();
+        if !is_default(signal) || !stands(Control::FileSizeLimit) {
+            return;
+        }
+        if let Err(error) = flag::register(signal, Arc::<AtomicBool>::default()) {
+            tracing::warn!(%error, "SIGXFSZ has no handler: a write past the file-size limit would end this process");
+        }
+    });
+}
+
+/// Returns true if a signal is neither ignored nor handled. Returns true if that is unknown: an
+/// installed handler calls the previous one.
+fn is_default(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_in = |field: &str| {
+        let mask = status
+            .lines()
+            .find_map(|line| u64::from_str_radix(line.strip_prefix(field)?.trim(), 16).ok());
+        mask.unwrap_or_default() >> (signal - 1) & 1 == 1
+    };
+    !is_in("SigIgn:") && !is_in("SigCgt:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn existing_signal_handler_is_kept() {
+        let signal = Signal::WINCH.as_raw();
+        assert!(is_default(signal));
+        flag::register(signal, Arc::<AtomicBool>::default()).unwrap();
+        assert!(!is_default(signal));
+        survive_file_size_limit();
+        assert!(!is_default(Signal::XFSZ.as_raw()));
+    }
+}

@@ -1,0 +1,285 @@
+//! The request table of a worker process, without a child.
+
+use serde_json::Value;
+
+use super::*;
+use crate::contract::call::{AbortSignal, CallContext, ToolCall};
+use crate::contract::event::{CallEvents, Event, EventSink, Events, LogLevel};
+use crate::contract::grants::rights::{Denial, Layer};
+use crate::contract::limits::Limits;
+
+/// Returns an empty table and a time.
+fn table() -> (RequestTable, Instant) {
+    (RequestTable::new(), Instant::now())
+}
+
+fn ask(
+    book: &mut RequestTable,
+    again: Resend,
+    now: Instant,
+) -> (u64, UnboundedReceiver<CallerMessage>) {
+    ask_of("t", book, again, now).unwrap()
+}
+
+fn ask_of(
+    tool: &str,
+    book: &mut RequestTable,
+    again: Resend,
+    now: Instant,
+) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
+    let call = ToolCall::new("1", tool, "{}");
+    let mut invocation = Invocation::outside_call(
+        call,
+        Value::Null,
+        CallContext::default(),
+        Limits::default().with_log(100),
+    );
+    invocation.abort = AbortSignal::new();
+    book.ask(RequestKind::Call, Arc::new(invocation), again, now)
+}
+
+fn outgoing_texts(book: &mut RequestTable) -> Vec<String> {
+    let told = |outgoing| match outgoing {
+        Outgoing::Ask(number, _, _) => format!("ask {number}"),
+        Outgoing::Abort(number) => format!("abort {number}"),
+        Outgoing::Cancel(number) => format!("cancel {number}"),
+    };
+    std::iter::from_fn(|| book.outgoing().map(told)).collect()
+}
+
+/// Returns the end of a request in one word.
+fn end(answer: &mut UnboundedReceiver<CallerMessage>) -> &'static str {
+    match answer.try_recv() {
+        Ok(CallerMessage::End(Reply::Answer(_))) => "answered",
+        Ok(CallerMessage::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(
+            Exit::Died,
+        ))))) => "died",
+        Ok(CallerMessage::End(Reply::Lost(CallResult::Refusal(Refusal::Restarting {
+            ..
+        })))) => "refused",
+        Ok(CallerMessage::End(Reply::Lost(_))) => "lost",
+        Ok(CallerMessage::Started | CallerMessage::Notification(_)) => "news",
+        Err(_) => "open",
+    }
+}
+
+fn exit_child(book: &mut RequestTable, now: Instant) -> Phase {
+    book.child_exited(now).ended.into_iter().for_each(FinishedRequest::send);
+    book.phase
+}
+
+/// A log line of the tool with this many bytes.
+fn line(bytes: usize) -> Notification {
+    Notification::Log { source: LogSource::Log, level: LogLevel::Info, message: "x".repeat(bytes) }
+}
+
+#[test]
+fn child_exit_ends_sent_requests_and_keeps_pending() {
+    let (mut book, now) = table();
+    let (first, mut had) = ask(&mut book, Resend::Never, now);
+    let (second, mut twice) = ask(&mut book, Resend::Once, now);
+    assert_eq!(outgoing_texts(&mut book), ["ask 1", "ask 2"]);
+    let (third, mut waits) = ask(&mut book, Resend::Never, now);
+    book.abort(first);
+    assert_eq!(exit_child(&mut book, now), Phase::Starting);
+    assert_eq!([end(&mut had), end(&mut twice), end(&mut waits)], ["died", "open", "open"]);
+    assert_eq!(
+        outgoing_texts(&mut book),
+        ["ask 2", "ask 3"],
+        "once more comes before what came later"
+    );
+    assert!(!book.is_open(first) && book.is_open(second) && book.is_open(third));
+    exit_child(&mut book, now);
+    assert_eq!([end(&mut twice), end(&mut waits)], ["died", "died"], "not a third time");
+}
+
+#[test]
+fn abandoned_request_is_forgotten_or_cancelled() {
+    let (mut book, now) = table();
+    let (first, _) = ask(&mut book, Resend::Once, now);
+    assert!(!book.remove_caller(first).0 && outgoing_texts(&mut book).is_empty());
+    let (late, mut waits) = ask(&mut book, Resend::Once, now);
+    book.refuse_waiting(late).expect("it waits").send();
+    assert!(end(&mut waits) == "refused" && outgoing_texts(&mut book).is_empty());
+    let (second, _) = ask(&mut book, Resend::Once, now);
+    assert_eq!(outgoing_texts(&mut book), ["ask 3"]);
+    assert!(book.refuse_waiting(second).is_none());
+    book.abort(second);
+    assert!(book.remove_caller(second).0);
+    assert_eq!(outgoing_texts(&mut book), ["abort 3", "cancel 3"]);
+    exit_child(&mut book, now);
+    assert!(
+        !book.is_open(second) && outgoing_texts(&mut book).is_empty(),
+        "no caller waits: it is not asked again"
+    );
+    book.remove_caller(second);
+    book.end(second, Reply::died()).send();
+}
+
+#[test]
+fn restart_backoff_grows_and_an_answer_resets_it() {
+    let (mut book, now) = table();
+    let millis = |phase| match phase {
+        Phase::Resting(until) => u64::try_from((until - now).as_millis()).unwrap(),
+        Phase::Starting | Phase::Serving(_) | Phase::Closed => 0,
+    };
+    let (_, mut waits) = ask(&mut book, Resend::Never, now);
+    let rests: Vec<_> = (0..6).map(|_| millis(exit_child(&mut book, now))).collect();
+    assert_eq!((rests, end(&mut waits)), (vec![0, 100, 200, 400, 800, 1600], "refused"));
+    let late = now + Duration::from_millis(601);
+    let refused = |book: &mut RequestTable, now| {
+        let call = ToolCall::new("1", "t", "{}");
+        let aside =
+            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+        book.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now).err()
+    };
+    let retry_after = Duration::from_millis(1600);
+    assert_eq!(refused(&mut book, now), Some(Refusal::Restarting { retry_after }));
+    assert_eq!(refused(&mut book, late), None, "it is worth waiting for");
+    for _ in 0..40 {
+        assert!(millis(exit_child(&mut book, now)) <= 30_000);
+    }
+    book.phase = Phase::Serving(1);
+    let (number, mut answer) = ask(&mut book, Resend::Never, now);
+    book.end(number, Reply::Answer(Answer::Visible(true))).send();
+    assert_eq!((end(&mut answer), exit_child(&mut book, now)), ("answered", Phase::Starting));
+    book.phase = Phase::Closed;
+    assert_eq!(exit_child(&mut book, now), Phase::Closed);
+}
+
+#[test]
+fn open_requests_and_their_messages_are_bounded() {
+    let (mut book, now) = table();
+    let (number, told) = ask(&mut book, Resend::Never, now);
+    assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
+    outgoing_texts(&mut book);
+    assert!(book.about(number, &line(99)).is_some() && book.about(77, &line(0)).is_none());
+    assert!(
+        book.remove_caller(number).1.is_some() && book.about(number, &line(0)).is_none(),
+        "no asker hears it"
+    );
+    drop(told);
+    let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut book, Resend::Never, now)).collect();
+    let call = ToolCall::new("1", "t", "{}");
+    let aside =
+        Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+    let refused = book.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now);
+    assert_eq!(
+        (refused.err().map(|refusal| refusal.kind()), kept.len()),
+        (Some("overloaded"), MAX_OPEN - 1)
+    );
+}
+
+/// Source: docs/threat-model.md, row 87.
+#[test]
+fn notification_kinds_have_separate_bounds() {
+    let (mut book, now) = table();
+    let (number, _told) = ask(&mut book, Resend::Never, now);
+    outgoing_texts(&mut book);
+    let long = || Some("x".repeat(1 << 20));
+    let kept = |book: &mut RequestTable, said: &Notification| book.about(number, said).is_some();
+    let progress = (0..9)
+        .filter(|_| {
+            kept(&mut book, &Notification::Progress { done: 1, total: None, message: long() })
+        })
+        .count();
+    let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: Some("http".into()) };
+    let lines = (0..41).filter(|_| kept(&mut book, &line(9))).count();
+    assert_eq!((progress, lines, kept(&mut book, &Notification::Denied(denial))), (7, 40, true));
+    let lost = book.open[&number]
+        .caller
+        .as_ref()
+        .unwrap()
+        .invocation
+        .meter
+        .log_bytes_lost
+        .load(Ordering::Relaxed);
+    assert_eq!(lost, 10, "the last line");
+}
+
+#[test]
+fn tool_that_keeps_killing_children_is_quarantined() {
+    let (mut book, now) = table();
+    let asked = |book: &mut RequestTable, tool: &str| {
+        let (number, told) = ask_of(tool, book, Resend::Once, now)?;
+        outgoing_texts(book);
+        Ok::<_, Refusal>((number, told))
+    };
+    let answered = |book: &mut RequestTable, number| {
+        book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).send()
+    };
+    for death in 1..=DEATHS {
+        let (bad, _told) = asked(&mut book, "bad").unwrap();
+        let (slow, _told) = asked(&mut book, "slow").unwrap();
+        let (good, _told) = asked(&mut book, "good").unwrap();
+        answered(&mut book, good);
+        let quarantined = book.child_exited(now).quarantined;
+        assert_eq!(quarantined == ["bad"], death == DEATHS, "{quarantined:?}");
+        assert_eq!(book.is_open(bad), death < DEATHS, "and not once more");
+        answered(&mut book, slow);
+        book.remove_caller(bad);
+    }
+    assert_eq!(asked(&mut book, "bad").err(), Some(Refusal::Quarantined));
+    assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
+}
+
+/// An embedder's event sink that panics when it is dropped.
+struct Bomb;
+
+impl EventSink for Bomb {
+    fn emit(&self, _event: Event) {}
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn request_leaves_the_table_before_it_is_dropped() {
+    let (mut book, now) = table();
+    let asked = |book: &mut RequestTable| {
+        let call = ToolCall::new("1", "t", "{}");
+        let mut invocation =
+            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+        invocation.events = Arc::new(CallEvents::new(Events::to(Arc::new(Bomb))));
+        let invocation = Arc::new(invocation);
+        let held = Arc::downgrade(&invocation);
+        let (number, _) = book.ask(RequestKind::Call, invocation, Resend::Never, now).unwrap();
+        outgoing_texts(book);
+        (number, move || held.strong_count())
+    };
+    let (number, held) = asked(&mut book);
+    let ended = book.end(number, Reply::died());
+    assert_eq!(held(), 1);
+    ended.send();
+    assert_eq!(held(), 0);
+    let (_, held) = asked(&mut book);
+    let burial = book.child_exited(now);
+    assert_eq!(held(), 1);
+    burial.ended.into_iter().for_each(FinishedRequest::send);
+    assert_eq!(held(), 0);
+    let (number, held) = asked(&mut book);
+    let (_, asker) = book.remove_caller(number);
+    assert_eq!(held(), 1);
+    guarded(|| drop(asker));
+    assert_eq!(
+        (held(), book.is_open(number)),
+        (0, true),
+        "the child has it, and nothing of who asked is kept"
+    );
+}
+
+/// A child could end requests that wait for another child otherwise.
+#[test]
+fn child_answers_only_requests_sent_to_it() {
+    let (mut book, now) = table();
+    let (first, mut had) = ask(&mut book, Resend::Never, now);
+    assert!(!book.is_sent(first) && !book.is_sent(first + 1));
+    outgoing_texts(&mut book);
+    assert!(book.is_sent(first));
+    assert!(book.begun(first).is_some() && book.begun(first).is_none(), "it begins once");
+    book.end(first, Reply::died()).send();
+    assert!(end(&mut had) == "died" && !book.is_sent(first));
+}

@@ -1,0 +1,399 @@
+//! Supervises a worker process: starts it, exchanges messages with it, and starts the next one when
+//! it dies.
+//!
+//! One thread reads the child's messages and starts the next child; a second thread for each child
+//! writes. The first thread lives as long as any child, because on Linux a child is killed when the
+//! thread that started it ends.
+//! Invariants: a message that no valid worker sends ends the child; a child that does not end a
+//! call that is over is killed; neither thread runs the embedder's code, which may block: callers
+//! get messages about their calls on their own threads.
+
+use std::io::{self, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::Launch;
+use super::request_table::{
+    CallerMessage, ChildExit, FinishedRequest, Outgoing, Phase, Reply, RequestTable,
+};
+use super::wire::{self, BadFrame, HostMessage, OfferedTool, RequestMessage, WorkerMessage};
+use crate::contract::call::CallResult;
+use crate::contract::controls::{self, Control, stands};
+use crate::contract::error::Error;
+use crate::contract::outcome::refusal::{Fault, Refusal};
+use crate::contract::panic_guard::guarded;
+use crate::os::{clock, spawn};
+
+/// Longest start of a child until it offers its tools: enough to compile a few language runtimes on
+/// a busy machine.
+const START: Duration = Duration::from_secs(600);
+/// Messages of a child about requests that it does not have. A tool's own thread may send some for
+/// a moment after the tool's answer.
+const MAX_STRAYS: u64 = 10_000;
+
+pub(super) struct Supervisor {
+    launch: Launch,
+    grace: Duration,
+    timers: &'static Handle,
+    requests: Mutex<RequestTable>,
+    /// Notified when the request table changes.
+    turn: Condvar,
+    child: Mutex<Option<Running>>,
+}
+
+struct Running {
+    number: u64,
+    child: Child,
+}
+
+/// Closes the worker process when the last handle to it is dropped.
+pub(super) struct KillOnDrop(pub(super) Arc<Supervisor>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The reason why a child ended.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("it could not be started: {0}")]
+    NotStarted(io::Error),
+    #[error("its output cannot be read as messages of this version ({0})")]
+    BadFrame(BadFrame),
+    #[error("it sent a message at the wrong time")]
+    OutOfTurn,
+    #[error("it sent too many messages about calls that it does not have")]
+    Strays,
+    #[error("it offers other tools than the worker process before it")]
+    OtherTools,
+    #[error("it refused: {0}")]
+    Refused(String),
+    #[error("it ended ({0})")]
+    Ended(String),
+}
+
+/// The reason that a child without tools gave.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct RefusalReason(String);
+
+impl From<End> for Error {
+    fn from(end: End) -> Self {
+        match end {
+            End::Refused(words) => Self::worker().with_source(RefusalReason(words)),
+            End::NotStarted(error) => {
+                Self::engine("the worker process cannot be started").with_source(error)
+            }
+            End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
+                Self::engine(format!(
+                    "the worker process ended before it had loaded its tools: {end}"
+                ))
+            }
+        }
+    }
+}
+
+impl Supervisor {
+    pub(super) fn new(launch: Launch, grace: Duration, timers: &'static Handle) -> Self {
+        let (book, turn, child) =
+            (Mutex::new(RequestTable::new()), Condvar::new(), Mutex::new(None));
+        Self { launch, grace, timers, requests: book, turn, child }
+    }
+
+    /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no
+    /// partial change.
+    pub(super) fn requests(&self) -> MutexGuard<'_, RequestTable> {
+        self.requests.lock()
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Running>> {
+        self.child.lock()
+    }
+
+    /// Notifies the threads that wait for a change of the request table.
+    pub(super) fn wake(&self) {
+        self.turn.notify_all();
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child().as_ref().map(|running| running.child.id())
+    }
+
+    /// Runs one child after the other, until the `WorkerProcess` is closed. Sends the first child's
+    /// offer, or the reason why there is none, to the waiting caller.
+    pub(super) fn supervise(
+        self: &Arc<Self>,
+        first: oneshot::Sender<Result<Vec<OfferedTool>, Error>>,
+    ) {
+        let (mut first, mut known) = (Some(first), None::<Vec<OfferedTool>>);
+        for number in 1.. {
+            let end = self.host(number, |offered| {
+                if let Some(first) = first.take() {
+                    known = Some(offered.clone());
+                    return first.send(Ok(offered)).is_ok();
+                }
+                known.as_ref() == Some(&offered)
+            });
+            if let Some(first) = first.take() {
+                let _ = first.send(Err(end.into()));
+                return;
+            }
+            let ChildExit { ended, quarantined } = self.requests().child_exited(Instant::now());
+            ended.into_iter().for_each(FinishedRequest::send);
+            for tool in quarantined {
+                tracing::error!(
+                    tool,
+                    "the worker process died too often while it ran this tool: the tool is not called again"
+                );
+            }
+            let mut book = self.requests();
+            match book.phase {
+                Phase::Closed => return,
+                Phase::Starting | Phase::Serving(_) => {}
+                Phase::Resting(until) => {
+                    let rest = until.saturating_duration_since(Instant::now());
+                    let is_resting =
+                        |book: &mut RequestTable| matches!(book.phase, Phase::Resting(_));
+                    self.turn.wait_while_for(&mut book, is_resting, rest);
+                    if book.phase == Phase::Closed {
+                        return;
+                    }
+                    book.phase = Phase::Starting;
+                }
+            }
+            drop(book);
+            tracing::warn!(%end, "the worker process has ended, and a new one starts");
+        }
+    }
+
+    /// Runs one child from its start to its end.
+    fn host(
+        self: &Arc<Self>,
+        number: u64,
+        mut accept: impl FnMut(Vec<OfferedTool>) -> bool,
+    ) -> End {
+        let (mut output, input) = match self.start(number) {
+            Ok(pipes) => pipes,
+            Err(error) => return End::NotStarted(error),
+        };
+        let (mut input, mut strays) = (Some(input), 0_u64);
+        let end = std::thread::scope(|scope| {
+            let end = loop {
+                match wire::read::<WorkerMessage>(&mut output) {
+                    Ok(None) => break None,
+                    Err(bad) => break Some(End::BadFrame(bad)),
+                    Ok(Some(WorkerMessage::Ready(offered))) => match input.take() {
+                        None => break Some(End::OutOfTurn),
+                        Some(_) if !accept(offered) => break Some(End::OtherTools),
+                        Some(input) => {
+                            self.enter(Phase::Serving(number));
+                            scope.spawn(move || self.write(input, number));
+                        }
+                    },
+                    Ok(Some(WorkerMessage::Refused(words))) => break Some(End::Refused(words)),
+                    Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
+                    Ok(Some(news)) => {
+                        strays += u64::from(!self.handle_message(news));
+                        if strays > MAX_STRAYS && stands(Control::WorkerStrays) {
+                            break Some(End::Strays);
+                        }
+                    }
+                }
+            };
+            self.enter(Phase::Starting);
+            self.kill(number);
+            end
+        });
+        let status = self.child().take().map(|mut running| running.child.wait());
+        end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, status_text)))
+    }
+
+    /// Enters a phase, unless the `WorkerProcess` is closed.
+    fn enter(&self, phase: Phase) {
+        let mut book = self.requests();
+        if book.phase != Phase::Closed {
+            book.phase = phase;
+        }
+        drop(book);
+        self.wake();
+    }
+
+    fn start(self: &Arc<Self>, number: u64) -> io::Result<(BufReader<ChildStdout>, ChildStdin)> {
+        let mut kept = self.child();
+        if self.requests().phase == Phase::Closed {
+            return Err(io::Error::other("the worker process is closed"));
+        }
+        let Launch { program, arguments, environment } = &self.launch;
+        let mut child = spawn::worker(program)
+            .args(arguments)
+            .envs(environment)
+            .envs(controls::inherited())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
+            unreachable!("both were asked for");
+        };
+        *kept = Some(Running { number, child });
+        drop(kept);
+        self.run_later(START, move |keeper| {
+            if keeper.requests().phase == Phase::Starting {
+                keeper.kill(number);
+            }
+        });
+        Ok((BufReader::new(output), input))
+    }
+
+    /// Kills the child with this number, if it is still the current one.
+    fn kill(&self, number: u64) {
+        if let Some(running) = self.child().as_mut().filter(|running| running.number == number) {
+            // The reading thread waits for a child that has already ended.
+            let _ = running.child.kill();
+        }
+    }
+
+    /// Runs something after a delay, if the `WorkerProcess` still exists.
+    fn run_later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
+        let (keeper, at) = (Arc::downgrade(self), Instant::now().checked_add(after));
+        self.timers.spawn(async move {
+            clock::until_deadline(at).await;
+            if let Some(keeper) = keeper.upgrade() {
+                work(&keeper);
+            }
+        });
+    }
+
+    /// Handles a caller that no longer waits for its request. A child that has the request is told
+    /// to cancel it, and is killed if it does not do so within the grace period.
+    pub(super) fn abandon(self: &Arc<Self>, question: u64) {
+        let (was_sent, asker) = self.requests().remove_caller(question);
+        drop(asker);
+        if !was_sent {
+            return;
+        }
+        self.wake();
+        self.run_later(self.grace, move |keeper| {
+            let serving = match keeper.requests() {
+                book if book.is_open(question) => match book.phase {
+                    Phase::Serving(number) => Some(number),
+                    Phase::Starting | Phase::Resting(_) | Phase::Closed => None,
+                },
+                _ => None,
+            };
+            if let Some(number) = serving.filter(|_| stands(Control::WorkerGrace)) {
+                tracing::warn!("the worker process did not end a call in time, and is killed");
+                keeper.kill(number);
+            }
+        });
+    }
+
+    /// Closes the worker process. The child's input ends, so that the child can end by itself.
+    /// Kills it after the grace period.
+    fn close(self: &Arc<Self>) {
+        let before = std::mem::replace(&mut self.requests().phase, Phase::Closed);
+        self.wake();
+        let number = self.child().as_ref().map(|running| running.number);
+        match (before, number) {
+            (Phase::Serving(_), Some(number)) => {
+                // The timer keeps the supervisor alive until then, unlike other timers, because no
+                // other code would end the child.
+                let keeper = Arc::clone(self);
+                let at = Instant::now().checked_add(self.grace);
+                self.timers.spawn(async move {
+                    clock::until_deadline(at).await;
+                    keeper.kill(number);
+                });
+            }
+            (Phase::Starting | Phase::Resting(_) | Phase::Closed, Some(number)) => {
+                self.kill(number)
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Writes messages to the child as long as it serves. Its input ends with this function.
+    fn write(&self, mut input: ChildStdin, number: u64) {
+        while let Some(outgoing) = self.next(number) {
+            let order = match outgoing {
+                Outgoing::Ask(question, what, invocation) => {
+                    let asked = RequestMessage::of(question, what, &invocation);
+                    // The caller may have left, so this may be the last reference.
+                    let _ = guarded(|| drop(invocation));
+                    HostMessage::Ask(Box::new(asked))
+                }
+                Outgoing::Abort(question) => HostMessage::Abort(question),
+                Outgoing::Cancel(question) => HostMessage::Cancel(question),
+            };
+            match (wire::frame(&order), order) {
+                (Ok(frame), _) => {
+                    if wire::write(&mut input, &frame).is_err() {
+                        return self.kill(number);
+                    }
+                }
+                (Err(bad), HostMessage::Ask(asked)) => {
+                    let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
+                    self.end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
+                }
+                (Err(_), HostMessage::Abort(_) | HostMessage::Cancel(_)) => {}
+            }
+        }
+    }
+
+    /// Waits for the next message to the child. Returns `None` when the child no longer serves.
+    fn next(&self, number: u64) -> Option<Outgoing> {
+        let mut book = self.requests();
+        while book.phase == Phase::Serving(number) {
+            if let Some(outgoing) = book.outgoing() {
+                return Some(outgoing);
+            }
+            self.turn.wait(&mut book);
+        }
+        None
+    }
+
+    fn end(&self, question: u64, reply: Reply) {
+        let ended = self.requests().end(question, reply);
+        ended.send();
+    }
+
+    /// Handles a message of the child about a request. Returns false for a request that the child
+    /// does not have.
+    fn handle_message(&self, news: WorkerMessage) -> bool {
+        let question = match &news {
+            WorkerMessage::Started(question)
+            | WorkerMessage::Said(question, _)
+            | WorkerMessage::Done(question, _)
+            | WorkerMessage::Gone(question) => question,
+            WorkerMessage::Ready(_) | WorkerMessage::Refused(_) => return false,
+        };
+        if !self.requests().is_sent(*question) {
+            return false;
+        }
+        match news {
+            WorkerMessage::Started(question) => {
+                let ear = self.requests().begun(question);
+                let _ = guarded(|| ear.map(|ear| ear.send(CallerMessage::Started).is_ok()));
+            }
+            WorkerMessage::Said(question, said) => {
+                let ear = self.requests().about(question, &said);
+                let _ =
+                    guarded(|| ear.map(|ear| ear.send(CallerMessage::Notification(said)).is_ok()));
+            }
+            WorkerMessage::Done(question, answer) => self.end(question, Reply::Answer(answer)),
+            WorkerMessage::Gone(question) => self.end(question, Reply::died()),
+            WorkerMessage::Ready(_) | WorkerMessage::Refused(_) => {}
+        }
+        true
+    }
+}
+
+fn status_text(status: io::Result<ExitStatus>) -> String {
+    status.map_or_else(|error| error.to_string(), |status| status.to_string())
+}

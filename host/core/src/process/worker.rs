@@ -1,0 +1,303 @@
+//! The worker process of a [`WorkerProcess`](crate::WorkerProcess): runs tools for its parent
+//! process.
+//!
+//! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive
+//! its parent; rules, limits and middleware of its tools apply here as in any process; every call
+//! is answered, or reported as gone.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+
+use super::wire::{
+    self, Answer, BadFrame, HostMessage, MAX_FRAME, Notification, OfferedTool, RequestKind,
+    RequestMessage, WorkerMessage,
+};
+use crate::contract::call::{AbortSignal, CallFiles, CallOptions, CallResult};
+use crate::contract::error::Error;
+use crate::contract::event::Event;
+use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
+use crate::executor::Executor;
+use crate::os::signals::survive_file_size_limit;
+use crate::tenant::Tenant;
+use crate::tool::Tool;
+
+/// The worker's side of a [`WorkerProcess`](crate::WorkerProcess). The process must do nothing
+/// else: standard input and output belong to the `Worker`.
+#[derive(Debug)]
+#[must_use]
+pub struct Worker(());
+
+impl Worker {
+    /// Makes this process end with its parent, and turns core dumps off. Call it first, before
+    /// tools are loaded.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] if the operating system refuses one of the two.
+    pub fn begin() -> Result<Self, Error> {
+        let failed = |problem: &'static str| {
+            move |error: rustix::io::Errno| {
+                Error::engine(problem).with_source(io::Error::from(error))
+            }
+        };
+        survive_file_size_limit();
+        #[cfg(target_os = "linux")]
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+            .map_err(failed("the worker process cannot be made to end with its parent"))?;
+        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
+            .map_err(failed("the worker process cannot turn core dumps off"))?;
+        Ok(Self(()))
+    }
+
+    /// Tells the parent the reason why there are no tools.
+    /// [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an error
+    /// whose source is this text.
+    ///
+    /// # Errors
+    /// An I/O error if the parent has ended.
+    /// An I/O error if the parent has ended.
+    pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
+        let frame = wire::frame(&WorkerMessage::Refused(words.into())).map_err(io::Error::other)?;
+        wire::write(&mut io::stdout().lock(), &frame)
+    }
+
+    /// Offers these tools, and answers their calls until the parent ends. Rules, limits and
+    /// middleware of the tools apply. The overlays of tenants, the sealer and the observers are
+    /// those of the parent's executor.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a
+    /// [`WorkerProcess`](crate::WorkerProcess).
+    pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
+        serve(tools, io::stdin().lock(), io::stdout())
+    }
+}
+
+fn serve(
+    tools: impl IntoIterator<Item = Tool>,
+    mut input: impl Read,
+    mut output: impl Write + Send + 'static,
+) -> Result<(), Error> {
+    let no_threads = |error: io::Error| {
+        Error::engine("the worker process cannot start threads").with_source(error)
+    };
+    let tools: Vec<Tool> = tools.into_iter().collect();
+    let (frames, queue) = mpsc::channel::<Vec<u8>>();
+    let write =
+        move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};
+    std::thread::Builder::new()
+        .name("toolcell-ward-out".into())
+        .spawn(write)
+        .map_err(no_threads)?;
+    let speaker = FrameSender { frames, running: Arc::default() };
+    let offered = tools.iter().map(offer_of).collect();
+    speaker
+        .send(&WorkerMessage::Ready(offered))
+        .map_err(|bad| Error::engine(format!("too many tools: {bad}")))?;
+    let by_name: HashMap<&str, &Tool> =
+        tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("toolcell-ward")
+        .build()
+        .map_err(no_threads)?;
+    let heard = loop {
+        match wire::read::<HostMessage>(&mut input) {
+            Ok(Some(HostMessage::Ask(asked))) => {
+                let tool = by_name.get(asked.call.name.as_str()).map(|tool| Tool::clone(tool));
+                speaker.begin(&runtime, tool, *asked);
+            }
+            Ok(Some(HostMessage::Abort(question))) => {
+                speaker.with_running(question, |running| running.abort.raise())
+            }
+            Ok(Some(HostMessage::Cancel(question))) => {
+                speaker.with_running(question, |running| running.task.abort())
+            }
+            Ok(None) | Err(BadFrame::Io(_)) => break Ok(()),
+            Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => {
+                break Err(Error::engine(bad.to_string()));
+            }
+        }
+    };
+    runtime.shutdown_background();
+    heard
+}
+
+fn offer_of(tool: &Tool) -> OfferedTool {
+    OfferedTool {
+        definition: tool.definition().clone(),
+        code: tool.code().map(str::to_owned),
+        limits: tool.limits(),
+        always_visible: tool.always_visible(),
+    }
+}
+
+/// The channel to the parent, and the requests that are being answered.
+#[derive(Clone)]
+struct FrameSender {
+    frames: Sender<Vec<u8>>,
+    running: Arc<Mutex<HashMap<u64, Running>>>,
+}
+
+struct Running {
+    task: AbortHandle,
+    abort: AbortSignal,
+}
+
+impl FrameSender {
+    fn send(&self, news: &WorkerMessage) -> Result<(), BadFrame> {
+        // A send fails only after the parent has ended, and this process ends with the parent.
+        wire::frame(news).map(|frame| drop(self.frames.send(frame)))
+    }
+
+    /// Sends an answer. An answer may contain values that no tool in a cell could return, so it is
+    /// parsed first as the parent will parse it: the parent would kill this process for an
+    /// unreadable one.
+    fn answer(&self, news: &WorkerMessage) -> Result<(), BadFrame> {
+        let frame = wire::frame(news)?;
+        wire::read::<WorkerMessage>(&mut frame.as_slice())?;
+        drop(self.frames.send(frame));
+        Ok(())
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
+        self.running.lock()
+    }
+
+    fn with_running(&self, question: u64, act: impl FnOnce(&Running)) {
+        if let Some(running) = self.running().get(&question) {
+            act(running);
+        }
+    }
+
+    fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: RequestMessage) {
+        let (question, abort) = (asked.number, AbortSignal::new());
+        let mut speaking = RunningRequest { frames: self.clone(), question, is_done: false };
+        let signal = abort.clone();
+        if asked.is_aborted {
+            abort.raise();
+        }
+        // Inserted under the lock, before the task can end.
+        let mut running = self.running();
+        let task = runtime.spawn(async move {
+            let answer = match tool {
+                Some(tool) => answer(&speaking.frames, &tool, asked, signal).await,
+                None => called(CallResult::ToolError(ToolError::NotFound)),
+            };
+            speaking.done(answer);
+        });
+        running.insert(question, Running { task: task.abort_handle(), abort });
+    }
+}
+
+/// One request. On drop it is reported as gone, unless it was answered.
+struct RunningRequest {
+    frames: FrameSender,
+    question: u64,
+    is_done: bool,
+}
+
+impl RunningRequest {
+    fn done(&mut self, answer: Answer) {
+        if let Err(bad) = self.frames.answer(&WorkerMessage::Done(self.question, answer)) {
+            let rule = match bad {
+                BadFrame::TooLong(got) => {
+                    ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 }
+                }
+                BadFrame::Unreadable(error) => ReturnRule::Unreadable { detail: error.to_string() },
+                BadFrame::Io(error) => ReturnRule::Unreadable { detail: error.to_string() },
+            };
+            let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
+            // This answer is small enough.
+            let _ = self.frames.send(&WorkerMessage::Done(self.question, answer));
+        }
+        self.is_done = true;
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.frames.running().remove(&self.question);
+        if !self.is_done {
+            let _ = self.frames.send(&WorkerMessage::Gone(self.question));
+        }
+    }
+}
+
+fn called(result: CallResult) -> Answer {
+    Answer::Called { result, usage: crate::contract::call::usage::Usage::default() }
+}
+
+/// Answers a request as any executor would, with the rights narrowed as in the parent's executor.
+async fn answer(
+    speaker: &FrameSender,
+    tool: &Tool,
+    mut asked: RequestMessage,
+    abort: AbortSignal,
+) -> Answer {
+    let (context, tenant, own) = asked.call_context();
+    let narrowed =
+        tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
+    let (speaker, question) = (speaker.clone(), asked.number);
+    // The parent seals the state of questions.
+    let executor =
+        Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
+            if let Some(news) = news(question, event) {
+                let _ = speaker.send(&news);
+            }
+        });
+    let executor = match &context.tenant {
+        Some(name) => executor.with_tenant(name, narrowed),
+        None => executor.with_untenanted(narrowed),
+    };
+    let executor = executor.with_others(asked.is_shared);
+    if asked.what == RequestKind::Visible {
+        return Answer::Visible(
+            executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true),
+        );
+    }
+    // The parent ends the call by force, after the grace period that its caller chose.
+    let options = CallOptions::default()
+        .with_context(context)
+        .with_abort(abort)
+        .with_stop_grace(Duration::MAX);
+    let options = match own {
+        Some(overlay) => options.with_overlay(overlay),
+        None => options,
+    };
+    let options = match asked.files.as_deref().map(CallFiles::open_existing) {
+        Some(Ok(files)) => options.with_files(files),
+        // The files of a call that has ended in the meantime.
+        Some(Err(_)) | None => options,
+    };
+    if asked.what == RequestKind::Validate {
+        return match executor.validate(tool, asked.call, options).await {
+            Ok(faults) => Answer::Faults(faults),
+            Err(error) => Answer::NotValidated(error),
+        };
+    }
+    let completion = executor.call(tool, asked.call, options).await;
+    Answer::Called { result: completion.result, usage: completion.usage }
+}
+
+/// Returns the message for the parent's observers. The parent reports the end of a call itself.
+fn news(question: u64, event: Event) -> Option<WorkerMessage> {
+    Some(match event {
+        Event::Started { .. } => WorkerMessage::Started(question),
+        Event::Progress { done, total, message, .. } => {
+            WorkerMessage::Said(question, Notification::Progress { done, total, message })
+        }
+        Event::Log { source, level, message, .. } => {
+            WorkerMessage::Said(question, Notification::Log { source, level, message })
+        }
+        Event::Denied { denial, .. } => WorkerMessage::Said(question, Notification::Denied(denial)),
+        Event::Completed { .. } => return None,
+    })
+}

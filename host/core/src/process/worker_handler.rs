@@ -1,0 +1,207 @@
+//! A handler whose calls run in a worker process.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::request_table::{CallerMessage, FinishedRequest, Reply, Resend};
+use super::supervisor::KillOnDrop;
+use super::wire::{self, Answer, Notification, OfferedTool, RequestKind};
+use crate::contract::call::CallResult;
+use crate::contract::call::usage::Usage;
+use crate::contract::event::Event;
+use crate::contract::outcome::refusal::Refusal;
+use crate::contract::outcome::tool_error::{Exit, Timeout, ToolError};
+use crate::os::clock;
+use crate::tool::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+
+/// One tool of a worker.
+pub(super) struct WorkerHandler {
+    guard: Arc<KillOnDrop>,
+    code: Option<String>,
+    resend: Resend,
+    always_visible: bool,
+}
+
+/// A pending request, until it is answered or dropped.
+struct PendingRequest<'a> {
+    guard: &'a KillOnDrop,
+    number: u64,
+    replies: UnboundedReceiver<CallerMessage>,
+}
+
+impl WorkerHandler {
+    pub(super) fn new(tie: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
+        let hints = offered.definition.hints;
+        let again = if hints.idempotent || hints.read_only { Resend::Once } else { Resend::Never };
+        Self {
+            guard: tie,
+            code: offered.code.clone(),
+            resend: again,
+            always_visible: offered.always_visible,
+        }
+    }
+
+    async fn ask(&self, what: RequestKind, invocation: &Arc<Invocation>) -> Reply {
+        let keeper = &self.guard.0;
+        let faults = wire::unreadable(&invocation.context);
+        if !faults.is_empty() {
+            return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
+        }
+        // Reads without side effects may be repeated.
+        let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
+        let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
+        let (number, told) = match asked {
+            Ok(asked) => asked,
+            Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
+        };
+        keeper.wake();
+        let mut asking = PendingRequest { guard: &self.guard, number, replies: told };
+        let (mut is_aborted, mut is_late) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                told = asking.replies.recv() => match told {
+                    // An observer of the embedder may block here: it delays this call only.
+                    Some(CallerMessage::Started) => invocation.open(),
+                    Some(CallerMessage::Notification(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
+                    Some(CallerMessage::End(reply)) => return reply,
+                    None => return Reply::died(),
+                },
+                () = invocation.abort.raised(), if !is_aborted => {
+                    is_aborted = true;
+                    keeper.requests().abort(number);
+                    keeper.wake();
+                }
+                // A request that was not sent by then never ran: it is refused, and does not count
+                // as a timeout, as with a call that waits for a cell.
+                () = clock::until_deadline(invocation.deadline()), if !is_late => {
+                    is_late = true;
+                    let ended = keeper.requests().refuse_waiting(number);
+                    ended.into_iter().for_each(FinishedRequest::send);
+                }
+            }
+        }
+    }
+}
+
+fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
+    match reply {
+        Reply::Lost(result) => result,
+        Reply::Answer(Answer::Called { result, usage }) => {
+            let spent = note(invocation, usage);
+            with_whole_budget(result, invocation, spent)
+        }
+        // An answer of the wrong kind: the child is not a worker of this version.
+        Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
+    }
+}
+
+fn died() -> CallResult {
+    CallResult::ToolError(ToolError::HandlerExit(Exit::Died))
+}
+
+/// Adds the usage of the worker's part of the call to the receipt. Returns the fuel that was spent
+/// before.
+fn note(invocation: &Invocation, usage: Usage) -> u64 {
+    let meter = &invocation.meter;
+    let (fuel, host_calls) = (meter.fuel.load(Relaxed), meter.host_calls.load(Relaxed));
+    if let Some(used) = usage.fuel {
+        meter.note(
+            fuel.saturating_add(used),
+            usage.peak_memory,
+            host_calls.saturating_add(usage.host_calls),
+        );
+    }
+    meter.bytes_out.store(usage.bytes_out, Relaxed);
+    meter.log_bytes.fetch_add(usage.log_bytes, Relaxed);
+    meter.log_bytes_lost.fetch_add(usage.log_bytes_lost, Relaxed);
+    fuel
+}
+
+/// Replaces the rest of the budget, which the worker had, by the whole budget in the result.
+fn with_whole_budget(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
+    let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
+    let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+    CallResult::ToolError(ToolError::Timeout(match timeout {
+        Timeout::Fuel { used, stdout, .. } => Timeout::Fuel {
+            budget: invocation.limits.fuel,
+            used: spent.saturating_add(used),
+            stdout,
+        },
+        Timeout::Deadline { .. } | Timeout::Blocked { .. } => timeout.with_durations(budget, used),
+    }))
+}
+
+impl Notification {
+    fn event(self, id: String) -> Event {
+        match self {
+            Self::Progress { done, total, message } => Event::Progress { id, done, total, message },
+            Self::Log { source, level, message } => Event::Log { id, source, level, message },
+            Self::Denied(denial) => Event::Denied { id, denial },
+        }
+    }
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        self.guard.0.abandon(self.number);
+    }
+}
+
+impl Handler for WorkerHandler {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move {
+            let reply = self.ask(RequestKind::Call, &invocation).await;
+            call_result(&invocation, reply)
+        })
+    }
+
+    fn reads_arguments(&self) -> bool {
+        false
+    }
+
+    fn always_visible(&self) -> bool {
+        self.always_visible
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        if self.always_visible {
+            return Box::pin(std::future::ready(true));
+        }
+        Box::pin(async move {
+            match self.ask(RequestKind::Visible, &invocation).await {
+                Reply::Answer(Answer::Visible(visible)) => visible,
+                Reply::Answer(
+                    Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_),
+                )
+                | Reply::Lost(_) => false,
+            }
+        })
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        Box::pin(async move {
+            match self.ask(RequestKind::Validate, &invocation).await {
+                Reply::Answer(Answer::Faults(faults))
+                | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
+                Reply::Answer(Answer::NotValidated(error))
+                | Reply::Lost(CallResult::ToolError(error)) => Err(error),
+                Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
+                | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
+                    Err(ToolError::HandlerExit(Exit::Died))
+                }
+            }
+        })
+    }
+
+    fn digest(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    fn enforces_deadline(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,347 @@
+//! The options of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::contract::call::{
+    AbortSignal, CallCanceller, CallContext, CallOptions, DEFAULT_STOP_GRACE,
+};
+use crate::contract::error::Error;
+use crate::contract::grants::Overlay;
+use crate::contract::limits::{DEFAULT_TIMEOUT, Limits};
+use crate::os::cores::cores;
+use crate::run::policy::OnToolError;
+
+/// The default number of calls that run at the same time, for each core. Source: docs/contract.md,
+/// section 3.
+const CALLS_PER_CORE: usize = 2;
+
+/// The rule for a call whose tool is not registered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownTools {
+    /// The run does not start: [`Error::is_unknown_tool`].
+    #[default]
+    Refuse,
+    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}`
+    /// with the name that the model wrote and the most similar name that it can call.
+    /// [`RunOptions::on_tool_error`] applies as to any failure.
+    Answer,
+}
+
+/// The options of a run.
+///
+/// # Defaults
+/// An empty context, no tighter limits, failures are passed on to the model,
+/// [`UnknownTools::Refuse`], 30 s per call, as many calls at the same time as there are calls but
+/// at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// The context of the calls. Each call gets it unchanged. An answer to a question (`resume`)
+    /// belongs to one call: with more calls, the run does not start.
+    pub context: Arc<CallContext>,
+    /// Tightens the executor's limits for each call. A run does not start if they leave a call no
+    /// time, fuel, memory, arguments or result.
+    pub limits: Limits,
+    /// The rule for failures.
+    pub on_tool_error: OnToolError,
+    /// The rule for a call whose tool is not registered.
+    pub unknown_tools: UnknownTools,
+    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A
+    /// run with a longer time than they allow does not start ([`Error::is_options`]). A tool's own
+    /// time and `limits` can be shorter.
+    pub tool_timeout: Option<Duration>,
+    /// The largest number of calls that run at the same time.
+    pub max_concurrency: Option<usize>,
+    /// Ends the run early: running handlers are asked to end, and are ended by force after
+    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its
+    /// events and its message.
+    pub abort: AbortSignal,
+    /// The time that handlers have to end by themselves. With [`Duration::MAX`] they are never
+    /// ended by force.
+    pub stop_grace: Duration,
+    /// Ends single calls early, by their ids, in the same way.
+    pub canceller: Option<CallCanceller>,
+    /// Narrows the tools' rights.
+    pub overlay: Option<Arc<Overlay>>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            context: Arc::default(),
+            limits: Limits::unlimited(),
+            on_tool_error: OnToolError::default(),
+            unknown_tools: UnknownTools::default(),
+            tool_timeout: None,
+            max_concurrency: None,
+            abort: AbortSignal::default(),
+            stop_grace: DEFAULT_STOP_GRACE,
+            canceller: None,
+            overlay: None,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Sets the context of the calls.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
+        self.context = context.into();
+        self
+    }
+
+    /// Tightens the executor's limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the policy for failures.
+    #[must_use]
+    pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
+        self.on_tool_error = policy;
+        self
+    }
+
+    /// Sets the rule for a call whose tool is not registered.
+    #[must_use]
+    pub fn with_unknown_tools(mut self, policy: UnknownTools) -> Self {
+        self.unknown_tools = policy;
+        self
+    }
+
+    /// Sets the wall time of each call.
+    #[must_use]
+    pub fn with_tool_timeout(mut self, timeout: Duration) -> Self {
+        self.tool_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the largest number of calls that run at the same time.
+    #[must_use]
+    pub fn with_max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = Some(calls);
+        self
+    }
+
+    /// Narrows the tools' rights.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
+        self
+    }
+
+    /// Sets the signal that ends the run early.
+    #[must_use]
+    pub fn with_abort(mut self, abort: AbortSignal) -> Self {
+        self.abort = abort;
+        self
+    }
+
+    /// Sets the time that handlers have to end by themselves.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// Sets the canceller of single calls.
+    #[must_use]
+    pub fn with_canceller(mut self, canceller: CallCanceller) -> Self {
+        self.canceller = Some(canceller);
+        self
+    }
+
+    /// Returns the limits of each call.
+    pub(super) fn limits_of_a_call(&self) -> Limits {
+        let timeout = self.tool_timeout.unwrap_or(DEFAULT_TIMEOUT);
+        self.limits.with_timeout(self.limits.timeout.min(timeout))
+    }
+
+    /// Returns the signal of the call with this id.
+    pub(super) fn signal(&self, id: &str) -> AbortSignal {
+        self.canceller
+            .as_ref()
+            .map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
+    }
+
+    /// Returns the options of the call with this id, which starts now.
+    pub(super) fn of_a_call(&self, id: &str) -> CallOptions {
+        CallOptions {
+            context: Arc::clone(&self.context),
+            limits: self.limits_of_a_call(),
+            abort: self.signal(id),
+            stop_grace: self.stop_grace,
+            overlay: self.overlay.clone(),
+            files: None,
+        }
+    }
+
+    /// Checks the options for a run of `calls` calls, each of which the executor allows the time
+    /// `allowed`.
+    pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
+        let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } =
+            self.limits;
+        let nothings = [
+            ("max_concurrency", self.max_concurrency == Some(0)),
+            ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),
+            ("limits.timeout", timeout.is_zero()),
+            ("limits.fuel", fuel == 0),
+            ("limits.memory", memory == 0),
+            ("limits.arguments", arguments == 0),
+            ("limits.result", result == 0),
+        ];
+        if let Some((option, _)) = nothings.into_iter().find(|(_, is_nothing)| *is_nothing) {
+            return Err(Error::options(option, "must be greater than zero"));
+        }
+        if let Some(asked) = self.tool_timeout.filter(|asked| *asked > allowed) {
+            return Err(Error::options(
+                "tool_timeout",
+                format!("is {asked:?}, but the executor's limits allow at most {allowed:?}"),
+            ));
+        }
+        if calls > 1 && self.context.resume.is_some() {
+            return Err(Error::options(
+                "context.resume",
+                format!("is for a run of one call, and this run has {calls}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of calls that run at the same time in a run of this many calls.
+    #[must_use]
+    pub fn concurrency(&self, calls: usize) -> usize {
+        self.max_concurrency.unwrap_or_else(|| usual_concurrency(calls))
+    }
+}
+
+/// Returns the default number of calls that run at the same time. Source: docs/contract.md, section
+/// 3.
+pub(crate) fn usual_concurrency(calls: usize) -> usize {
+    calls.min(CALLS_PER_CORE * cores()).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::contract::call::ToolCall;
+    use crate::contract::definition::Definition;
+    use crate::executor::Executor;
+    use crate::run::registry::Registry;
+    use crate::run::runner::Runner;
+    use crate::tool::Tool;
+    use crate::tool::handler::Invocation;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    /// A runner of a tool that returns the context and the time that it was given.
+    fn runner(definition: Definition) -> Runner {
+        with_own_limits(definition, Limits::unlimited())
+    }
+
+    /// A runner of the same tool with limits of its own.
+    fn with_own_limits(definition: Definition, limits: Limits) -> Runner {
+        let tells = async |_: Value, invocation: Arc<Invocation>| {
+            let Invocation { context, limits, .. } = &*invocation;
+            json!([limits.timeout.as_secs(), context.session_id, context.request_id])
+        };
+        let registry = Registry::new();
+        registry.register(Tool::native(definition, tells).unwrap().with_limits(limits)).unwrap();
+        Runner::new(registry)
+    }
+
+    fn message_contents(runner: &Runner, options: RunOptions) -> Vec<String> {
+        let calls = ["a", "b"].map(|id| ToolCall::new(id, "t", "{}"));
+        let outcome = wait(runner.run(calls, options)).unwrap();
+        outcome.messages.into_iter().map(|message| message.content).collect()
+    }
+
+    #[test]
+    fn run_option_defaults_match_the_contract() {
+        let options = RunOptions::default();
+        assert_eq!(
+            (options.limits_of_a_call().timeout, options.max_concurrency),
+            (30 * SECOND, None)
+        );
+        assert!(
+            matches!(options.on_tool_error, OnToolError::Continue)
+                && *options.context == CallContext::default()
+        );
+        let cores = std::thread::available_parallelism().unwrap().get();
+        for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
+            assert_eq!(options.concurrency(calls), expected, "{calls} calls");
+        }
+        assert_eq!(options.with_max_concurrency(1000).concurrency(3), 1000);
+    }
+
+    #[test]
+    fn every_call_gets_the_context_as_given() {
+        let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
+        let context = CallContext { session_id, request_id, ..CallContext::default() };
+        let runner = runner(Definition::new("t", "").unwrap());
+        assert_eq!(
+            message_contents(&runner, RunOptions::default().with_context(context)),
+            [r#"[30,"s1","r1"]"#; 2]
+        );
+        assert_eq!(
+            message_contents(&runner, RunOptions::default()),
+            ["[30,null,null]"; 2],
+            "nothing is invented"
+        );
+    }
+
+    /// The smallest time that was set counts. An executor without limits sets none.
+    #[test]
+    fn call_timeout_is_the_smallest_that_was_set() {
+        let executor =
+            |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
+        let run = |seconds| RunOptions::default().with_tool_timeout(SECOND * seconds);
+        let tool = || Definition::new("t", "").unwrap();
+        let hour = || runner(tool()).with_executor(executor(3600));
+        for (runner, options, expected) in [
+            (runner(tool()), run(300), 300),
+            (runner(tool()), run(2), 2),
+            (runner(tool()).with_executor(Executor::new()), run(300), 300),
+            (runner(tool()).with_executor(executor(9)), run(9), 9),
+            (runner(tool()).with_executor(executor(9)), RunOptions::default(), 9),
+            (hour(), run(300), 300),
+            (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
+            (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
+            (with_own_limits(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
+        ] {
+            assert_eq!(
+                message_contents(&runner, options),
+                [format!("[{expected},null,null]"), format!("[{expected},null,null]")]
+            );
+        }
+    }
+
+    /// Fails without: the check of the run's time against the executor's limits.
+    #[test]
+    fn run_timeout_above_executor_limit_is_refused() {
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(SECOND));
+        let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
+        let options = RunOptions::default().with_tool_timeout(SECOND * 2);
+        let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
+        assert!(
+            error.is_options()
+                && error.to_string().contains("is 2s, but the executor's limits allow at most 1s"),
+            "{error}"
+        );
+        assert_eq!(
+            runner.registry().statistics("t").unwrap(),
+            crate::tool::statistics::Statistics::default()
+        );
+    }
+}

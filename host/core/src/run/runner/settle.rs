@@ -1,0 +1,250 @@
+//! Turns a completion into the message that the model gets, and decides if the loop continues.
+//!
+//! Invariants: a policy function is called once per failure and never about its own failure; if an
+//! encoder fails, only its text is lost, never a message.
+
+use std::time::Duration;
+
+use super::ask::ask;
+use super::batch::Shared;
+use crate::contract::call::usage::Usage;
+use crate::contract::call::{CallResult, Completion, ToolCall};
+use crate::contract::json::Json;
+use crate::contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
+use crate::contract::message::failure::Failure;
+use crate::contract::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
+use crate::contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
+use crate::contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
+use crate::run::policy::{OnToolError, Policy, Verdict};
+use crate::tool::Tool;
+use crate::tool::handler_wait::forced;
+use crate::tool::statistics::Counting;
+
+/// A call that is over.
+pub(super) struct SettledCall {
+    /// Its place in the run's input.
+    pub(super) index: usize,
+    pub(super) message: Message,
+    pub(super) usage: Usage,
+    next: NextAction,
+}
+
+/// The next step after a call.
+enum NextAction {
+    Continue,
+    Ask(Question),
+    Halt { reason: String, result: Json },
+    Fail { exception: Option<String> },
+}
+
+impl SettledCall {
+    /// Returns the reason why the loop does not continue, if there is one.
+    pub(super) fn halted(&self) -> Option<Halted> {
+        let id = || self.message.tool_call_id.clone();
+        Some(match &self.next {
+            NextAction::Continue => return None,
+            NextAction::Ask(question) => Halted::by(question.clone(), id()),
+            NextAction::Halt { reason, result } => Halted::Handler {
+                reason: reason.clone(),
+                tool_call_id: id(),
+                result: result.clone(),
+            },
+            NextAction::Fail { exception } => {
+                Halted::ToolError { tool_call_id: id(), exception: exception.clone() }
+            }
+        })
+    }
+
+    /// Returns the last event of the call.
+    pub(super) fn settled(self) -> RunEvent {
+        let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
+        let settled = match self.next {
+            NextAction::Continue | NextAction::Fail { .. } => {
+                Settled::Encoded { id: tool_call_id, content }
+            }
+            NextAction::Ask(Question { question, options, answer_schema, state }) => {
+                Settled::AskUser {
+                    tool_call_id,
+                    tool_name,
+                    question,
+                    options,
+                    answer_schema,
+                    state,
+                }
+            }
+            NextAction::Halt { reason, result } => {
+                Settled::Halt { tool_call_id, reason, result, content }
+            }
+        };
+        RunEvent::Settled { settled, message: self.message }
+    }
+}
+
+/// Settles one completion and counts it. Settles it at once, or returns an [`Undecided`] if a
+/// policy function has to decide. For a tool that is not registered, the model gets the text
+/// `unknown`.
+pub(super) fn settle<'a>(
+    shared: &'a Shared,
+    (index, unknown): (usize, Option<String>),
+    completion: Completion,
+    call: Option<Box<ToolCall>>,
+    tool: &Tool,
+    counting: Counting<'_>,
+) -> Result<SettledCall, Box<Undecided<'a>>> {
+    let mut message = Message::new(completion.id, completion.tool, String::new());
+    message.attributes = completion.attributes;
+    let end = End { shared, index, message, usage: completion.usage, unknown };
+    let ended = end.of(completion.result);
+    counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
+    ended.or_else(|failed| {
+        let Failed { end, failure } = *failed;
+        match &shared.options.on_tool_error {
+            OnToolError::Continue => Ok(end.reported(&failure)),
+            OnToolError::Halt => Ok(end.halted(&failure, None)),
+            OnToolError::Decide(policy) => {
+                let budget = shared.time_of_a_call(tool);
+                Err(Box::new(Undecided { end, failure, call, policy, budget }))
+            }
+        }
+    })
+}
+
+/// A failure that a policy function decides about.
+pub(super) struct Undecided<'a> {
+    end: End<'a>,
+    failure: Failure,
+    call: Option<Box<ToolCall>>,
+    policy: &'a Policy,
+    budget: Duration,
+}
+
+impl Undecided<'_> {
+    /// Asks the function. If the caller has ended the call or ends it meanwhile, the failure is
+    /// reported unchanged.
+    pub(super) async fn decided(self) -> SettledCall {
+        let Self { end, failure, call, policy, budget } = self;
+        let options = &end.shared.options;
+        let abort = options.signal(&end.message.tool_call_id);
+        let is_cancelled =
+            matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
+        if is_cancelled && abort.is_raised() {
+            // The caller ended the call, so the policy is not asked.
+            return end.reported(&failure);
+        }
+        let call = call.map_or_else(
+            || ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""),
+            |call| *call,
+        );
+        let decided = tokio::select! {
+            biased;
+            decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
+            () = forced(&abort, options.stop_grace) => return end.reported(&failure),
+        };
+        match decided {
+            Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
+            Ok(Verdict::Halt) => end.halted(&failure, None),
+            Err(exception) => {
+                let rule = ReturnRule::Policy { detail: exception.clone() };
+                end.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(exception))
+            }
+        }
+    }
+}
+
+/// The state of an end that is being made.
+struct End<'a> {
+    shared: &'a Shared,
+    index: usize,
+    message: Message,
+    usage: Usage,
+    /// The text for the model if the tool is not registered.
+    unknown: Option<String>,
+}
+
+/// A failed end, which the policy decides about.
+struct Failed<'a> {
+    end: End<'a>,
+    failure: Failure,
+}
+
+impl<'a> End<'a> {
+    /// Returns the end of a result that is not a failure and can be encoded.
+    fn of(self, result: CallResult) -> Result<SettledCall, Box<Failed<'a>>> {
+        match result {
+            CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
+            CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
+            CallResult::Outcome(Outcome::Halt(halt)) => self.halt(halt),
+            CallResult::Outcome(Outcome::Error(error)) => Err(self.failed(Failure::Error(error))),
+            CallResult::ToolError(error) => Err(self.failed(Failure::ToolError(error))),
+            CallResult::Refusal(refusal) => Err(self.failed(Failure::Refusal(refusal))),
+        }
+    }
+
+    fn failed(self, failure: Failure) -> Box<Failed<'a>> {
+        Box::new(Failed { end: self, failure })
+    }
+
+    fn ok(mut self, output: Output) -> Result<SettledCall, Box<Failed<'a>>> {
+        let encoded = self.shared.encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
+        let stand_in = output.stand_in().map(str::to_owned);
+        let Output { value, message, parts, end_turn, extensions: _ } = output;
+        match encoded {
+            Ok(encoded) => {
+                self.message.message = message;
+                self.message.parts = parts;
+                self.message.end_turn = end_turn;
+                let content = encoded.or(stand_in).unwrap_or_else(|| into_plain(value));
+                Ok(self.settled(content, NextAction::Continue))
+            }
+            Err(error) => Err(self.failed(not_encoded(error))),
+        }
+    }
+
+    fn ask(self, question: Question) -> SettledCall {
+        self.settled(AWAITING_USER.to_owned(), NextAction::Ask(question))
+    }
+
+    fn halt(self, Halt { reason, result }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {
+        match self.shared.encoder.encode(EncodeInput::Value(&result)) {
+            Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
+            Err(error) => Err(self.failed(not_encoded(error))),
+        }
+    }
+
+    /// Ends the call with the value that a policy function gave in place of the failure.
+    fn replaced(self, replacement: &Json) -> SettledCall {
+        match self.shared.encoder.encode(EncodeInput::Value(replacement)) {
+            Ok(content) => self.settled(content, NextAction::Continue),
+            Err(error) => self.halted(&not_encoded(error), None),
+        }
+    }
+
+    /// Reports the failure to the model.
+    fn reported(mut self, failure: &Failure) -> SettledCall {
+        self.message.is_error = true;
+        let is_not_found = matches!(failure, Failure::ToolError(ToolError::NotFound));
+        let words = self.unknown.take().filter(|_| is_not_found);
+        let named = words.map(|words| Failure::Error(HandlerError::new(words)));
+        let failure = named.as_ref().unwrap_or(failure);
+        let content = self
+            .shared
+            .encoder
+            .encode(EncodeInput::Failure(failure))
+            .unwrap_or_else(|_| fallback(failure));
+        self.settled(content, NextAction::Continue)
+    }
+
+    /// Reports the failure to the model and ends the loop.
+    fn halted(self, failure: &Failure, exception: Option<String>) -> SettledCall {
+        SettledCall { next: NextAction::Fail { exception }, ..self.reported(failure) }
+    }
+
+    fn settled(mut self, content: String, then: NextAction) -> SettledCall {
+        self.message.content = content;
+        SettledCall { index: self.index, message: self.message, usage: self.usage, next: then }
+    }
+}
+
+fn not_encoded(error: EncodeError) -> Failure {
+    Failure::ToolError(ToolError::EncodingFailed(error.0))
+}

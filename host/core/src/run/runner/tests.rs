@@ -1,0 +1,488 @@
+//! Tests of runs with native tools: every rule of a batch. Components run through the same path in
+//! the end-to-end tests.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use super::*;
+use crate::contract::call::{AbortSignal, CallContext, Resume};
+use crate::contract::definition::Definition;
+use crate::contract::limits::Limits;
+use crate::contract::message::encode::{EncodeError, EncodeInput};
+use crate::contract::message::{RunEvent, Settled};
+use crate::contract::outcome::{Halt, HandlerError, Outcome, Question};
+use crate::run::policy::{OnToolError, Verdict};
+use crate::tool::Tool;
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A tool that ends as its arguments say, and counts its executions.
+fn scripted(ran: &Arc<AtomicUsize>) -> Tool {
+    let ran = Arc::clone(ran);
+    let definition = Definition::new("t", "").unwrap().with_attribute("team", "a".into());
+    let handler = move |arguments: Value| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+            match text("end").as_str() {
+                "error" => Outcome::Error(HandlerError::new(text("say"))),
+                "ask" => {
+                    Outcome::AskUser(Question::new(text("say")).with_options(json!(["a", "b"])))
+                }
+                "halt" => Outcome::Halt(Halt::new(text("say"), json!({"final": true}))),
+                "panic" => panic!("{}", text("say")),
+                "never" => std::future::pending().await,
+                _ => Outcome::ok(json!(text("say"))),
+            }
+        }
+    };
+    Tool::native(definition, handler).unwrap()
+}
+
+fn runner() -> (Runner, Arc<AtomicUsize>) {
+    let (registry, ran) = (Registry::new(), Arc::default());
+    registry.register(scripted(&ran)).unwrap();
+    registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
+    (Runner::new(registry).with_executor(Executor::new().without_sealer()), ran)
+}
+
+/// Calls `c0`, `c1`, … with these ends.
+fn calls(ends: &[(&str, &str)]) -> Vec<ToolCall> {
+    let call = |(index, (end, say)): (usize, &(&str, &str))| {
+        ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end, "say": say}))
+    };
+    ends.iter().enumerate().map(call).collect()
+}
+
+fn short_timeout() -> RunOptions {
+    RunOptions::default().with_tool_timeout(Duration::from_millis(20))
+}
+
+fn all_events(
+    runner: &Runner,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+) -> (Vec<RunEvent>, Option<Halted>) {
+    wait(async {
+        let (mut stream, mut events) = (runner.stream(calls, options), Vec::new());
+        while let Some(event) = stream.next().await {
+            events.push(event);
+        }
+        assert!(stream.next().await.is_none(), "it ends once");
+        (events, stream.halted().cloned())
+    })
+}
+
+#[test]
+fn each_outcome_is_a_message_and_matching_events() {
+    let (runner, ran) = runner();
+    let ends = [
+        ("ok", "fine"),
+        ("error", "no such city"),
+        ("panic", "ouch"),
+        ("never", ""),
+        ("halt", "done"),
+        ("ask", "which?"),
+        ("halt", "cancelled"),
+    ];
+    let outcome = wait(runner.run(calls(&ends), short_timeout())).unwrap();
+    let contents: Vec<_> = outcome
+        .messages
+        .iter()
+        .map(|message| (message.content.as_str(), message.is_error))
+        .collect();
+    assert_eq!(
+        contents,
+        [
+            ("fine", false),
+            (r#"{"error":"no such city"}"#, true),
+            (r#"{"error":"the handler panicked: ouch"}"#, true),
+            (r#"{"error":"the tool was still waiting after 20ms"}"#, true),
+            (r#"{"final":true}"#, false),
+            ("<awaiting user response>", false),
+            (r#"{"error":"the tool halted with the reserved reason `cancelled`"}"#, true),
+        ]
+    );
+    assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
+    // The earliest call in the input wins, whichever ended first.
+    let halt =
+        json!({"halted_reason": "done", "halt_tool_call_id": "c4", "halt_result": {"final": true}});
+    assert_eq!(serde_json::to_value(&outcome.halted).unwrap(), halt);
+    assert_eq!(ran.load(Ordering::Relaxed), ends.len());
+
+    let (events, halted) = all_events(&runner, calls(&ends), short_timeout());
+    assert_eq!(halted, outcome.halted);
+    let settled: BTreeSet<_> = events
+        .iter()
+        .filter_map(|event| {
+            if let RunEvent::Settled { settled, .. } = event {
+                Some((settled.id(), settled.content()))
+            } else {
+                None
+            }
+        })
+        .collect();
+    let messages: BTreeSet<_> = outcome
+        .messages
+        .iter()
+        .map(|message| (message.tool_call_id.as_str(), message.content.as_str()))
+        .collect();
+    assert_eq!(settled, messages, "as sets of (id, content) they are equal");
+    for index in 0..ends.len() {
+        let id = format!("c{index}");
+        let own: Vec<_> = events
+            .iter()
+            .map(|event| serde_json::to_value(event).unwrap())
+            .filter(|event| event["id"] == *id || event["tool_call_id"] == *id)
+            .map(|event| event["type"].as_str().unwrap().to_owned())
+            .collect();
+        let last = match index {
+            4 => "tool_halt",
+            5 => "ask_user_requested",
+            _ => "tool_result_encoded",
+        };
+        assert_eq!(own, ["tool_execution_started", "tool_execution_completed", last], "{id}");
+    }
+}
+
+#[test]
+fn run_starts_all_calls_or_none() {
+    let (runner, ran) = runner();
+    let good = || calls(&[("ok", "")]);
+    let unknown = good().into_iter().chain([ToolCall::new("c9", "tt", "{}")]).collect::<Vec<_>>();
+    let twice = good().into_iter().chain(good()).collect::<Vec<_>>();
+    let (all, mut answers) = (Limits::unlimited(), CallContext::default());
+    answers.resume = Some(Resume { answer: json!("yes").into(), state: None });
+    let cases = [
+        (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
+        (twice, short_timeout(), "duplicate_call_id", "give each call"),
+        (good(), short_timeout().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
+        (good(), short_timeout().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
+        (
+            good(),
+            short_timeout().with_limits(all.with_timeout(Duration::ZERO)),
+            "bad_option",
+            "`limits.timeout`",
+        ),
+        (good(), short_timeout().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
+        (good(), short_timeout().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
+        (
+            good(),
+            short_timeout().with_limits(all.with_arguments(0)),
+            "bad_option",
+            "`limits.arguments`",
+        ),
+        (good(), short_timeout().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
+        (
+            calls(&[("ok", ""), ("ok", "")]),
+            short_timeout().with_context(answers.clone()),
+            "bad_option",
+            "`context.resume`",
+        ),
+    ];
+    for (calls, options, reason, hint) in cases {
+        let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
+        assert_eq!(error.reason(), reason);
+        assert!(error.hint().contains(hint), "{}", error.hint());
+        let (events, _) = all_events(&runner, calls, options);
+        let [RunEvent::Error(failure)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(serde_json::to_value(failure).unwrap()["reason"], reason);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+    let empty = wait(runner.run([], short_timeout())).unwrap();
+    assert!(empty.messages.is_empty() && empty.halted.is_none());
+    assert!(all_events(&runner, Vec::new(), short_timeout()).0.is_empty());
+    let answered = wait(runner.run(good(), short_timeout().with_context(answers))).unwrap();
+    assert!(!answered.messages[0].is_error, "an answer goes with one call");
+}
+
+#[test]
+fn policy_decides_once_for_each_failure() {
+    let (runner, _) = runner();
+    let ends = [("error", "late"), ("ok", "fine"), ("panic", "ouch")];
+    let mut with_manual = calls(&ends);
+    with_manual.push(ToolCall::new("m", "manual", "{}"));
+    with_manual.push(ToolCall::new("r", "t", "[]"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let policy = OnToolError::decide(move |call, failure| {
+        count.fetch_add(1, Ordering::Relaxed);
+        match call.id.as_str() {
+            "c0" => Verdict::Continue(json!({"instead": failure.to_string()}).into()),
+            "m" => Verdict::Halt,
+            _ => Verdict::Continue(json!("skipped").into()),
+        }
+    });
+    let options = RunOptions::default().with_on_tool_error(policy);
+    let outcome = wait(runner.run(with_manual, options)).unwrap();
+    let contents: Vec<_> =
+        outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let refused = r#"{"error":"the host has no handler for a tool of this name"}"#;
+    assert_eq!(contents, [r#"{"instead":"late"}"#, "fine", "skipped", refused, "skipped"]);
+    assert_eq!(
+        outcome.halted,
+        Some(Halted::ToolError { tool_call_id: "m".into(), exception: None })
+    );
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        4,
+        "once per failure: error, tool error and refusal alike"
+    );
+
+    let outcome =
+        wait(runner.run(calls(&ends), RunOptions::default().with_on_tool_error(OnToolError::Halt)))
+            .unwrap();
+    assert_eq!(outcome.messages[1].content, "fine", "siblings end as they would");
+    assert_eq!(
+        outcome.halted,
+        Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None })
+    );
+}
+
+#[test]
+fn failing_policy_halts_and_is_not_asked_again() {
+    let (runner, _) = runner();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let panics = OnToolError::decide(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        panic!("policy bug")
+    });
+    let outcome = wait(
+        runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics)),
+    )
+    .unwrap();
+    assert_eq!(
+        outcome.messages[0].content,
+        r#"{"error":"the policy function of the run panicked: policy bug"}"#
+    );
+    let exception = Some("panicked: policy bug".to_owned());
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+    // A function that never answers stays on its thread, which ends with the test.
+    let (gate, end) = std::sync::mpsc::channel::<()>();
+    let end = parking_lot::Mutex::new(end);
+    let never = OnToolError::decide(move |_, _| {
+        let _ = end.lock().recv();
+        Verdict::Halt
+    });
+    let outcome =
+        wait(runner.run(
+            calls(&[("error", "x"), ("ok", "fine")]),
+            short_timeout().with_on_tool_error(never),
+        ))
+        .unwrap();
+    drop(gate);
+    assert!(
+        outcome.messages[0].content.contains("gave no answer within 20ms"),
+        "{:?}",
+        outcome.messages[0]
+    );
+    assert_eq!(outcome.messages[1].content, "fine");
+    let exception = Some("gave no answer within 20ms".to_owned());
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
+}
+
+#[test]
+fn failing_encoder_loses_no_message() {
+    let (base, _) = runner();
+    let nothing =
+        |_: EncodeInput<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let panics = |_: EncodeInput<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
+    let ends = calls(&[("ok", "fine"), ("error", "x"), ("halt", "done"), ("ask", "?")]);
+    for (runner, words) in [
+        (base.clone().with_encoder(nothing), "no text"),
+        (base.clone().with_encoder(panics), "the encoder panicked: encoder bug"),
+    ] {
+        runner.registry().clear_statistics();
+        let outcome = wait(runner.run(ends.clone(), RunOptions::default())).unwrap();
+        let contents: Vec<_> =
+            outcome.messages.iter().map(|message| message.content.clone()).collect();
+        let failed = format!(r#"{{"error":"the result could not be encoded: {words}"}}"#);
+        assert_eq!(
+            contents,
+            [failed.as_str(), r#"{"error":"x"}"#, failed.as_str(), "<awaiting user response>"]
+        );
+        let statistics = runner.registry().statistics("t").unwrap();
+        assert_eq!(
+            (statistics.success, statistics.failure),
+            (1, 3),
+            "what cannot be encoded is a failure"
+        );
+        // A replacement that cannot be encoded halts the run; the policy is not asked again.
+        let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
+        let options = RunOptions::default().with_on_tool_error(policy);
+        let outcome = wait(runner.run(calls(&[("error", "x")]), options)).unwrap();
+        assert_eq!(outcome.messages[0].content, failed);
+        assert!(matches!(outcome.halted, Some(Halted::ToolError { .. })));
+    }
+}
+
+/// Each call waits until the maximum number of calls run. A larger number fails the test, and a
+/// smaller one would hang it.
+#[test]
+fn concurrency_is_reached_and_never_exceeded() {
+    for most in [1, 3, 8] {
+        let (registry, running) =
+            (Registry::new(), Arc::new((AtomicUsize::new(0), AtomicUsize::new(0))));
+        let counter = Arc::clone(&running);
+        let handler = move |_: Value| {
+            let counter = Arc::clone(&counter);
+            async move {
+                let now = counter.0.fetch_add(1, Ordering::SeqCst) + 1;
+                counter.1.fetch_max(now, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                counter.0.fetch_sub(1, Ordering::SeqCst);
+                json!(null)
+            }
+        };
+        registry
+            .register(Tool::native(Definition::new("t", "").unwrap(), handler).unwrap())
+            .unwrap();
+        let ends = vec![("", ""); 50];
+        let options = RunOptions::default().with_max_concurrency(most);
+        let outcome = wait(Runner::new(registry.clone()).run(calls(&ends), options)).unwrap();
+        assert_eq!(outcome.messages.len(), 50);
+        assert_eq!(running.1.load(Ordering::SeqCst), most);
+        let statistics = registry.statistics("t").unwrap();
+        assert_eq!(
+            (statistics.count, statistics.success, statistics.success_rate()),
+            (50, 50, Some(1.0))
+        );
+    }
+}
+
+#[test]
+fn stream_does_not_run_ahead_of_its_reader() {
+    let (runner, ran) = runner();
+    let many: Vec<_> = (0..100_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
+    let (events, most_ahead) = wait(async {
+        let mut stream = runner.stream(many, RunOptions::default().with_max_concurrency(4));
+        let (mut settled, mut events, mut ahead) = (0, 0, 0);
+        while let Some(event) = stream.next().await {
+            events += 1;
+            settled += usize::from(matches!(
+                event,
+                RunEvent::Settled { settled: Settled::Encoded { .. }, .. }
+            ));
+            ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
+        }
+        (events, ahead)
+    });
+    assert_eq!((events, ran.load(Ordering::Relaxed)), (300_000, 100_000));
+    assert!(most_ahead <= 8, "{most_ahead} calls ran ahead of the reader");
+}
+
+/// Registrations during a run do not change that run.
+#[test]
+fn run_keeps_its_initial_registry() {
+    let (runner, _) = runner();
+    let registry = runner.registry().clone();
+    let mut stream = runner.stream(calls(&[("ok", "1"), ("ok", "2")]), RunOptions::default());
+    registry.clear();
+    let contents = wait(async {
+        let mut contents = Vec::new();
+        while let Some(event) = stream.next().await {
+            if let RunEvent::Settled { settled: end, .. } = event {
+                contents.push(end.content().to_owned());
+            }
+        }
+        contents
+    });
+    assert_eq!(contents, ["1", "2"]);
+    assert!(
+        wait(runner.run(calls(&[("ok", "")]), RunOptions::default()))
+            .unwrap_err()
+            .is_unknown_tool()
+    );
+}
+
+/// Another thread replaces the running tool: calls that have not started yet use the old one too.
+#[test]
+fn registry_change_applies_to_the_next_run() {
+    let (registry, definition) = (Registry::new(), Definition::new("t", "").unwrap());
+    let (shared, renewed) = (registry.clone(), definition.clone());
+    let old = move |_: Value| {
+        let (registry, definition) = (shared.clone(), renewed.clone());
+        let change = move || {
+            let new = Tool::native(definition, async |_: Value| json!("new")).unwrap();
+            registry.unregister("t").map(|_| registry.register(new))
+        };
+        let changed = std::thread::spawn(change).join().unwrap();
+        async move { json!(if changed.is_some() { "old" } else { "gone" }) }
+    };
+    registry.register(Tool::native(definition, old).unwrap()).unwrap();
+    let runner = Runner::new(registry);
+    for expected in ["old", "new"] {
+        let outcome =
+            wait(runner.run(calls(&[("", ""); 3]), RunOptions::default().with_max_concurrency(1)))
+                .unwrap();
+        let contents: Vec<_> =
+            outcome.messages.iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(contents, [expected; 3]);
+    }
+}
+
+/// Calls that have not started are cancelled, each with its events and its message.
+#[test]
+fn abort_cancels_calls_that_have_not_started() {
+    for (raised_before, expected_ran) in [(true, 0), (false, 1)] {
+        let (abort, ran) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
+        if raised_before {
+            abort.raise();
+        }
+        let (signal, count) = (abort.clone(), Arc::clone(&ran));
+        let tool = Tool::native(Definition::new("t", "").unwrap(), move |_: Value| {
+            count.fetch_add(1, Ordering::Relaxed);
+            signal.raise();
+            std::future::ready(json!("ran"))
+        });
+        let registry = Registry::new();
+        registry.register(tool.unwrap()).unwrap();
+        let runner = Runner::new(registry.clone());
+        let options = RunOptions::default().with_abort(abort).with_max_concurrency(1);
+        let (events, _) = all_events(&runner, calls(&[("ok", ""); 4]), options);
+        assert_eq!((events.len(), ran.load(Ordering::Relaxed)), (4 * 3, expected_ran));
+        let statistics = registry.statistics("t").unwrap();
+        assert_eq!(
+            (statistics.count, statistics.cancelled),
+            (expected_ran as u64, 4 - expected_ran as u64)
+        );
+    }
+}
+
+/// A refused or cancelled call does not count.
+#[test]
+fn call_count_excludes_refused_and_cancelled() {
+    let (runner, _) = runner();
+    let mut made = calls(&[("ok", ""), ("error", "x")]);
+    made.push(ToolCall::new("refused", "t", "[]"));
+    wait(runner.run(made, RunOptions::default())).unwrap();
+    let mut dropped = Box::pin(runner.run(calls(&[("never", "")]), RunOptions::default()));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(dropped);
+    let read = || {
+        let read = runner.registry().statistics("t").unwrap();
+        [read.count, read.success, read.failure, read.refused, read.cancelled]
+    };
+    assert_eq!(
+        (read(), runner.registry().statistics("t").unwrap().success_rate()),
+        ([2, 1, 1, 1, 1], Some(0.5))
+    );
+    runner.registry().clear_statistics();
+    assert_eq!(
+        runner.registry().statistics("t"),
+        Some(crate::tool::statistics::Statistics::default())
+    );
+    wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap();
+    assert_eq!(read(), [1, 1, 0, 0, 0], "it begins anew");
+}

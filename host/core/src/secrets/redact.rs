@@ -1,0 +1,314 @@
+//! Redacts the values of secrets in bytes that are read or written, in every form in which an echo
+//! may show them.
+//!
+//! In: values, and bytes in one piece or in many. Out: the bytes with [`REPLACEMENT`] in place of
+//! each value.
+//! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
+//! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
+//! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
+//! Letters match in both cases. The plain and reversed forms and the encodings of letters and
+//! digits also match with white space, punctuation or zero-width characters in between. A form that
+//! consists of words or of a number alone then counts only if the groups between its separators
+//! have at most four characters on average, so that a sentence does not match. Of a value that is
+//! split in two, each part of at least half of it and 8 bytes matches (12 bytes for a part without
+//! both a letter and a digit, because words of a language look like that). Compressed bytes are
+//! searched by [`Inflation`].
+//! Invariants: pure; linear in the bytes, whatever they are; a stream gives the same result in
+//! pieces as in one; memory is bounded, because a very large number of values is searched for in
+//! fewer forms.
+//! Not here: values that a tool changes on purpose. Section "Limits of the search" of
+//! `docs/security.md` lists the forms that are not found.
+
+mod cache;
+mod forms;
+mod inflation;
+
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use tokio::task::yield_now;
+
+use super::secret::Secret;
+use forms::{Dropped, Forms, Patterns, Pieces, SEPARATORS, in_skeleton, without};
+
+pub(crate) use cache::Redactors;
+pub(crate) use inflation::{Inflated, Inflation};
+
+/// Text that replaces a secret.
+pub(crate) const REPLACEMENT: &[u8] = b"[redacted]";
+/// Factor by which separators may lengthen a form.
+const SPREAD: usize = 8;
+/// Characters between two separators of a form that is spelled out: at most this many on average.
+const GROUP: usize = 4;
+/// Bytes of all patterns up to which a DFA is used. It is three to five times as fast as the NFA,
+/// and takes some 450 times the patterns' size in memory.
+const MAX_TABLE: usize = 40 << 10;
+/// Bytes searched at once. A search keeps a few times as many beside them.
+const CHUNK: usize = 64 << 10;
+
+/// Finds the forms of a set of secrets. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Redactor(Arc<Search>);
+
+struct Search {
+    values: Vec<Secret>,
+    written: Automaton,
+    bare: Automaton,
+    skeleton: Automaton,
+    /// Bytes. The longest form, separators included.
+    reach: usize,
+}
+
+struct Automaton {
+    patterns: AhoCorasick,
+    /// For each pattern, the indices of the values that it may be a form of.
+    owners: Vec<Vec<usize>>,
+    /// For each pattern, true if it counts only where it is spelled out.
+    spelled: Vec<bool>,
+}
+
+impl Automaton {
+    fn new(patterns: Patterns, spelled: &BTreeSet<Vec<u8>>) -> Option<Self> {
+        let (patterns, owners): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let spelled = patterns.iter().map(|pattern| spelled.contains(pattern)).collect();
+        let bytes: usize = patterns.iter().map(Vec::len).sum();
+        let kind =
+            if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+        let mut builder = AhoCorasick::builder();
+        // A prefilter would make text that resembles a form, such as base64, slower than other
+        // text.
+        builder
+            .kind(Some(kind))
+            .prefilter(false)
+            .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true);
+        Some(Self { patterns: builder.build(patterns).ok()?, owners, spelled })
+    }
+
+    fn owners(&self, pattern: usize) -> &[usize] {
+        self.owners.get(pattern).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A match: a form of a value in some bytes.
+struct Match<'a> {
+    start: usize,
+    end: usize,
+    owners: &'a [usize],
+}
+
+impl Redactor {
+    /// Creates a redactor for these values. Returns `None` if they are too many and too long.
+    pub(crate) fn new(values: Vec<Secret>) -> Option<Self> {
+        Self::build(values, Pieces::Searched)
+    }
+
+    /// Creates a redactor that finds whole values only.
+    #[cfg(test)]
+    pub(crate) fn of_whole(values: Vec<Secret>) -> Option<Self> {
+        Self::build(values, Pieces::Ignored)
+    }
+
+    fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
+        values.sort_by(|one, other| one.expose().cmp(other.expose()));
+        values.dedup_by(|one, other| one.expose() == other.expose());
+        let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
+        let Forms { written, bare, skeleton, spelled } = Forms::of(&bytes, pieces);
+        let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
+        let reach = longest(&written).max(SPREAD * longest(&bare).max(longest(&skeleton))).max(1);
+        let none = BTreeSet::new();
+        let (written, bare) = (Automaton::new(written, &none)?, Automaton::new(bare, &none)?);
+        let skeleton = Automaton::new(skeleton, &spelled)?;
+        Some(Self(Arc::new(Search { values, written, bare, skeleton, reach })))
+    }
+
+    /// Returns the approximate size in memory, in bytes.
+    fn size(&self) -> usize {
+        let Search { written, bare, skeleton, .. } = &*self.0;
+        [written, bare, skeleton]
+            .into_iter()
+            .map(|automaton| automaton.patterns.memory_usage())
+            .sum()
+    }
+
+    /// Returns true if the redactor looks for this value.
+    pub(crate) fn knows(&self, value: &Secret) -> bool {
+        self.0.values.binary_search_by(|known| known.expose().cmp(value.expose())).is_ok()
+    }
+
+    /// Returns the values that the redactor looks for.
+    pub(crate) fn values(&self) -> &[Secret] {
+        &self.0.values
+    }
+
+    /// Returns true if these bytes contain one of the values.
+    pub(crate) fn contains_value(&self, bytes: &[u8]) -> bool {
+        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
+    }
+
+    /// Returns true if these bytes contain one of the sought values. Yields to other tasks between
+    /// chunks. A form that several values share counts only if all of them are sought.
+    pub(crate) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
+        let sought = |owners: &[usize]| all_sought(owners, is_sought);
+        for from in (0..bytes.len()).step_by(CHUNK) {
+            if self.finds_at(bytes, from, sought) {
+                return true;
+            }
+            yield_now().await;
+        }
+        false
+    }
+
+    /// Works as [`finds_any`](Self::finds_any), without yielding.
+    fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
+        (0..bytes.len())
+            .step_by(CHUNK)
+            .any(|from| self.finds_at(bytes, from, |owners| all_sought(owners, is_sought)))
+    }
+
+    /// Returns the range of each match in these bytes.
+    pub(crate) fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        self.0.each_match(bytes, |found| places.push(found.start..found.end));
+        places
+    }
+
+    /// Returns true if a match begins in the chunk that starts at `from`.
+    fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
+        let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
+        let mut is_found = false;
+        self.0.each_match(&bytes[from..to], |found| is_found |= is_sought(found.owners));
+        is_found
+    }
+
+    /// Returns the bytes with each match replaced by [`REPLACEMENT`].
+    pub(crate) fn redact(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut pieces = self.in_pieces();
+        let mut all = pieces.push(bytes);
+        all.extend(pieces.finish());
+        all
+    }
+
+    /// Starts the redaction of a stream.
+    pub(crate) fn in_pieces(&self) -> Redaction {
+        Redaction { redactor: self.clone(), held: Vec::new(), covered: 0 }
+    }
+}
+
+impl Search {
+    /// Calls `tell` for every match in these bytes, in no particular order.
+    fn each_match<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Match<'a>)) {
+        if self.written.owners.is_empty() {
+            return;
+        }
+        for found in self.written.patterns.find_overlapping_iter(bytes) {
+            let owners = self.written.owners(found.pattern().as_usize());
+            tell(Match { start: found.start(), end: found.end(), owners });
+        }
+        self.each_without(&self.bare, &SEPARATORS, bytes, &mut tell);
+        self.each_without(&self.skeleton, in_skeleton(), bytes, &mut tell);
+    }
+
+    /// Calls `tell` for every match in the bytes that remain after dropping some.
+    fn each_without<'a>(
+        &'a self,
+        automaton: &'a Automaton,
+        dropped: &Dropped,
+        bytes: &[u8],
+        tell: &mut impl FnMut(Match<'a>),
+    ) {
+        if automaton.owners.is_empty() {
+            return;
+        }
+        let kept = without(bytes, dropped);
+        let places = LazyCell::new(|| places(bytes, dropped));
+        let gaps = LazyCell::new(|| gaps(&places));
+        for found in automaton.patterns.find_overlapping_iter(&kept) {
+            let (first, last) = (found.start(), found.end() - 1);
+            let (start, end, pattern) =
+                (places[first], places[last] + 1, found.pattern().as_usize());
+            let is_spelled = || (gaps[last] - gaps[first] + 1) * GROUP > last - first;
+            if end - start <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
+                tell(Match { start, end, owners: automaton.owners(pattern) });
+            }
+        }
+    }
+}
+
+/// Returns true if all of these values are sought.
+fn all_sought(owners: &[usize], is_sought: &[bool]) -> bool {
+    owners.iter().all(|owner| is_sought.get(*owner) == Some(&true))
+}
+
+/// Returns the original position of each byte that is kept.
+fn places(bytes: &[u8], dropped: &Dropped) -> Vec<usize> {
+    (0..bytes.len()).filter(|at| !dropped[usize::from(bytes[*at])]).collect()
+}
+
+/// Returns, for each byte that is kept, the number of gaps up to it.
+fn gaps(places: &[usize]) -> Vec<usize> {
+    let apart = places.iter().scan((None, 0), |(before, gaps), place| {
+        *gaps += usize::from(before.is_some_and(|before: usize| before + 1 < *place));
+        *before = Some(*place);
+        Some(*gaps)
+    });
+    apart.collect()
+}
+
+/// Redacts a stream of bytes.
+pub(crate) struct Redaction {
+    redactor: Redactor,
+    /// Bytes that may begin a value.
+    held: Vec<u8>,
+    /// Number of leading bytes of `held` that an earlier mark already replaced.
+    covered: usize,
+}
+
+impl Redaction {
+    /// Takes a piece of the stream. Returns the bytes that are final.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(piece.len());
+        let reach = self.redactor.0.reach;
+        for piece in piece.chunks(CHUNK) {
+            self.held.extend_from_slice(piece);
+            // Each search releases at least half of the bytes that it searches, so that small
+            // pieces cost no more than large ones.
+            if self.held.len() >= 2 * reach {
+                // A form that begins before this position is complete here.
+                self.release(self.held.len() + 1 - reach, &mut out);
+            }
+        }
+        out
+    }
+
+    /// Returns the remaining bytes.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.held.len());
+        self.release(self.held.len(), &mut out);
+        out
+    }
+
+    fn release(&mut self, settled: usize, out: &mut Vec<u8>) {
+        let mut spans = Vec::new();
+        self.redactor.0.each_match(&self.held, |found| spans.push((found.start, found.end)));
+        spans.sort_unstable();
+        let mut at = self.covered;
+        for (start, end) in spans.into_iter().take_while(|(start, _)| *start < settled) {
+            // Overlapping matches get one mark.
+            if start >= at {
+                out.extend_from_slice(&self.held[at..start]);
+                out.extend_from_slice(REPLACEMENT);
+            }
+            at = at.max(end);
+        }
+        if at < settled {
+            out.extend_from_slice(&self.held[at..settled]);
+            at = settled;
+        }
+        self.held.drain(..settled);
+        self.covered = at - settled;
+    }
+}

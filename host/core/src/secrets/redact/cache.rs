@@ -1,0 +1,117 @@
+//! A cache of redactors, for further calls with the same secrets.
+//!
+//! Invariants: the total size is bounded, and the least recently used redactors are evicted first;
+//! a redactor is built on a blocking thread.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use parking_lot::Mutex;
+
+use super::Redactor;
+use super::forms::Pieces;
+use crate::secrets::secret::Secret;
+
+/// Bytes of all cached redactors. A redactor for one value takes two million bytes, one for many
+/// values some twenty million.
+const ROOM: usize = 128 << 20;
+
+/// Redactors by the values that they look for.
+pub(crate) struct Redactors {
+    room: usize,
+    cached: Mutex<VecDeque<(blake3::Hash, Redactor)>>,
+}
+
+impl Redactors {
+    fn with_room(room: usize) -> Self {
+        Self { room, cached: Mutex::default() }
+    }
+
+    /// Returns the redactor for these values and builds it if it is not cached. Returns `None` for
+    /// too many values.
+    pub(crate) async fn of(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.get_or_build(values, Pieces::Searched).await
+    }
+
+    /// Returns a redactor for values that the tool may not know: only whole values are found.
+    pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.get_or_build(values, Pieces::Ignored).await
+    }
+
+    async fn get_or_build(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
+        values.sort_by(|one, other| one.expose().cmp(other.expose()));
+        values.dedup_by(|one, other| one.expose() == other.expose());
+        let name = name(&values, pieces);
+        if let Some(found) = self.cached(name) {
+            return Some(found);
+        }
+        let made =
+            tokio::task::spawn_blocking(move || Redactor::build(values, pieces)).await.ok()??;
+        let mut kept = self.cached.lock();
+        kept.push_front((name, made.clone()));
+        while kept.len() > 1
+            && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room
+        {
+            kept.pop_back();
+        }
+        Some(made)
+    }
+
+    fn cached(&self, name: blake3::Hash) -> Option<Redactor> {
+        let mut kept = self.cached.lock();
+        let at = kept.iter().position(|(other, _)| *other == name)?;
+        let found = kept.remove(at)?;
+        let redactor = found.1.clone();
+        kept.push_front(found);
+        Some(redactor)
+    }
+}
+
+/// Returns a hash that identifies a set of values without revealing them.
+fn name(values: &[Secret], pieces: Pieces) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(pieces == Pieces::Searched)]);
+    for value in values {
+        hasher.update(&(value.expose().len() as u64).to_le_bytes());
+        hasher.update(value.expose().as_bytes());
+    }
+    hasher.finalize()
+}
+
+impl Default for Redactors {
+    fn default() -> Self {
+        Self::with_room(ROOM)
+    }
+}
+
+impl fmt::Debug for Redactors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactors({})", self.cached.lock().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn redactor_cache_evicts_least_recently_used() {
+        let secrets = |number: usize| vec![Secret::new(format!("secret-{number:04}")).unwrap()];
+        let size = Redactor::new(secrets(0)).unwrap().size();
+        let redactors = Redactors::with_room(4 * size + size / 2);
+        let is_same = |one: &Redactor, other: &Redactor| std::sync::Arc::ptr_eq(&one.0, &other.0);
+        let first = redactors.of(secrets(0)).await.unwrap();
+        for number in 1..8 {
+            redactors.of(secrets(number)).await.unwrap();
+            assert!(
+                is_same(&first, &redactors.of(secrets(0)).await.unwrap()),
+                "it was asked for a moment ago"
+            );
+        }
+        assert_eq!(format!("{redactors:?}"), "Redactors(4)");
+        for number in 8..16 {
+            redactors.of(secrets(number)).await.unwrap();
+        }
+        assert!(!is_same(&first, &redactors.of(secrets(0)).await.unwrap()));
+    }
+}

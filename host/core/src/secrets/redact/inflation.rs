@@ -1,0 +1,159 @@
+//! Searches compressed data that is not declared as such: gzip, zlib, and deflate without a header.
+//!
+//! In: the bytes of a body, in pieces. Out: the result of the search of the decompressed bytes.
+//! Invariants: a form is found with the piece in which it ends; a body that inflates to more than
+//! the limit is reported; memory and work are bounded, whatever the pieces.
+//! Source: RFC 1950, 1951 and 1952.
+
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+
+use super::Redactor;
+use crate::contract::controls::{Control, stands};
+
+/// Bytes. The largest inflated body: eight times the bytes that a call may receive.
+const MAX_INFLATED: usize = 64 << 20;
+/// Bytes searched for one body. Each search starts with the tail of the last one, so that many
+/// small pieces cost more than a few large ones.
+const MAX_SEARCHED: usize = 512 << 20;
+/// Bytes inflated at once.
+const PIECE: usize = 32 << 10;
+/// Bytes of a gzip header, which can contain names.
+const MAX_HEADER: usize = 64 << 10;
+
+/// The result of searching compressed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inflated {
+    /// No value so far, or no compressed data.
+    Clean,
+    /// A value was found.
+    Secret,
+    /// The content exceeds the limit of the search.
+    TooLarge,
+}
+
+/// Searches one body.
+pub(crate) struct Inflation {
+    redactor: Redactor,
+    is_sought: Vec<bool>,
+    state: State,
+    /// The end of the searched bytes, in which a form may have begun.
+    tail: Vec<u8>,
+    inflated: usize,
+    searched: usize,
+}
+
+enum State {
+    /// The bytes so far, which are too short to recognise the format.
+    Undetected(Vec<u8>),
+    Inflating(Box<InflateState>),
+    /// The data cannot be inflated, or has ended.
+    Done,
+}
+
+impl Redactor {
+    /// Searches the bytes that these inflate to.
+    pub(crate) fn inflated(&self, bytes: &[u8]) -> Inflated {
+        Inflation::new(self.clone()).push(bytes)
+    }
+}
+
+impl Inflation {
+    /// Creates a search for all values.
+    pub(crate) fn new(redactor: Redactor) -> Self {
+        let all = vec![true; redactor.values().len()];
+        Self::of(redactor, all)
+    }
+
+    /// Creates a search for the sought values.
+    pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
+        let is_needed = is_sought.contains(&true) && stands(Control::DeflatedSecrets);
+        let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
+        Self { redactor, is_sought, state: stage, tail: Vec::new(), inflated: 0, searched: 0 }
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Inflated {
+        match &mut self.state {
+            State::Done => Inflated::Clean,
+            State::Inflating(_) => self.inflate(piece),
+            State::Undetected(begun) => {
+                begun.extend_from_slice(piece);
+                let Some(from) = start(begun) else {
+                    if begun.len() > MAX_HEADER {
+                        self.state = State::Done;
+                    }
+                    return Inflated::Clean;
+                };
+                let begun = std::mem::take(begun);
+                self.state = State::Inflating(InflateState::new_boxed(DataFormat::Raw));
+                self.inflate(&begun[from..])
+            }
+        }
+    }
+
+    fn inflate(&mut self, mut piece: &[u8]) -> Inflated {
+        let mut out = vec![0; PIECE];
+        while let State::Inflating(state) = &mut self.state {
+            let done = inflate(state, piece, &mut out, MZFlush::None);
+            piece = &piece[done.bytes_consumed..];
+            match done.status {
+                Ok(MZStatus::Ok) | Err(MZError::Buf) => {}
+                Ok(MZStatus::StreamEnd | MZStatus::NeedDict) | Err(_) => self.state = State::Done,
+            }
+            let told = self.search(&out[..done.bytes_written]);
+            let is_settled = done.bytes_consumed == 0 && done.bytes_written == 0;
+            if told != Inflated::Clean || is_settled {
+                return told;
+            }
+        }
+        Inflated::Clean
+    }
+
+    fn search(&mut self, more: &[u8]) -> Inflated {
+        if more.is_empty() {
+            return Inflated::Clean;
+        }
+        self.tail.extend_from_slice(more);
+        self.inflated += more.len();
+        self.searched += self.tail.len();
+        if self.redactor.finds_sought(&self.tail, &self.is_sought) {
+            return Inflated::Secret;
+        }
+        if self.inflated > MAX_INFLATED || self.searched > MAX_SEARCHED {
+            return Inflated::TooLarge;
+        }
+        self.tail.drain(..self.tail.len().saturating_sub(self.redactor.0.reach));
+        Inflated::Clean
+    }
+}
+
+/// Returns the offset at which deflate data begins, or `None` if more bytes are needed.
+fn start(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [] | [_] => None,
+        [0x1f, 0x8b, ..] => gzip(bytes),
+        // A zlib header: a window of at most 32 KiB, and a checksum over both bytes.
+        [method, flags, ..]
+            if method & 0x8f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31) =>
+        {
+            Some(2)
+        }
+        _ => Some(0),
+    }
+}
+
+/// Returns the offset at which the gzip header ends.
+fn gzip(bytes: &[u8]) -> Option<usize> {
+    let (flags, mut at) = (*bytes.get(3)?, 10);
+    if flags & 4 != 0 {
+        at += 2 + usize::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
+    }
+    for text in [8, 16] {
+        if flags & text != 0 {
+            at += bytes.get(at..)?.iter().position(|byte| *byte == 0)? + 1;
+        }
+    }
+    at += if flags & 2 != 0 { 2 } else { 0 };
+    (at <= bytes.len()).then_some(at)
+}

@@ -1,0 +1,126 @@
+//! Tests of the redaction of everything that a tool returns.
+
+use serde_json::json;
+
+use super::*;
+use crate::contract::outcome::tool_error::{Raised, RaisedKind, Timeout};
+use crate::contract::outcome::{Halt, HandlerError, Output, Question};
+use crate::secrets::secret::Secret;
+
+const VALUE: &str = "canary-4711-of-the-test";
+
+fn redactor() -> SecretRedactor {
+    SecretRedactor(
+        Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()])
+            .unwrap(),
+    )
+}
+
+fn json(text: &str) -> String {
+    let mut json = Json::parse(text.into()).unwrap();
+    redactor().json(&mut json);
+    assert!(Json::parse(json.to_string()).is_ok(), "{json}");
+    json.to_string()
+}
+
+#[test]
+fn redacted_json_stays_valid_json() {
+    let mark = "[redacted]";
+    for (text, expected) in [
+        (r#"{ "a":  [1.50, "b\n"] }"#.to_owned(), r#"{ "a":  [1.50, "b\n"] }"#.to_owned()),
+        (format!(r#"{{"a":"x {VALUE} y","n":1}}"#), format!(r#"{{"a":"x {mark} y","n":1}}"#)),
+        (format!(r#"[["{VALUE}"],null]"#), format!(r#"[["{mark}"],null]"#)),
+        (format!(r#"{{"{VALUE}":1,"[redacted]":2}}"#), format!(r#"{{"{mark}'1":1,"{mark}":2}}"#)),
+        (
+            format!(r#"[{{"{VALUE}":1,"b {VALUE}":2,"c":3}},{{"{VALUE}" : "\\"}}]"#),
+            format!(r#"[{{"{mark}":1,"b {mark}'1":2,"c":3}},{{"{mark}":"\\"}}]"#),
+        ),
+        (
+            format!(r#"{{"{VALUE}":1,"[redacted]'1":2,"it's":3}}"#),
+            format!(r#"{{"{mark}'2":1,"{mark}'1":2,"it's":3}}"#),
+        ),
+        (format!(r#"{{"{VALUE}":1,"\u005bredacted]":2}}"#), format!("\"{mark}\"")),
+        (
+            format!(r#"{{"{VALUE}":31415926535897932384626433832795,"\"":-1.50}}"#),
+            format!(r#"{{"{mark}":31415926535897932384626433832795,"\"":-1.50}}"#),
+        ),
+        (r#""c\u0061nary\u002d4711-of-the-test""#.into(), format!("\"{mark}\"")),
+        ("1234567890123".into(), format!("\"{mark}\"")),
+        ("[12345678901230]".into(), format!("[\"{mark}0\"]")),
+        (r#"["canary-", "4711-of", "-the-te", "st"]"#.into(), format!(r#""[\"{mark}\"]""#)),
+    ] {
+        let shown = json(&text);
+        assert_eq!(shown.replace(' ', ""), expected.replace(' ', ""), "{text}");
+    }
+}
+
+#[test]
+fn tool_outcomes_and_errors_contain_no_secret() {
+    let with = || json!({ "deep": [VALUE], VALUE: null });
+    let media = || Media { mime_type: VALUE.into(), data: VALUE.into() };
+    let mut output = Output::new(with()).with_message(VALUE);
+    output.extensions.insert(VALUE.into(), with().into());
+    let text = || Some(VALUE.to_owned());
+    let resource = |content| Resource { uri: VALUE.into(), mime_type: text(), content };
+    output.parts = vec![
+        Part::Text { text: VALUE.into() },
+        Part::Image(media()),
+        Part::Audio(media()),
+        Part::Resource(resource(ResourceContent::Text { text: VALUE.into() })),
+        Part::Resource(resource(ResourceContent::Bytes { data: VALUE.into() })),
+        Part::ResourceLink {
+            uri: VALUE.into(),
+            name: text(),
+            description: text(),
+            mime_type: text(),
+            size: None,
+        },
+    ];
+    let question =
+        Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());
+    for mut outcome in [
+        Outcome::Ok(output),
+        Outcome::Error(HandlerError::new(VALUE).with_data(with())),
+        Outcome::AskUser(question),
+        Outcome::Halt(Halt::new(VALUE, with())),
+    ] {
+        redactor().outcome(&mut outcome);
+        let shown = serde_json::to_string(&outcome).unwrap();
+        // The bytes of media are base64 here.
+        let hidden = serde_json::to_string(&Outcome::from(Value::from(shown.clone()))).unwrap();
+        assert!(
+            !hidden.contains("canary") && !redactor().0.contains_value(shown.as_bytes()),
+            "{shown}"
+        );
+    }
+    let mut raised = Raised::new(RaisedKind::Unreachable);
+    (raised.panic_message, raised.stdout) = (text(), text().map(String::into_boxed_str));
+    let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
+    fault.nearest = text();
+    fault.hint = text();
+    let of_kind = |kind| Fault::of_kind("", kind);
+    let faults = [
+        of_kind(FaultKind::Pattern { pattern: VALUE.into() }),
+        of_kind(FaultKind::Enum { allowed: vec![VALUE.into()], more: 0 }),
+        of_kind(FaultKind::Alternatives {
+            alternatives: vec![FaultKind::Required { member: VALUE.into() }],
+        }),
+    ];
+    for mut error in [
+        ToolError::InvalidReturn(ReturnRule::Schema { faults: faults.to_vec() }),
+        ToolError::HandlerRaised(raised),
+        ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1, stdout: text() }),
+        ToolError::InvalidReturn(ReturnRule::NotJson {
+            field: "value".into(),
+            detail: VALUE.into(),
+        }),
+        ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::ReservedHalt { reason: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::Schema { faults: vec![fault] }),
+        ToolError::EncodingFailed(VALUE.into()),
+    ] {
+        redactor().error(&mut error);
+        let shown = format!("{} {error:?}", serde_json::to_string(&error).unwrap());
+        assert!(!shown.contains("canary") && shown.contains("[redacted]"), "{shown}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Serializes and deserializes a history entry as JSON.
+//!
+//! Source: docs/contract.md, section 6, stages 4 and 9.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::ser::{SerializeMap, SerializeStruct};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::entry::{BLOCKED, FunctionResponse, HistoryEntry};
+use crate::contract::json::{Json, present};
+use crate::contract::message::Halted;
+use crate::contract::outcome::{Media, Part};
+
+impl FunctionResponse {
+    /// Returns the content of `result`.
+    pub(super) fn content(&self) -> Content<'_> {
+        match self {
+            Self::Result { result } => Content::Result(result),
+            Self::Error { error, data } => Content::Error { error, data: data.as_ref() },
+            Self::Blocked { status, function_name, allowed_tool_names } => {
+                Content::Blocked { status, function_name, allowed_tool_names }
+            }
+        }
+    }
+}
+
+impl Serialize for FunctionResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("FunctionResponse", 1)?;
+        fields.serialize_field("result", &self.content())?;
+        fields.end()
+    }
+}
+
+/// The content of a response's `result`.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Result(&'a Json),
+    Error {
+        error: &'a Json,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a Json>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Blocked {
+        status: &'a str,
+        function_name: &'a str,
+        allowed_tool_names: &'a [String],
+    },
+}
+
+impl Serialize for HistoryEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (id, name) = (self.id.as_deref(), self.name.as_str());
+        let media: Vec<_> = self.parts.iter().filter_map(MediaNote::of).collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(
+            "functionCall",
+            &Half { id, name, args: Some(&self.args), response: None },
+        )?;
+        map.serialize_entry(
+            "functionResponse",
+            &Half { id, name, args: None, response: Some(&self.response) },
+        )?;
+        if !self.response.is_success() {
+            map.serialize_entry("is_error", &true)?;
+        }
+        if let Some(message) = &self.message {
+            map.serialize_entry("message", message)?;
+        }
+        if !media.is_empty() {
+            map.serialize_entry("media", &media)?;
+        }
+        if !self.parts.is_empty() {
+            map.serialize_entry("parts", &self.parts)?;
+        }
+        if let Some(halted) = &self.halted {
+            map.serialize_entry("halted", halted)?;
+        }
+        if !self.attributes.is_empty() {
+            map.serialize_entry("attributes", &self.attributes)?;
+        }
+        if !self.extensions.is_empty() {
+            map.serialize_entry("extensions", &self.extensions)?;
+        }
+        map.end()
+    }
+}
+
+/// The call or the response of an entry.
+#[derive(Serialize)]
+struct Half<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<&'a FunctionResponse>,
+}
+
+/// The description of an image or a sound without its bytes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MediaNote<'a> {
+    r#type: &'static str,
+    mime_type: &'a str,
+    bytes: usize,
+}
+
+impl<'a> MediaNote<'a> {
+    fn of(part: &'a Part) -> Option<Self> {
+        let note = |r#type, media: &'a Media| Self {
+            r#type,
+            mime_type: &media.mime_type,
+            bytes: media.data.len(),
+        };
+        match part {
+            Part::Image(media) => Some(note("image", media)),
+            Part::Audio(media) => Some(note("audio", media)),
+            Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
+        }
+    }
+}
+
+/// The JSON form of an entry. `media` is not read, because `parts` contains the same.
+#[derive(Deserialize)]
+struct EntryForm {
+    #[serde(rename = "functionCall")]
+    call: WrittenCall,
+    #[serde(rename = "functionResponse")]
+    answer: WrittenAnswer,
+    #[serde(default)]
+    is_error: bool,
+    message: Option<String>,
+    #[serde(default)]
+    parts: Vec<Part>,
+    halted: Option<Halted>,
+    #[serde(default)]
+    attributes: BTreeMap<String, Value>,
+    #[serde(default)]
+    extensions: BTreeMap<String, Json>,
+}
+
+#[derive(Deserialize)]
+struct WrittenCall {
+    id: Option<String>,
+    name: String,
+    args: Json,
+}
+
+#[derive(Deserialize)]
+struct WrittenAnswer {
+    response: WrittenResponse,
+}
+
+#[derive(Deserialize)]
+struct WrittenResponse {
+    result: Json,
+}
+
+/// The content of a failure's `result`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenFailure {
+    error: Option<Json>,
+    #[serde(default, deserialize_with = "present")]
+    data: Option<Json>,
+    status: Option<String>,
+    function_name: Option<String>,
+    allowed_tool_names: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for HistoryEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let EntryForm { call, answer, is_error, message, parts, halted, attributes, extensions } =
+            EntryForm::deserialize(deserializer)?;
+        let WrittenCall { id, name, args } = call;
+        if !args.as_str().trim_start().starts_with('{') {
+            return Err(D::Error::custom("`args` is not an object"));
+        }
+        let result = answer.response.result;
+        let response =
+            if is_error { failure(&result)? } else { FunctionResponse::Result { result } };
+        Ok(Self { id, name, args, response, message, parts, halted, attributes, extensions })
+    }
+}
+
+fn failure<E: serde::de::Error>(result: &Json) -> Result<FunctionResponse, E> {
+    let written: WrittenFailure = serde_json::from_str(result.as_str()).map_err(E::custom)?;
+    match written {
+        WrittenFailure { error: Some(error), data, .. } => {
+            Ok(FunctionResponse::Error { error, data })
+        }
+        WrittenFailure {
+            status: Some(status),
+            function_name: Some(function_name),
+            allowed_tool_names: Some(allowed_tool_names),
+            ..
+        } if status == BLOCKED => {
+            Ok(FunctionResponse::Blocked { status: BLOCKED, function_name, allowed_tool_names })
+        }
+        WrittenFailure { .. } => Err(E::missing_field("error")),
+    }
+}

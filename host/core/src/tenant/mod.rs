@@ -1,0 +1,48 @@
+//! The limits and the overlay that an embedder defines for a tenant.
+
+pub(crate) mod api_keys;
+pub(crate) mod compile_quota;
+pub(crate) mod descriptors;
+pub(crate) mod limit_reached;
+pub(crate) mod shared_bytes;
+pub(crate) mod slots;
+
+use std::sync::Arc;
+
+use crate::contract::grants::Overlay;
+use crate::contract::limits::Limits;
+
+/// The limits and rights of one tenant. They only narrow what its calls could do without them.
+///
+/// # Defaults
+/// Nothing is narrowed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Tenant {
+    /// Tightens the limits of the tenant's calls.
+    pub limits: Limits,
+    /// Narrows the rights of the tenant's calls.
+    pub overlay: Option<Arc<Overlay>>,
+}
+
+impl Default for Tenant {
+    fn default() -> Self {
+        Self { limits: Limits::unlimited(), overlay: None }
+    }
+}
+
+impl Tenant {
+    /// Sets limits in addition to the executor's: the tighter ones apply.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the overlay: a call keeps only the rights that it allows.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
+        self
+    }
+}

@@ -1,0 +1,133 @@
+//! Permits of a limited resource, with a cap for each tenant and each call.
+//!
+//! Invariants: no call and no tenant holds more than its share; a call that waits for its own share
+//! holds no permit that others need.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::contract::controls::{Control, stands};
+
+/// Number of tenants above which those without a permit are removed.
+const NAMES: usize = 64;
+
+/// The permits of one resource. A tenant can hold at most a quarter of them. A call without a
+/// tenant is the embedder's own and limited only by its own share.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) all: Arc<Semaphore>,
+    /// Number of permits, free or held.
+    count: usize,
+    /// Number of permits ever acquired.
+    taken: AtomicU64,
+    of_tenant: usize,
+    tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// A permit, released on drop.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    _all: OwnedSemaphorePermit,
+    _tenant: Option<OwnedSemaphorePermit>,
+    _call: OwnedSemaphorePermit,
+}
+
+impl Slots {
+    /// Creates this many permits, at least one.
+    pub(crate) fn new(count: usize) -> Self {
+        let count = count.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            all: Arc::new(Semaphore::new(count)),
+            count,
+            taken: AtomicU64::new(0),
+            of_tenant: count.div_ceil(4),
+            tenants: Mutex::default(),
+        }
+    }
+
+    /// Acquires the call's, the tenant's, then the global permit, so that a waiter never holds what
+    /// others need.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up its place in the queue.
+    pub(crate) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
+        let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
+        let counted = |defence, of: &Arc<Semaphore>| {
+            if stands(defence) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
+        };
+        let call = one(counted(Control::RequestsOfACall, call)).await?;
+        let tenant = match tenant {
+            Some(tenant) => {
+                Some(one(counted(Control::RequestsOfATenant, &self.share(tenant))).await?)
+            }
+            None => None,
+        };
+        let all = one(counted(Control::Connections, &self.all)).await?;
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Some(Slot { _all: all, _tenant: tenant, _call: call })
+    }
+
+    /// Returns the number of permits, the number that are held, and the number ever acquired.
+    pub(crate) fn counts(&self) -> (usize, usize, u64) {
+        let held = self.count.saturating_sub(self.all.available_permits());
+        (self.count, held, self.taken.load(Ordering::Relaxed))
+    }
+
+    fn share(&self, tenant: &str) -> Arc<Semaphore> {
+        let mut tenants = self.tenants.lock();
+        if let Some(share) = tenants.get(tenant).and_then(Weak::upgrade) {
+            return share;
+        }
+        if tenants.len() >= NAMES {
+            tenants.retain(|_, share| share.strong_count() > 0);
+        }
+        let share = Arc::new(Semaphore::new(self.of_tenant));
+        tenants.insert(tenant.to_owned(), Arc::downgrade(&share));
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn now(slots: &Slots, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
+        slots.take(call, tenant).now_or_never().flatten()
+    }
+
+    #[test]
+    fn tenant_and_call_shares_of_slots_are_bounded() {
+        let (slots, ample) = (Slots::new(8), Arc::new(Semaphore::new(100)));
+        let held: Vec<_> = (0..10).map_while(|_| now(&slots, &ample, Some("a"))).collect();
+        assert_eq!(held.len(), 2);
+        let others: Vec<_> = (0..10).map_while(|_| now(&slots, &ample, Some("b"))).collect();
+        assert_eq!(others.len(), 2);
+        let small = Arc::new(Semaphore::new(3));
+        let own: Vec<_> = (0..10).map_while(|_| now(&slots, &small, None)).collect();
+        assert_eq!(own.len(), 3);
+        assert_eq!(slots.counts(), (8, 7, 7));
+        drop(held);
+        assert!(now(&slots, &ample, Some("a")).is_some(), "what is given back is there again");
+        drop((others, own));
+        assert_eq!(slots.all.available_permits(), 8);
+        assert_eq!(slots.counts(), (8, 0, 8));
+    }
+
+    #[test]
+    fn tenants_without_slots_are_forgotten() {
+        let (slots, ample) = (Slots::new(8), Arc::new(Semaphore::new(100)));
+        let kept = now(&slots, &ample, Some("kept"));
+        for name in 0..10 * NAMES {
+            assert!(now(&slots, &ample, Some(&name.to_string())).is_some());
+        }
+        assert!(slots.tenants.lock().len() <= NAMES);
+        assert!(slots.tenants.lock().contains_key("kept"));
+        drop(kept);
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls that a tool makes of other tools.
+//!
+//! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`],
+//! which makes them.
+//! Invariant: together they use at most what the outermost call may use.
+//! Not here: which tools a tool may call (`rights`), and the import (`engine/imports/invoke`).
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Invocation;
+use crate::capability::http::Budget;
+use crate::contract::call::usage::Meter;
+use crate::contract::call::{CallContext, CallOptions, Completion, ToolCall};
+use crate::contract::controls::{Control, stands};
+use crate::contract::event::LogLevel;
+use crate::contract::grants::rights::Rights;
+use crate::contract::limits::Limits;
+use crate::secrets::secret_redactor::SecretRedactor;
+
+/// The depth to which tools can call tools, unless the embedder sets another one.
+pub const DEFAULT_CALL_DEPTH: u32 = 4;
+/// Calls that one call may lead to, at all depths together.
+pub const MAX_SUB_CALLS: u32 = 1000;
+
+/// Makes calls for tools.
+pub(crate) trait Invoker: Send + Sync {
+    /// Returns the depth to which tools can call tools.
+    fn most_depth(&self) -> u32;
+
+    /// Makes a call.
+    fn invoke<'a>(
+        &'a self,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Arc<Caller>,
+    ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>>;
+}
+
+/// The parts of the calling tool's own call that go with a call made by a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The id of the calling tool's call.
+    pub(crate) id: String,
+    /// 1 for a call that the tool of the outermost call makes.
+    pub(crate) depth: u32,
+    /// The number of calls that the outermost call has led to.
+    pub(crate) calls: Arc<AtomicU32>,
+    /// The upper bound of the called tool's rights. `None` if there is no bound.
+    pub(crate) rights: Option<Arc<Rights>>,
+    /// Redacts the secrets of the calling tool, and of the tools that led to its call. `None` if
+    /// they were granted no secrets.
+    pub(crate) redactor: Option<SecretRedactor>,
+    /// The budget of the call's requests.
+    pub(crate) egress: Budget,
+    /// The meter of the call, which can still be read if the call is dropped.
+    pub(crate) meter: Arc<Meter>,
+}
+
+/// The reason why a call is refused: the chain of calls is too long, or has too many calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Excess {
+    #[error(
+        "tools can call tools at most {0} levels deep, and this call is already {0} levels deep"
+    )]
+    Depth(u32),
+    #[error(
+        "one call can lead to at most {MAX_SUB_CALLS} calls of other tools, and that many were already made"
+    )]
+    Count,
+}
+
+/// A call that may be made.
+pub(crate) struct SubCall {
+    pub(crate) call: ToolCall,
+    pub(crate) options: CallOptions,
+    pub(crate) caller: Arc<Caller>,
+}
+
+impl Invocation {
+    /// Builds a call of another tool on behalf of this one. `rights` is the upper bound of its
+    /// rights, `veiled` redacts the secrets of this call, and `left` is what this call has left of
+    /// its limits.
+    pub(crate) fn sub_call(
+        &self,
+        invoker: &dyn Invoker,
+        (name, arguments): (&str, String),
+        rights: Option<Arc<Rights>>,
+        veiled: Option<SecretRedactor>,
+        left: Limits,
+    ) -> Result<SubCall, Excess> {
+        let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
+        if depth > invoker.most_depth() && stands(Control::CallDepth) {
+            return Err(Excess::Depth(invoker.most_depth()));
+        }
+        let made = self.caller.as_ref().map_or_else(|| &self.sub_calls, |caller| &caller.calls);
+        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && stands(Control::SubCallCount) {
+            return Err(Excess::Count);
+        }
+        let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let caller = Caller {
+            id: self.call.id.clone(),
+            depth,
+            calls: Arc::clone(made),
+            rights,
+            redactor: veiled.clone().filter(|_| stands(Control::InheritedSecrets)),
+            egress: self.egress_budget(),
+            meter: Arc::default(),
+        };
+        let mut context = CallContext::clone(&self.context);
+        (context.attempt, context.resume) = (None, None);
+        let mut options = CallOptions::default()
+            .with_context(context)
+            .with_limits(left)
+            .with_abort(self.abort.clone())
+            .with_stop_grace(self.stop_grace);
+        options.overlay.clone_from(&self.overlays.call);
+        let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
+        if let Some(veiled) = veiled.filter(|_| stands(Control::PassedSecrets))
+            && veiled.call(&mut call)
+        {
+            let removed = format!(
+                "the value of a secret was removed from the arguments of the call of `{}`",
+                call.name
+            );
+            self.noted(LogLevel::Warn, removed);
+        }
+        Ok(SubCall { call, options, caller: Arc::new(caller) })
+    }
+}
+
+impl fmt::Debug for dyn Invoker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invoker")
+    }
+}

@@ -1,0 +1,180 @@
+//! Code that runs around a tool's handler.
+//!
+//! In: a handler and a [`Middleware`]. Out: a handler whose calls go through the middleware.
+//! Invariants: only calls go through it; all other methods are passed on to the handler.
+
+use std::sync::Arc;
+
+use super::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+
+/// Runs around each call of a tool's handler: it can answer by itself, call the handler, or change
+/// the handler's result.
+///
+/// [`Tool::with_middleware`](crate::Tool::with_middleware) adds one. The checks of the call run
+/// before it, and the deadline includes it. The tool's visibility and its own check of arguments
+/// bypass it and go to the handler.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use serde_json::{Value, json};
+/// use toolcell::{
+///     CallOptions, CallResult, Definition, Executor, Handler, HandlerError, HandlerFuture, Invocation, Middleware, Outcome,
+///     Tool, ToolCall,
+/// };
+///
+/// /// Answers each call with an error while it is switched on.
+/// struct Maintenance(Arc<AtomicBool>);
+///
+/// impl Middleware for Maintenance {
+///     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+///         if self.0.load(Ordering::Relaxed) {
+///             let error = HandlerError::new("the orders are closed for maintenance");
+///             return Box::pin(async { CallResult::Outcome(Outcome::Error(error)) });
+///         }
+///         next.call(invocation)
+///     }
+/// }
+///
+/// let is_closed = Arc::new(AtomicBool::new(true));
+/// let tool = Tool::native(Definition::new("order", "Orders a chair.")?, async |_: Value| json!("ordered"))?
+///     .with_middleware(Maintenance(Arc::clone(&is_closed)));
+/// let order = async || Executor::new().call(&tool, ToolCall::new("1", "order", "{}"), CallOptions::default()).await.result;
+/// assert!(matches!(order().await, CallResult::Outcome(Outcome::Error(_))));
+/// is_closed.store(false, Ordering::Relaxed);
+/// assert_eq!(order().await.value().map(|value| value.to_value()), Some(json!("ordered")));
+/// # Ok(()) }
+/// ```
+pub trait Middleware: Send + Sync + 'static {
+    /// Answers one call. `next` is the handler, or the middleware that was added before this one.
+    ///
+    /// # Cancel safety
+    /// As [`Handler::call`].
+    fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a>;
+}
+
+/// A handler inside a middleware.
+pub(crate) struct Layered<M> {
+    pub(crate) middleware: M,
+    pub(crate) inner: Arc<dyn Handler>,
+}
+
+impl<M: Middleware> Handler for Layered<M> {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        self.middleware.call(&*self.inner, invocation)
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        self.inner.visible(invocation)
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        self.inner.validate(invocation)
+    }
+
+    fn digest(&self) -> Option<&str> {
+        self.inner.digest()
+    }
+
+    fn always_visible(&self) -> bool {
+        self.inner.always_visible()
+    }
+
+    fn reads_arguments(&self) -> bool {
+        self.inner.reads_arguments()
+    }
+
+    fn enforces_deadline(&self) -> bool {
+        self.inner.enforces_deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::contract::call::{CallContext, CallResult, ToolCall};
+    use crate::contract::limits::Limits;
+    use crate::contract::outcome::Outcome;
+    use crate::contract::outcome::refusal::Fault;
+
+    /// Every method differs from the trait's default.
+    struct Inner;
+
+    impl Handler for Inner {
+        fn call(&self, _: Arc<Invocation>) -> HandlerFuture<'_> {
+            Box::pin(async { CallResult::Outcome(Outcome::ok(json!("handler"))) })
+        }
+
+        fn visible(&self, _: Arc<Invocation>) -> VisibleFuture<'_> {
+            Box::pin(async { false })
+        }
+
+        fn validate(&self, _: Arc<Invocation>) -> ValidateFuture<'_> {
+            Box::pin(async { Ok(vec![Fault::new("", "a fault")]) })
+        }
+
+        fn digest(&self) -> Option<&str> {
+            Some("digest")
+        }
+
+        fn always_visible(&self) -> bool {
+            true
+        }
+
+        fn reads_arguments(&self) -> bool {
+            false
+        }
+
+        fn enforces_deadline(&self) -> bool {
+            true
+        }
+    }
+
+    struct Switch {
+        is_on: bool,
+    }
+
+    impl Middleware for Switch {
+        fn call<'a>(
+            &'a self,
+            next: &'a dyn Handler,
+            invocation: Arc<Invocation>,
+        ) -> HandlerFuture<'a> {
+            if self.is_on {
+                return Box::pin(async { CallResult::Outcome(Outcome::ok(json!("middleware"))) });
+            }
+            next.call(invocation)
+        }
+    }
+
+    #[test]
+    fn middleware_wraps_calls_only() {
+        for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
+            let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
+            let call = ToolCall::new("1", "t", "{}");
+            let aside = Invocation::outside_call(
+                call,
+                Value::Null,
+                CallContext::default(),
+                Limits::default(),
+            );
+            let invocation = Arc::new(aside);
+            let result = handler.call(Arc::clone(&invocation)).now_or_never().unwrap();
+            assert_eq!(result.value().map(|value| value.to_value()), Some(json!(expected)));
+            assert_eq!(handler.visible(Arc::clone(&invocation)).now_or_never(), Some(false));
+            let faults = handler.validate(invocation).now_or_never().unwrap().unwrap();
+            assert_eq!(faults.len(), 1);
+            assert_eq!(handler.digest(), Some("digest"));
+            assert!(
+                handler.always_visible()
+                    && handler.enforces_deadline()
+                    && !handler.reads_arguments()
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! An async closure as a handler, in either of two signatures.
+//!
+//! In: a closure of the embedder. Out: a [`Handler`].
+//! Invariants: the executor enforces the deadline for closures that await; one that blocks holds
+//! the thread that polls it.
+//! Not here: closures that block (`blocking`).
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::handler::{Handler, HandlerFuture, Invocation};
+use crate::contract::call::CallResult;
+use crate::contract::outcome::Outcome;
+
+/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`. It returns a
+/// future of any type that converts into an [`Outcome`]: the outcome itself, an
+/// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
+/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text becomes
+/// the message.
+///
+/// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot
+/// hold exactly is a string with all its digits.
+///
+/// Each call runs a clone of the closure, so captured values must be `Clone`: share state by an
+/// `Arc`.
+#[diagnostic::on_unimplemented(
+    message = "this closure is not a tool handler",
+    label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
+    note = "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<T, E>` with `T` one of them and `E` a `HandlerError` or `Display`",
+    note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
+)]
+pub trait NativeFn<Shape>: Send + Sync + 'static {
+    /// Answers one call.
+    ///
+    /// # Cancel safety
+    /// As [`Handler::call`].
+    fn answer(&self, invocation: Arc<Invocation>) -> impl Future<Output = Outcome> + Send;
+}
+
+impl<F, Answer, Said> NativeFn<fn(Value) -> Said> for F
+where
+    F: FnOnce(Value) -> Answer + Clone + Send + Sync + 'static,
+    Answer: Future<Output = Said> + Send,
+    Said: Into<Outcome>,
+{
+    async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        // The clone is called once. Only then does the future of an `async move` closure borrow
+        // nothing from it.
+        self.clone()(invocation.take_arguments()).await.into()
+    }
+}
+
+impl<F, Answer, Said> NativeFn<fn(Value, Arc<Invocation>) -> Said> for F
+where
+    F: FnOnce(Value, Arc<Invocation>) -> Answer + Clone + Send + Sync + 'static,
+    Answer: Future<Output = Said> + Send,
+    Said: Into<Outcome>,
+{
+    async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        self.clone()(invocation.take_arguments(), invocation).await.into()
+    }
+}
+
+/// The [`Handler`] of a closure.
+pub(crate) struct Native<F, Shape> {
+    function: F,
+    shape: PhantomData<fn() -> Shape>,
+}
+
+impl<F: NativeFn<Shape>, Shape> Native<F, Shape> {
+    pub(crate) fn new(function: F) -> Self {
+        Self { function, shape: PhantomData }
+    }
+}
+
+impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move { CallResult::Outcome(self.function.answer(invocation).await) })
+    }
+
+    fn always_visible(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,387 @@
+//! Artifacts: content that is stored outside of an agent's messages and read by reference.
+//!
+//! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`],
+//! whose URI stands for the content in results, in arguments and in `resources/read`.
+//! Invariants: every lookup names a tenant and finds artifacts of that tenant only. An unknown
+//! artifact, an expired one and another tenant's have the same answer.
+
+mod disk;
+mod layer;
+pub(crate) mod members;
+pub(crate) mod probe;
+
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use toolcell::{Clock, SystemClock};
+
+pub(crate) use disk::Artifact;
+use disk::Store;
+#[cfg(test)]
+pub(crate) use disk::Write;
+pub(crate) use layer::Layer;
+
+use probe::is_full;
+
+/// The prefix of an artifact's URI.
+pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
+/// Characters of an artifact's name.
+const MAX_NAME: usize = 128;
+/// Characters of a media type.
+const MAX_MIME_TYPE: usize = 128;
+/// Time between two sweeps.
+const SWEEP: Duration = Duration::from_secs(60);
+/// The media type of content whose type is unknown.
+pub(crate) const BYTES: &str = "application/octet-stream";
+
+/// Limits of an artifact store, and which parts of results it stores.
+///
+/// # Defaults
+/// Parts over 256 KiB are stored; artifacts of at most 16 MiB; 256 MiB and 1,000 artifacts a
+/// tenant; 24 hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArtifactOptions {
+    /// Bytes. A longer content part of a result is stored as an artifact, and the result links to
+    /// it.
+    pub above: usize,
+    /// The most bytes of one artifact.
+    pub artifact: usize,
+    /// The most bytes of all artifacts of one tenant.
+    pub quota: u64,
+    /// The most artifacts of one tenant.
+    pub count: usize,
+    /// Time after which an artifact that was not stored again is removed.
+    pub lifetime: Duration,
+}
+
+impl Default for ArtifactOptions {
+    fn default() -> Self {
+        Self {
+            above: 256 << 10,
+            artifact: 16 << 20,
+            quota: 256 << 20,
+            count: 1000,
+            lifetime: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl ArtifactOptions {
+    /// Sets the length in bytes above which a part is stored as an artifact.
+    #[must_use]
+    pub fn with_above(mut self, bytes: usize) -> Self {
+        self.above = bytes;
+        self
+    }
+
+    /// Sets the most bytes of one artifact.
+    #[must_use]
+    pub fn with_artifact(mut self, bytes: usize) -> Self {
+        self.artifact = bytes;
+        self
+    }
+
+    /// Sets the most bytes of each tenant.
+    #[must_use]
+    pub fn with_quota(mut self, bytes: u64) -> Self {
+        self.quota = bytes;
+        self
+    }
+
+    /// Sets the most artifacts of each tenant.
+    #[must_use]
+    pub fn with_count(mut self, artifacts: usize) -> Self {
+        self.count = artifacts;
+        self
+    }
+
+    /// Sets the time after which an artifact that was not stored again is removed.
+    #[must_use]
+    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+}
+
+/// What is known of an artifact.
+///
+/// # Shape
+/// As JSON: its fields by name.
+///
+/// # Units
+/// `size` in bytes, `expires_in` in seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub struct ArtifactInfo {
+    /// The SHA-256 of the content, in hex. It finds the artifact for its own tenant only.
+    pub id: String,
+    /// The reference: `toolcell://artifacts/ID`.
+    pub uri: String,
+    /// Its name, for example `report.csv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its media type.
+    pub mime_type: String,
+    /// Its length.
+    pub size: u64,
+    /// How long it is kept, unless it is stored again.
+    pub expires_in: u64,
+}
+
+/// The reason why an artifact was not stored or not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactError {
+    /// The tenant has no artifact with this id.
+    #[error("there is no such artifact")]
+    NotFound,
+    /// The content is longer than [`ArtifactOptions::artifact`].
+    #[error("the content has more than {limit} bytes, the limit of an artifact")]
+    TooLarge {
+        /// The most bytes of one artifact.
+        limit: usize,
+    },
+    /// The tenant's limit of bytes or of artifacts is reached.
+    #[error("the artifact would exceed the tenant's limit of bytes or number of artifacts")]
+    Quota,
+    /// The name is not a valid file name.
+    #[error(
+        "the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -"
+    )]
+    BadName,
+    /// The media type is not 1 to 128 visible ASCII characters.
+    #[error("the media type is not 1 to 128 visible ASCII characters")]
+    BadType,
+    /// The disk of the store is full, or the server's disk quota is used up.
+    #[error("the disk of the artifact store is full")]
+    DiskFull(#[source] io::Error),
+    /// The filesystem failed.
+    #[error("the artifact store failed")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for ArtifactError {
+    fn from(error: io::Error) -> Self {
+        if is_full(&error) { Self::DiskFull(error) } else { Self::Io(error) }
+    }
+}
+
+/// The artifact store of all tenants, in a directory. Cheap to clone; clones share the store. One
+/// process at a time uses a directory.
+///
+/// The methods block on the filesystem.
+#[derive(Debug, Clone)]
+pub struct Artifacts(Arc<Store>);
+
+impl Artifacts {
+    /// Opens the store in a directory, which is created if it is missing. Removes unfinished files
+    /// that a killed process left.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the
+    /// operating system.
+    pub fn open(directory: &Path, options: ArtifactOptions) -> io::Result<Self> {
+        Self::open_with(directory, options, SystemClock)
+    }
+
+    /// Like [`open`](Self::open), with a clock.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        directory: &Path,
+        options: ArtifactOptions,
+        clock: impl Clock,
+    ) -> io::Result<Self> {
+        Ok(Self(Arc::new(Store::open(directory, options, Arc::new(clock))?)))
+    }
+
+    /// Creates an empty store in a temporary directory of this process.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn temporary(options: ArtifactOptions) -> io::Result<Self> {
+        Ok(Self(Arc::new(Store::temporary(options, Arc::new(SystemClock))?)))
+    }
+
+    /// Like [`temporary`](Self::temporary), with a function that writes the content.
+    #[cfg(test)]
+    pub(crate) fn with_write(options: ArtifactOptions, write: Write) -> io::Result<Self> {
+        let mut store = Store::temporary(options, Arc::new(SystemClock))?;
+        store.write_content = write;
+        Ok(Self(Arc::new(store)))
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> ArtifactOptions {
+        self.0.options
+    }
+
+    /// Sets the bytes that single tenants can store instead of [`ArtifactOptions::quota`], from now
+    /// on. Stored artifacts stay.
+    pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
+        self.0.set_quotas(quotas);
+    }
+
+    /// Removes expired artifacts, at most 1,000 files a call, and the directories of tenants that
+    /// have none left. A tenant's own expired artifacts are also removed before each of its
+    /// requests.
+    pub fn sweep(&self) {
+        self.0.sweep();
+    }
+
+    /// Runs [`sweep`](Self::sweep) each minute, by the store's clock, on a thread that may block.
+    /// Never returns. [`HttpServer::serve`](crate::HttpServer::serve) runs it for the store of its
+    /// service.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a sweep that has begun runs to its end.
+    pub async fn sweep_periodically(&self) {
+        let clock = self.0.clock();
+        loop {
+            clock.sleep_until(clock.now() + SWEEP).await;
+            let store = Arc::clone(&self.0);
+            // It fails only when the runtime shuts down.
+            let _ = tokio::task::spawn_blocking(move || store.sweep()).await;
+        }
+    }
+
+    /// Returns true if the directory can be written to. Checked once in a few seconds.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.0.is_writable()
+    }
+
+    /// Stores content for a tenant. Content that the tenant has stored before gets the new name and
+    /// type, and a new lifetime.
+    ///
+    /// # Errors
+    /// [`ArtifactError`], but not [`NotFound`](ArtifactError::NotFound).
+    pub fn put(
+        &self,
+        tenant: Option<&str>,
+        content: &[u8],
+        name: Option<&str>,
+        mime_type: &str,
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(1, tenant, content, (name, mime_type))
+    }
+
+    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used
+    /// afterwards. The other half is left for the tenant's own artifacts.
+    pub(crate) fn put_unrequested(
+        &self,
+        tenant: Option<&str>,
+        json: &[u8],
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(2, tenant, json, (None, "application/json"))
+    }
+
+    fn put_within(
+        &self,
+        part: u64,
+        tenant: Option<&str>,
+        content: &[u8],
+        (name, mime_type): (Option<&str>, &str),
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        if content.len() > self.0.options.artifact {
+            return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
+        }
+        if name.is_some_and(|name| name.len() > MAX_NAME || !toolcell::CallFiles::is_name(name)) {
+            return Err(ArtifactError::BadName);
+        }
+        let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
+            return Err(ArtifactError::BadType);
+        }
+        self.0.put_within(part, tenant, content, (name, mime_type))
+    }
+
+    /// Returns the description of the tenant's artifact with this id.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`].
+    pub fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
+        self.0.info(tenant, id)
+    }
+
+    /// Reads an artifact of the tenant.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
+    pub fn read(&self, tenant: Option<&str>, id: &str) -> Result<Vec<u8>, ArtifactError> {
+        let mut content = Vec::new();
+        self.0.artifact(tenant, id)?.reader().read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    /// Lists the tenant's artifacts, by id.
+    #[must_use]
+    pub fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
+        self.0.list(tenant)
+    }
+
+    /// Removes an artifact of the tenant.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
+    pub fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
+        self.0.remove(tenant, id)
+    }
+
+    /// Opens an artifact of the tenant.
+    pub(crate) fn artifact(
+        &self,
+        tenant: Option<&str>,
+        id: &str,
+    ) -> Result<Artifact, ArtifactError> {
+        self.0.artifact(tenant, id)
+    }
+}
+
+impl Artifact {
+    /// Reads `bytes` bytes from the offset `at`, fewer at the end.
+    pub(crate) fn piece(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let left = usize::try_from(self.info.size.saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut piece = vec![0; bytes.min(left)];
+        self.file.read_exact_at(&mut piece, self.begin + at)?;
+        Ok(piece)
+    }
+
+    /// Returns a reader of the whole content.
+    pub(crate) fn reader(&self) -> impl Read + '_ {
+        Reader { artifact: self, at: 0 }
+    }
+}
+
+struct Reader<'a> {
+    artifact: &'a Artifact,
+    at: u64,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let piece = self.artifact.piece(self.at, buffer.len())?;
+        buffer.get_mut(..piece.len()).ok_or(io::ErrorKind::UnexpectedEof)?.copy_from_slice(&piece);
+        self.at += piece.len() as u64;
+        Ok(piece.len())
+    }
+}
+
+/// Runs [`Artifacts::sweep_periodically`] if there is a store. Never returns.
+pub(crate) async fn sweep_periodically(artifacts: Option<&Artifacts>) {
+    match artifacts {
+        Some(artifacts) => artifacts.sweep_periodically().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the id in an artifact's URI.
+pub(crate) fn id_of(uri: &str) -> Option<&str> {
+    uri.strip_prefix(ARTIFACT_URI)
+}

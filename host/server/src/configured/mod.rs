@@ -1,0 +1,269 @@
+//! Serves a `toolcell.toml`: its approved tools, its tenants, the issuer whose tokens it accepts,
+//! and changes to them.
+//!
+//! In: a configuration and its engines. Out: a [`Service`] and an [`Authenticator`] that follow it,
+//! and a [`Notice`] of each change.
+//! Invariants: only approved tools are served. A change that cannot be used changes nothing, and
+//! `/ready` reports it.
+//! Not here: output for an operator; the program that serves prints it.
+
+mod issuer;
+mod reports;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use toolcell_config::{Configuration, Engines, Error, Loaded, Reloaded, Reloader, TenantQuota};
+
+pub use issuer::IssuerError;
+use issuer::{Accepted, check, issuer_of};
+
+use crate::auth::{ApiKeyStore, Authenticator, KeyStoreError};
+use crate::service::facade::ManyTools;
+use crate::service::served::{Served, ServedTenant};
+use crate::service::{Service, ServiceBuilder};
+use crate::tenants::quota::Quota;
+
+/// The directory of API keys below the state directory, inside the configuration's own directory,
+/// and the file in it.
+const KEYS: (&str, &str) = ("api-keys", "keys.json");
+
+/// Serves a configuration and follows its changes.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use toolcell_config::Configuration;
+/// use toolcell_server::{ApiKeyStore, ConfigServer, HttpServer, ListenOptions};
+///
+/// let configuration = Configuration::read("toolcell.toml")?;
+/// let keys = ApiKeyStore::of_configuration(&configuration)?.ok_or("there is no state directory")?;
+/// let engines = configuration.engines().build()?;
+/// let configured = ConfigServer::start(configuration, engines).await?;
+///
+/// let (service, auth) = (configured.service().build()?, configured.authenticator(keys)?);
+/// let server = HttpServer::bind(service.clone(), auth.clone(), ListenOptions::default()).await?;
+/// tokio::select! {
+///     () = server.serve(std::future::pending()) => {}
+///     () = configured.follow(&service, Some(&auth), Duration::from_secs(1), |notice| println!("{notice:?}")) => {}
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct ConfigServer {
+    reloader: Reloader,
+    engines: Engines,
+    many: ManyTools,
+}
+
+/// A change that [`ConfigServer::follow`] has made, or could not make.
+#[derive(Debug)]
+pub enum Notice {
+    /// A changed configuration is served.
+    Reloaded {
+        /// The changes.
+        changes: Reloaded,
+        /// The configuration that is served now.
+        loaded: Arc<Loaded>,
+    },
+    /// A changed configuration cannot be used, or is not approved. The previous one stays in use.
+    NotReloaded(Error),
+    /// The keys of the issuer cannot be fetched or used. Sent once, not for each attempt.
+    IssuerKeysLost {
+        /// The reason.
+        error: IssuerError,
+        /// True if earlier keys stay in use. Without them every token is refused.
+        has_earlier: bool,
+    },
+    /// The keys of the issuer can be fetched and used again.
+    IssuerKeysFound,
+}
+
+impl ConfigServer {
+    /// Loads a configuration for the first time. The problems of components are in
+    /// [`Loaded::problems`].
+    ///
+    /// # Errors
+    /// As [`Configuration::load`].
+    pub async fn start(configuration: Configuration, engines: Engines) -> Result<Self, Error> {
+        let reloader = Reloader::start(configuration, engines.clone()).await?;
+        Ok(Self { reloader, engines, many: ManyTools::default() })
+    }
+
+    /// Sets when a search replaces the list of tools.
+    #[must_use]
+    pub fn with_many_tools(mut self, many: ManyTools) -> Self {
+        self.many = many;
+        self
+    }
+
+    /// Returns the configuration that is served now. The returned value does not change at a
+    /// reload.
+    #[must_use]
+    pub fn loaded(&self) -> Arc<Loaded> {
+        self.reloader.loaded()
+    }
+
+    /// Returns a builder of a service with the loaded tools, the tenants with their limits and
+    /// quotas, and the engines for its metrics.
+    pub fn service(&self) -> ServiceBuilder {
+        let engines = self.engines.clone();
+        Service::builder(self.served(&self.loaded())).with_engines(move || engines.in_use())
+    }
+
+    /// Creates an authenticator with these keys and the configuration's issuer. It accepts every
+    /// request until there is a key, a tenant or an issuer. From then on it requires a key or a
+    /// token.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn authenticator(&self, keys: ApiKeyStore) -> Result<Authenticator, IssuerError> {
+        let loaded = self.loaded();
+        let is_keyed =
+            !loaded.tenants().is_empty() || loaded.issuer().is_some() || keys.may_have_keys();
+        let auth = if is_keyed {
+            Authenticator::api_keys(keys)
+        } else {
+            Authenticator::open_until_keys(keys)
+        };
+        if let Some(said) = loaded.issuer() {
+            auth.replace_jwt(Some(issuer_of(said)?));
+        }
+        Ok(auth)
+    }
+
+    /// Fetches the keys that the configuration's issuer publishes, once, and checks that they can
+    /// be used.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the connection is closed.
+    pub async fn check_issuer(&self) -> Result<(), IssuerError> {
+        match self.loaded().issuer() {
+            Some(said) => check(said).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the configuration's files at the interval `every`, serves changes, and fetches the
+    /// keys that its issuer publishes. `/ready` reports what cannot be served or used. `told` is
+    /// called with each change after the service has it. Never returns.
+    ///
+    /// Without `auth`, the configuration's tenants and issuer have no effect on requests: for a
+    /// service whose principals are known, for example on standard input and output.
+    ///
+    /// # Cancel safety
+    /// When dropped, the served configuration stays as it is.
+    pub fn follow<'a>(
+        &'a self,
+        service: &'a Service,
+        auth: Option<&'a Authenticator>,
+        every: Duration,
+        told: impl Fn(Notice) + Send + Sync + 'a,
+    ) -> impl Future<Output = ()> + Send + 'a {
+        // Reported here, before the first request: the caller serves requests concurrently with
+        // this future.
+        reports::problems(service, &self.loaded());
+        async move {
+            let accepted = auth.map(|auth| Accepted::new(auth, service, &told));
+            if let Some(accepted) = &accepted {
+                accepted.replace(self.loaded().issuer());
+            }
+            let fetching = async {
+                match &accepted {
+                    Some(accepted) => accepted.refresh().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = fetching => {}
+                () = self.reloading(service, auth, accepted.as_ref(), every, &told) => {}
+            }
+        }
+    }
+
+    async fn reloading<F: Fn(Notice)>(
+        &self,
+        service: &Service,
+        auth: Option<&Authenticator>,
+        accepted: Option<&Accepted<'_, F>>,
+        every: Duration,
+        told: &F,
+    ) {
+        let mut changes = pin!(self.reloader.changes(every));
+        while let Some(change) = changes.next().await {
+            match change {
+                Ok(changes) => {
+                    let loaded = self.loaded();
+                    if let Some(auth) = auth.filter(|_| !loaded.tenants().is_empty()) {
+                        auth.require_keys();
+                    }
+                    service.replace(self.served(&loaded));
+                    reports::reloaded(service);
+                    reports::problems(service, &loaded);
+                    if let Some(accepted) = accepted {
+                        accepted.replace(loaded.issuer());
+                    }
+                    told(Notice::Reloaded { changes, loaded });
+                }
+                Err(error) => {
+                    reports::not_reloaded(service, &error);
+                    told(Notice::NotReloaded(error));
+                }
+            }
+        }
+    }
+
+    /// Returns the tools and tenants of a configuration in the server's types.
+    fn served(&self, loaded: &Loaded) -> Served {
+        let served = Served::new(loaded.registry())
+            .with_executor(loaded.executor().clone())
+            .with_many_tools(self.many);
+        let served = if loaded.tenants().is_empty() {
+            served.with_untenanted(ServedTenant::default().with_quota(quota(loaded.quota())))
+        } else {
+            served
+        };
+        loaded.tenants().iter().fold(served, |served, (name, settings)| {
+            let tenant = ServedTenant::default().with_narrowed(settings.tenant.clone());
+            let mut tenant = tenant.with_quota(quota(settings.quota));
+            if !settings.tools.is_all() {
+                let names = loaded.registry().list().into_iter().map(|tool| tool.name);
+                tenant = tenant.with_tools(names.filter(|name| settings.tools.has(name)));
+            }
+            served.with_tenant(name, tenant)
+        })
+    }
+}
+
+impl ApiKeyStore {
+    /// Opens the store that `toolcell tenant` writes for this configuration. `None` if the
+    /// configuration has no file, or was read without a state directory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of_configuration(configuration: &Configuration) -> Result<Option<Self>, KeyStoreError> {
+        let (directory, file) = KEYS;
+        configuration
+            .state_directory(directory)
+            .map(|directory| Self::open(directory.join(file)))
+            .transpose()
+    }
+}
+
+/// Converts a configuration's quota to the server's type.
+fn quota(said: TenantQuota) -> Quota {
+    Quota {
+        calls_per_minute: said.calls_per_minute,
+        fuel_per_minute: said.fuel_per_minute,
+        concurrent_calls: said
+            .concurrent_calls
+            .map(|calls| usize::try_from(calls).unwrap_or(usize::MAX)),
+        artifact_bytes: said.artifact_bytes,
+    }
+}

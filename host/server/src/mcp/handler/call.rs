@@ -1,0 +1,241 @@
+//! `tools/call`: one call of the service, its progress, and its questions to the client.
+//!
+//! In: the request. Out: a result, a request for input, or an error.
+//! Invariants: a cancelled request cancels its call and waits for its end, so the guest runs no
+//! longer than its grace. Each round of a question is a call of its own, with the same arguments.
+
+mod notices;
+mod question;
+pub(in crate::mcp) mod result;
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData,
+    ServerNotification,
+};
+use toolcell::{
+    CallContext, DEFAULT_SEAL_LIFETIME, Event, Json, Question, Resume, Sealer, ToolCall,
+};
+
+use super::{Handler, resources};
+use crate::mcp::request::{self, Answer, Request};
+use crate::service::calls::{self, CallRequest};
+use crate::service::request_id::RequestId;
+use crate::tenants::refused::Refused;
+use notices::Notices;
+use question::Retry;
+
+/// The most rounds of questions in one request of a session.
+const MAX_ROUNDS: usize = 16;
+/// Answers the request.
+pub(super) async fn call(
+    handler: &Handler,
+    name: String,
+    request: &Request,
+) -> Result<Answer, ErrorData> {
+    let [arguments, responses, state] =
+        request.params.members(["arguments", "inputResponses", "requestState"]);
+    if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
+        return Err(request.invalid_params());
+    }
+    let arguments =
+        arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
+    let call = ToolCall::new(request.id.to_string(), name, arguments);
+    let (principal, is_modern) = (handler.principal(), request.is_modern());
+    let sealer = || handler.service().sealer(principal);
+    let mut resume = match state {
+        None => question::in_meta(request.meta.resume.as_ref())?,
+        Some(state) => {
+            let state = state.text().ok_or_else(|| request.invalid_params())?;
+            match question::answer_of_retry(&state, responses.as_ref(), &call, principal, &sealer())
+                .await?
+            {
+                Retry::Answered(resume) => Some(resume),
+                Retry::Unanswered(question) => {
+                    return repeat_question(handler, &question, &call, &sealer()).await;
+                }
+                Retry::Refused(result) => return result.answer(is_modern),
+            }
+        }
+    };
+    // The last answered question, over the stream of this request.
+    let mut answered = None;
+    for _ in 0..MAX_ROUNDS {
+        let (question, form) = match call_once(handler, &call, resume.take(), request).await {
+            Ok(answer) => {
+                let asked = answer.question().filter(|_| request.client.has_forms());
+                match asked.and_then(|question| Some((question.clone(), question::form(question)?)))
+                {
+                    Some(asked) => asked,
+                    None => {
+                        let is_promised = handler.promises_a_value(&call.name);
+                        let mut result = result::of(&answer.completion, is_promised, is_modern)?;
+                        if let (Some(artifacts), Some(value)) =
+                            (handler.service().artifacts(), result.cut_value())
+                            && let Some(link) =
+                                resources::store_value(artifacts, principal, value).await
+                        {
+                            result.content.insert(1, ContentBlock::resource_link(link));
+                        }
+                        return result.answer(is_modern);
+                    }
+                }
+            }
+            Err(refused) => {
+                match answered.take().and_then(|question| question_with_fault(question, &refused)) {
+                    Some(asked) => asked,
+                    None => return result::of_refused(&refused)?.answer(is_modern),
+                }
+            }
+        };
+        if is_modern {
+            let required =
+                question::input_required(form, &question, &call, principal, &sealer()).await?;
+            return request::to_raw_json(&required);
+        }
+        match elicit(handler, form, question.clone(), request).await? {
+            Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
+            Retry::Refused(result) => return result.answer(is_modern),
+            Retry::Unanswered(_) => {
+                return Err(ErrorData::invalid_params(
+                    "the client's answer does not have the requested form",
+                    None,
+                ));
+            }
+        }
+    }
+    Err(ErrorData::internal_error(format!("the tool asked more than {MAX_ROUNDS} questions"), None))
+}
+
+/// Returns the question with the fault of its answer, if the call was refused for an invalid
+/// answer.
+fn question_with_fault(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
+    let Refused::InvalidAnswer(refusal) = refused else { return None };
+    let mut told = question.clone();
+    told.question = format!("{}\n({refusal})", question.question);
+    Some((question, question::form(&told)?))
+}
+
+/// Asks the question again, for a request that came without its answer.
+async fn repeat_question(
+    handler: &Handler,
+    question: &Question,
+    call: &ToolCall,
+    sealer: &Sealer,
+) -> Result<Answer, ErrorData> {
+    match question::form(question) {
+        Some(form) => {
+            let required =
+                question::input_required(form, question, call, handler.principal(), sealer).await?;
+            request::to_raw_json(&required)
+        }
+        None => {
+            Err(ErrorData::invalid_params("the request has no answer to the tool's question", None))
+        }
+    }
+}
+
+/// One call of the service.
+async fn call_once(
+    handler: &Handler,
+    call: &ToolCall,
+    resume: Option<Resume>,
+    asked: &Request,
+) -> Result<calls::Answer, Refused> {
+    let id = RequestId::generate();
+    let mut request = CallRequest::new(call.clone());
+    request = request.with_request_id(id.clone()).with_context(call_context(resume, asked));
+    request = request.with_stop_grace(handler.options().stop_grace);
+    let level = match asked.client.session() {
+        Some(session) => Some(*session.level.lock()),
+        // Without a session the request itself sets the level.
+        None => asked.meta.level,
+    };
+    let notices =
+        Notices::new(asked.client.clone(), asked.meta.progress.clone(), level, &call.name);
+    if asked.client.can_receive() && notices.is_wanted() {
+        request.events = Some(Arc::new(move |event: Event| notices.notify(event)));
+    }
+    let mut is_cancelled = false;
+    let mut running = pin!(handler.service().call(handler.principal(), request));
+    let answer = loop {
+        tokio::select! {
+            // Polled first, so that the call is registered when it is cancelled.
+            biased;
+            answer = &mut running => break answer,
+            () = asked.cancelled.cancelled(), if !is_cancelled => {
+                is_cancelled = true;
+                // Fails only if the call has ended.
+                let _ = handler.service().cancel(handler.principal(), &id);
+            }
+        }
+    };
+    if let Ok(answer) = &answer {
+        tracing::Span::current().record("tool", &answer.completion.tool);
+    }
+    answer
+}
+
+/// Returns the context of the call: the members of the request that the tool can see.
+fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
+    let mut made = CallContext::default();
+    made.resume = resume;
+    for (name, value) in request.meta.trace_members() {
+        made.extensions.insert(name.to_owned(), Json::from(serde_json::Value::from(value)));
+    }
+    made
+}
+
+/// Asks the client's user, over the stream of the request. A question over the limit gives a result
+/// that says so.
+async fn elicit(
+    handler: &Handler,
+    form: ElicitRequest,
+    question: Question,
+    request: &Request,
+) -> Result<Retry, ErrorData> {
+    let failed = |text: &str| {
+        ErrorData::internal_error(format!("the client did not answer the question: {text}"), None)
+    };
+    let Some(_place) = handler.question_place() else {
+        let error = handler.too_many_questions();
+        return Ok(Retry::Refused(question::refused_for_room(&question, &error)));
+    };
+    let bytes = serde_json::to_vec(&form).map_or(0, |text| text.len());
+    // Stored three times: as a question, as a message, and for a client that resumes its stream.
+    if !request.take(3 * bytes) {
+        return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy_error())));
+    }
+    let mut asking = match request.client.open(&form) {
+        Ok(asking) => asking,
+        Err(error) => return Ok(Retry::Refused(question::refused_for_room(&question, &error))),
+    };
+    let no_answers = async {
+        match request.client.session() {
+            Some(session) => session.no_answers.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    let reply = tokio::select! {
+        biased;
+        reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
+        () = request.cancelled.cancelled() => {
+            let params = CancelledNotificationParam::new(Some(asking.id.clone()), None);
+            request.client.notify(ServerNotification::from(CancelledNotification::new(params)));
+            return Err(ErrorData::internal_error("the request was cancelled", None));
+        }
+        () = no_answers => return Err(failed("it sends nothing more")),
+    };
+    let reply =
+        reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+    match reply.answer {
+        Ok(result) => Ok(question::parse_elicitation(question.clone(), &result)
+            .unwrap_or(Retry::Unanswered(question))),
+        Err(error) => {
+            let text = error.member("message").and_then(|message| message.text());
+            Err(failed(&text.unwrap_or_else(|| "it answered with an error".to_owned())))
+        }
+    }
+}

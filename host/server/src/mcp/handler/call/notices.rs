@@ -1,0 +1,87 @@
+//! Notifies a client of the progress and the log of a running call.
+//!
+//! In: the events of the call. Out: `notifications/progress` and `notifications/message`.
+//! Invariants: the progress increases. Only requested notifications are sent. A client that does
+//! not read delays neither the call nor its end.
+#![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam,
+    ProgressNotification, ProgressNotificationParam, ProgressToken,
+};
+use toolcell::{Event, LogLevel};
+
+use crate::mcp::session::client::Client;
+
+/// Sends notifications about one call to one client.
+pub(super) struct Notices {
+    client: Client,
+    progress: Option<ProgressToken>,
+    /// The least progress that is sent next.
+    next: AtomicU64,
+    /// The least severe log level that the client gets.
+    level: Option<LoggingLevel>,
+    tool: String,
+}
+
+impl Notices {
+    pub(super) fn new(
+        client: Client,
+        progress: Option<ProgressToken>,
+        level: Option<LoggingLevel>,
+        tool: &str,
+    ) -> Self {
+        Self { client, progress, next: AtomicU64::new(0), level, tool: tool.to_owned() }
+    }
+
+    /// Returns true if the client asked for any event.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.progress.is_some() || self.level.is_some()
+    }
+
+    /// Sends the event, if the client asked for it.
+    pub(super) fn notify(&self, event: Event) {
+        match event {
+            Event::Progress { done, total, message, .. } => {
+                let Some(token) = &self.progress else { return };
+                if self.next.fetch_max(done.saturating_add(1), Ordering::Relaxed) > done {
+                    return;
+                }
+                let mut params = ProgressNotificationParam::new(token.clone(), to_double(done));
+                params.total = total.map(to_double);
+                params.message = message;
+                self.client.send_notification(&ProgressNotification::new(params));
+            }
+            Event::Log { level, message, .. } => {
+                let level = severity(level);
+                if self.level.is_none_or(|least| severity_rank(level) < severity_rank(least)) {
+                    return;
+                }
+                let mut params = LoggingMessageNotificationParam::new(level, message.into());
+                params.logger = Some(self.tool.clone());
+                self.client.send_notification(&LoggingMessageNotification::new(params));
+            }
+            Event::Started { .. } | Event::Denied { .. } | Event::Completed { .. } | _ => {}
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the protocol counts in doubles")]
+fn to_double(count: u64) -> f64 {
+    count as f64
+}
+
+fn severity(level: LogLevel) -> LoggingLevel {
+    match level {
+        LogLevel::Trace | LogLevel::Debug => LoggingLevel::Debug,
+        LogLevel::Info => LoggingLevel::Info,
+        LogLevel::Warn => LoggingLevel::Warning,
+        LogLevel::Error => LoggingLevel::Error,
+    }
+}
+
+fn severity_rank(level: LoggingLevel) -> u8 {
+    level as u8
+}

@@ -1,0 +1,59 @@
+//! The JSON text of a part of a message, shared without a copy.
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::artifacts::members::{is_object, members};
+
+/// The text of one JSON value.
+#[derive(Debug, Clone)]
+pub(in crate::mcp) struct Raw(Bytes);
+
+impl Raw {
+    /// Returns the value at `part`, which is a part of the text in `whole`.
+    pub(in crate::mcp) fn part(whole: &Bytes, part: &str) -> Self {
+        Self(whole.slice_ref(part.as_bytes()))
+    }
+
+    /// `{}`.
+    pub(in crate::mcp) fn empty() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    pub(in crate::mcp) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    pub(in crate::mcp) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(in crate::mcp) fn is_object(&self) -> bool {
+        is_object(self.as_str())
+    }
+
+    /// Returns the members of these names that are present and not null. Text that is not an object
+    /// has none.
+    pub(in crate::mcp) fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
+        let found = members(self.as_str(), names).unwrap_or([None; N]);
+        found.map(|member| {
+            member.filter(|text| *text != "null").map(|text| Self::part(&self.0, text))
+        })
+    }
+
+    /// Returns the member of this name if it is present and not null.
+    pub(in crate::mcp) fn member(&self, name: &str) -> Option<Self> {
+        let [member] = self.members([name]);
+        member
+    }
+
+    /// Reads the value as a type without a tree of its own, such as a string or a number.
+    pub(in crate::mcp) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.as_str()).ok()
+    }
+
+    /// Returns the value, if it is a string.
+    pub(in crate::mcp) fn text(&self) -> Option<String> {
+        self.read()
+    }
+}

@@ -1,0 +1,166 @@
+//! The Model Context Protocol, over HTTP and over lines of standard input and output.
+//!
+//! In: a [`Service`](crate::Service), [`McpOptions`]. Out: routes for [`router`](crate::router), or
+//! [`serve_stdio`]. One endpoint serves both eras of the protocol: the revisions 2025-06-18 and
+//! 2025-11-25, in which a client opens a session, and 2026-07-28, in which every request is
+//! self-contained.
+//! Invariants: every message is decoded strictly, and without a tree. Tools are called only through
+//! [`Service::call`](crate::Service::call). A session is used only by the principal that opened it.
+//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 108.
+
+mod extension;
+mod handler;
+mod message;
+mod request;
+mod session;
+mod transport;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The SDK whose message types [`McpExtension`] uses.
+pub use rmcp;
+
+pub use extension::{AnswerFuture, ExtensionRequest, McpExtension};
+pub use session::client::Client;
+pub use transport::endpoint::routes;
+pub use transport::stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
+
+/// Options of a [`Service`](crate::Service) over MCP.
+///
+/// # Defaults
+/// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30
+/// minutes without a message; 64 open streams of a tenant; 16 open questions of a session, 64 of a
+/// tenant; 1 s for a tool to end by itself after a cancel; on standard input, lines of 4 MiB and 64
+/// requests at once.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct McpOptions {
+    /// The name of the server, which clients show.
+    pub name: String,
+    /// Text about this server that a client gives to its model.
+    pub instructions: Option<String>,
+    /// Prompts, resources, completion and further tools.
+    pub extension: Arc<dyn McpExtension>,
+    /// The most open sessions of one tenant.
+    pub sessions: usize,
+    /// The most open streams of one tenant over HTTP: `GET` of a session, and
+    /// `subscriptions/listen`.
+    pub streams: usize,
+    /// The most questions of one session that wait for an answer of its client.
+    pub session_questions: usize,
+    /// The most such questions of all sessions of one tenant.
+    pub questions: usize,
+    /// Time without a message after which a session ends, even if its requests wait for answers of
+    /// its client.
+    pub session_idle: Duration,
+    /// Time that a tool has to end by itself after a cancel.
+    pub stop_grace: Duration,
+    /// The most bytes of one line on standard input.
+    pub line: usize,
+    /// The most requests on standard input that run at once.
+    pub in_flight: usize,
+}
+
+impl std::fmt::Debug for McpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpOptions").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            name: "toolcell".into(),
+            instructions: None,
+            extension: Arc::new(extension::NoExtension),
+            sessions: 32,
+            streams: 64,
+            session_questions: 16,
+            questions: 64,
+            session_idle: Duration::from_secs(30 * 60),
+            stop_grace: Duration::from_secs(1),
+            line: 4 << 20,
+            in_flight: 64,
+        }
+    }
+}
+
+impl McpOptions {
+    /// Sets the name of the server.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the text for the model.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the extension.
+    #[must_use]
+    pub fn with_extension(mut self, extension: impl McpExtension) -> Self {
+        self.extension = Arc::new(extension);
+        self
+    }
+
+    /// Sets the most open sessions of one tenant.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Sets the most open streams of one tenant.
+    #[must_use]
+    pub fn with_streams(mut self, streams: usize) -> Self {
+        self.streams = streams;
+        self
+    }
+
+    /// Sets the most open questions of one session.
+    #[must_use]
+    pub fn with_session_questions(mut self, questions: usize) -> Self {
+        self.session_questions = questions;
+        self
+    }
+
+    /// Sets the most open questions of one tenant.
+    #[must_use]
+    pub fn with_questions(mut self, questions: usize) -> Self {
+        self.questions = questions;
+        self
+    }
+
+    /// Sets the time without a message after which a session ends.
+    #[must_use]
+    pub fn with_session_idle(mut self, time: Duration) -> Self {
+        self.session_idle = time;
+        self
+    }
+
+    /// Sets the time that a tool has to end by itself after a cancel.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// Sets the most bytes of a line on standard input.
+    #[must_use]
+    pub fn with_line(mut self, bytes: usize) -> Self {
+        self.line = bytes;
+        self
+    }
+
+    /// Sets the most requests on standard input that run at once.
+    #[must_use]
+    pub fn with_in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = requests;
+        self
+    }
+}

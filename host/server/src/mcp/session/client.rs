@@ -1,0 +1,184 @@
+//! The client of one request: sends it notifications and questions while the request runs.
+//!
+//! In: notifications and questions. Out: messages on the stream of the request, and the client's
+//! answers.
+//! Invariants: messages about a request go to the stream of that request. Without a session no
+//! questions are sent.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientCapabilities, ClientResult, ErrorData, JsonRpcVersion2_0, RequestId, ServerNotification,
+    ServerRequest,
+};
+use serde::Serialize;
+use serde_json::json;
+use toolcell::DEFAULT_SEAL_LIFETIME;
+
+use super::outbox::Outbox;
+use super::{PendingQuestion, Session};
+use crate::mcp::message::raw::Raw;
+
+/// The most bytes of a client's capabilities, which are stored as long as its session is open.
+pub(in crate::mcp) const MAX_CAPABILITIES: usize = 64 << 10;
+
+/// The capabilities that a client declared.
+#[derive(Debug, Clone, Default)]
+pub(in crate::mcp) struct Capabilities {
+    text: Option<Raw>,
+}
+
+impl Capabilities {
+    /// Wraps this text, which is an object.
+    pub(in crate::mcp) fn of(text: Option<Raw>) -> Self {
+        Self { text }
+    }
+
+    /// Returns true if the client can show a form to its user.
+    pub(super) fn has_forms(&self) -> bool {
+        let declared =
+            self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
+        let Some([form, url]) = declared.map(|elicitation| elicitation.members(["form", "url"]))
+        else {
+            return false;
+        };
+        // A declaration without a mode means forms.
+        form.is_some() || url.is_none()
+    }
+}
+
+/// The client that sent a request. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The stream of the request. `None` if the client reads none.
+    stream: Option<Arc<Outbox>>,
+    session: Option<Arc<Session>>,
+    capabilities: Capabilities,
+}
+
+/// A message of the server.
+#[derive(Serialize)]
+struct Message<T> {
+    jsonrpc: JsonRpcVersion2_0,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<RequestId>,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl Client {
+    /// Creates a client with a session.
+    pub(in crate::mcp) fn of_session(session: &Arc<Session>, stream: Option<Arc<Outbox>>) -> Self {
+        let capabilities = session.capabilities.clone();
+        Self(Arc::new(Inner { stream, session: Some(Arc::clone(session)), capabilities }))
+    }
+
+    /// Creates a client without a session.
+    pub(in crate::mcp) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
+        Self(Arc::new(Inner {
+            stream,
+            session: None,
+            capabilities: Capabilities::of(capabilities),
+        }))
+    }
+
+    /// Returns the session, in the era of sessions.
+    pub(in crate::mcp) fn session(&self) -> Option<&Arc<Session>> {
+        self.0.session.as_ref()
+    }
+
+    /// Returns true if the client can show a form to its user, and can be asked to.
+    pub(in crate::mcp) fn has_forms(&self) -> bool {
+        self.0.capabilities.has_forms() && (self.0.session.is_none() || self.0.stream.is_some())
+    }
+
+    /// Returns true if the client reads messages before the answer.
+    pub(in crate::mcp) fn can_receive(&self) -> bool {
+        self.0.stream.is_some()
+    }
+
+    /// Returns the capabilities that the client declared.
+    #[must_use]
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.0.capabilities.text.as_ref().and_then(Raw::read).unwrap_or_default()
+    }
+
+    /// Sends a notification to the client. It is dropped if the client does not read, or reads too
+    /// slowly.
+    pub fn notify(&self, notification: ServerNotification) {
+        self.send_notification(&notification);
+    }
+
+    pub(in crate::mcp) fn send_notification(&self, content: &impl Serialize) {
+        let message = Message { jsonrpc: JsonRpcVersion2_0, id: None, content };
+        let Ok(text) = serde_json::to_vec(&message) else { return };
+        let is_told = self.0.stream.as_ref().is_some_and(|stream| stream.notify(text.clone()));
+        if let (false, Some(session)) = (is_told, &self.0.session) {
+            session.common.notify(text);
+        }
+    }
+
+    /// Sends a request to the client, and waits for its answer.
+    ///
+    /// # Errors
+    /// In the era without sessions, in which servers send no requests; if the client reads no
+    /// stream, or has too many open questions; the client's own error; and if it does not answer.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a later answer is ignored.
+    pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
+        let mut asking = self.open(&request)?;
+        let failed = |text: &str| {
+            ErrorData::internal_error(format!("the client did not answer: {text}"), None)
+        };
+        let no_answers = async {
+            match self.session() {
+                Some(session) => session.no_answers.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let reply = tokio::select! {
+            biased;
+            reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
+            () = no_answers => return Err(failed("it sends nothing more")),
+        };
+        let reply =
+            reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+        match reply.answer {
+            Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),
+            Err(error) => Err(error.read().unwrap_or_else(|| failed("its error has another form"))),
+        }
+    }
+
+    /// Sends a question, and returns it as a pending one.
+    pub(in crate::mcp) fn open(
+        &self,
+        content: &impl Serialize,
+    ) -> Result<PendingQuestion, ErrorData> {
+        let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
+            return Err(ErrorData::invalid_request(
+                "this client cannot be asked while its request runs",
+                None,
+            ));
+        };
+        let Some(asking) = session.ask() else {
+            let data =
+                json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
+            return Err(ErrorData::internal_error(
+                "the session has as many open questions as it may",
+                Some(data),
+            ));
+        };
+        let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(asking.id.clone()), content };
+        let text = serde_json::to_vec(&message)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        stream.send(text);
+        Ok(asking)
+    }
+}
+
+/// The code of a question over the limit.
+pub(in crate::mcp) const TOO_MANY_QUESTIONS: &str = "too_many_questions";

@@ -1,0 +1,499 @@
+//! The endpoint of MCP over HTTP.
+//!
+//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin,
+//! credentials. Out: responses. A request passes, in this order: the limits of its body, the strict
+//! decoding, its session or its metadata, the comparison of its headers with its body, the limits
+//! of its tenant, then its method.
+//! Invariants: a session of another principal gets the answer of an unknown one. A request of a
+//! session runs in a task of its own, which keeps the id, the slot and the bytes of the request
+//! until it has ended, whatever happens to the connection.
+//! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::{Extension, Request as HttpRequest, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use rmcp::model::{ErrorData, ProtocolVersion, RequestId as RpcId};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use toolcell::defence::{Control, stands};
+use tracing::Instrument as _;
+
+use super::events::{self, DetachedRequest, KEEP_ALIVE, refusal_response, refused_for};
+use super::headers::{self, Accepted, VERSION, header_text};
+use super::methods::known_method;
+use super::refusals::{
+    Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed,
+    version,
+};
+use super::sessions::{Opened, Sessions};
+use crate::http::Shared;
+use crate::http::body::{self, RequestResources};
+use crate::http::guarded_body::with_guard;
+use crate::mcp::McpOptions;
+use crate::mcp::handler::{self, Handler};
+use crate::mcp::message::raw::Raw;
+use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
+use crate::mcp::request::{self, Request};
+use crate::mcp::session::Session;
+use crate::mcp::session::client::Client;
+use crate::mcp::session::outbox::Outbox;
+use crate::observe::trace::RequestSpan;
+use crate::service::Service;
+use crate::tenants::places::Places;
+use crate::tenants::principal::Principal;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
+const STREAMS: (&str, &str) = ("too_many_streams", "streams");
+
+/// The endpoint.
+struct Endpoint {
+    options: Arc<McpOptions>,
+    sessions: Arc<Sessions>,
+    service: Service,
+    streams: Places,
+    questions: Arc<Places>,
+    /// True if the task that sweeps the sessions runs.
+    is_watched: AtomicBool,
+}
+
+/// Creates the route `/mcp`, for [`router`](crate::router) or
+/// [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check Host,
+/// Origin and credentials of its requests.
+pub fn routes(service: Service, options: McpOptions) -> Router {
+    let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;
+    let sessions = Arc::new(Sessions::new(
+        sessions,
+        session_idle,
+        session_questions,
+        service.metrics().clone(),
+    ));
+    let streams = Places::new(if stands(Control::StreamCount) { streams } else { usize::MAX });
+    let questions = handler::question_places(&options);
+    let options = Arc::new(options);
+    let endpoint = Endpoint {
+        options,
+        sessions,
+        service,
+        streams,
+        questions,
+        is_watched: AtomicBool::new(false),
+    };
+    Router::new().route("/mcp", any(handle)).with_state(Arc::new(endpoint))
+}
+
+async fn handle(
+    State(endpoint): State<Arc<Endpoint>>,
+    Extension(principal): Extension<Principal>,
+    Extension(shared): Extension<Shared>,
+    request: HttpRequest,
+) -> Response {
+    endpoint.watch(&shared);
+    let answered = match *request.method() {
+        Method::POST => endpoint.post(&principal, &shared, request).await,
+        Method::GET => endpoint.get(&principal, request.headers()),
+        Method::DELETE => endpoint.delete(&principal, request.headers()),
+        _ => Err(not_allowed("GET, POST, DELETE")),
+    };
+    answered.unwrap_or_else(|refusal| *refusal)
+}
+
+impl Endpoint {
+    async fn post(
+        &self,
+        principal: &Principal,
+        shared: &Shared,
+        request: HttpRequest,
+    ) -> Result<Response, Refusal> {
+        let (parts, received) = request.into_parts();
+        let read = body::read_parts(shared, &parts, received)
+            .await
+            .map_err(|problem| problem.into_response())?;
+        let message = wire::decode(&read.bytes)
+            .map_err(|bad| refusal_response(StatusCode::BAD_REQUEST, &bad))?;
+        let accepted = Accepted::of(&parts.headers);
+        if !accepted.json {
+            return Err(not_acceptable(
+                message.id(),
+                "send `Accept: application/json, text/event-stream`",
+            )
+            .into());
+        }
+        if parts.headers.contains_key(IDEMPOTENCY) {
+            let bad = BadMessage::request(
+                message.id(),
+                "MCP keeps no answers: this route honours no `Idempotency-Key`",
+            );
+            let bad = bad.with_hint("leave the header out, or make the call with `POST /v1/calls`");
+            return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
+        }
+        if let Some(RequestSpan(span)) = parts.extensions.get() {
+            if let Some(trace) = message.meta.trace() {
+                trace.record(span);
+            }
+            if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
+                span.record("mcp", known_method(method));
+            }
+        }
+        let version = version(&parts.headers, &message)?;
+        let session = self.session(&parts.headers, principal, &message)?;
+        let is_modern = message.meta.is_modern()
+            || session.is_none() && message.meta.version.is_some()
+            || version >= Some(ProtocolVersion::V_2026_07_28.as_str()) && !message.opens();
+        let posted = PostedRequest {
+            handler: self.handler(principal),
+            accepted,
+            resources: Arc::new(read.resources),
+        };
+        match (message.kind, session) {
+            (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
+                self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
+            }
+            (Kind::Request { id, method }, _) if is_modern => {
+                check_modern(
+                    &posted.handler,
+                    &parts.headers,
+                    version,
+                    &id,
+                    &method,
+                    &message.params,
+                    &message.meta,
+                )?;
+                let request = Request {
+                    id,
+                    method,
+                    client: Client::alone(message.meta.capabilities.clone(), None),
+                    params: message.params,
+                    meta: message.meta,
+                    cancelled: CancellationToken::new(),
+                    resources: Some(Arc::clone(&posted.resources)),
+                };
+                self.answer(posted, request).await
+            }
+            (Kind::Request { id, method }, Some(opened)) => {
+                let Some(running) = opened.session.requests.enter(&id, &opened.session.end) else {
+                    let bad = BadMessage::request(None, "a request with this id is running");
+                    return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
+                };
+                let stream = accepted.events.then(|| opened.stream());
+                let outbox = stream.as_ref().map(|stream| Arc::clone(&stream.outbox));
+                let request = Request {
+                    id,
+                    method,
+                    client: Client::of_session(&opened.session, outbox),
+                    params: message.params,
+                    meta: message.meta,
+                    cancelled: running.cancelled.clone(),
+                    resources: stands(Control::WorkPlaces).then(|| Arc::clone(&posted.resources)),
+                };
+                admit(&self.service, &request, principal).await?;
+                let span = parts
+                    .extensions
+                    .get()
+                    .map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
+                let (sender, answer) = oneshot::channel();
+                let (handler, number) = (
+                    posted.handler,
+                    stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))),
+                );
+                let running = async move {
+                    let answer = handler.answer(&request).await;
+                    opened.session.mark_used();
+                    // Dropped before the answer is sent: a client that has the answer can reuse the
+                    // id.
+                    drop((running, opened));
+                    // A cancelled request has no answer.
+                    if !request.cancelled.is_cancelled() {
+                        let message = request::message(request.id.clone(), answer);
+                        match &stream {
+                            Some(stream) => _ = stream.outbox.send(message),
+                            None => _ = sender.send(message),
+                        }
+                    }
+                    drop(request);
+                    // The stream ends when it is dropped.
+                    drop(stream);
+                };
+                tokio::spawn(running.instrument(span));
+                match number {
+                    Some((number, outbox)) => Ok(with_guard(
+                        events::of_session(Some(number), 0, outbox.read(0)),
+                        posted.resources,
+                    )),
+                    None => match answer.await {
+                        Ok(message) => {
+                            Ok(with_guard(events::json(StatusCode::OK, message), posted.resources))
+                        }
+                        Err(_) => Ok(StatusCode::ACCEPTED.into_response()),
+                    },
+                }
+            }
+            (Kind::Notification { .. }, _) if is_modern => Ok(StatusCode::ACCEPTED.into_response()),
+            (Kind::Notification { method }, Some(opened)) => {
+                notified(&posted.handler, &opened.session, &method, &message.params);
+                Ok(StatusCode::ACCEPTED.into_response())
+            }
+            (Kind::Response { id, answer }, Some(opened)) => {
+                if let (Some(id), Some(held)) = (id, Arc::into_inner(posted.resources)) {
+                    opened.session.answered(&id, answer, Some(held));
+                }
+                Ok(StatusCode::ACCEPTED.into_response())
+            }
+            (Kind::Request { id, .. }, None) => Err(needs_session(Some(id))),
+            (Kind::Notification { .. } | Kind::Response { .. }, None) => Err(needs_session(None)),
+        }
+    }
+
+    /// Opens a session.
+    fn open(
+        &self,
+        posted: &PostedRequest,
+        version: Option<&str>,
+        headers: &HeaderMap,
+        id: RpcId,
+        params: &Raw,
+        is_open: bool,
+    ) -> Result<Response, Refusal> {
+        let bad = |text: &str| {
+            refusal_response(StatusCode::BAD_REQUEST, &BadMessage::request(Some(id.clone()), text))
+        };
+        if is_open {
+            return Err(bad(
+                "the session is open: send `initialize` without `Mcp-Session-Id` for another",
+            )
+            .into());
+        }
+        let asked = params.member("protocolVersion").and_then(|version| version.text());
+        if version.is_some() && version != asked.as_deref() {
+            return Err(bad(
+                "the header `MCP-Protocol-Version` is not `protocolVersion` of the params",
+            )
+            .into());
+        }
+        headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
+        let principal = posted.handler.principal();
+        let room = self.sessions.reserve(principal);
+        let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
+        let opening = posted.handler.initialize(params);
+        let (answer, capabilities) = opening.map_err(|error| {
+            refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
+        })?;
+        let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
+            let error = ErrorData::internal_error("the system has no randomness", None);
+            return Err(refusal_response(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &BadMessage { id: Some(id), error },
+            )
+            .into());
+        };
+        let message = request::message(id, Ok(answer));
+        let mut response = match posted.accepted.events {
+            true => events::single_message(&message),
+            false => events::json(StatusCode::OK, message),
+        };
+        if let Ok(name) = HeaderValue::from_str(&name) {
+            response.headers_mut().insert(SESSION, name);
+        }
+        Ok(response)
+    }
+
+    /// Answers a request without a session: with JSON, or with a stream if a message precedes the
+    /// answer or it takes long.
+    async fn answer(
+        &self,
+        posted: PostedRequest,
+        mut request: Request,
+    ) -> Result<Response, Refusal> {
+        let PostedRequest { handler, accepted, resources: held } = posted;
+        admit(&self.service, &request, handler.principal()).await?;
+        let mut place = None;
+        if request.method == "subscriptions/listen" {
+            if !accepted.events {
+                return Err(not_acceptable(
+                    Some(request.id),
+                    "send `Accept: application/json, text/event-stream`",
+                )
+                .into());
+            }
+            let entered = self.streams.enter(handler.principal());
+            let refusal = || self.too_many(handler.principal(), STREAMS, Some(request.id.clone()));
+            place = Some(entered.ok_or_else(refusal)?);
+        }
+        let outbox = accepted.events.then(|| Arc::new(Outbox::default()));
+        request.client = Client::alone(request.meta.capabilities.clone(), outbox.clone());
+        let (id, cancelled) = (request.id.clone(), request.cancelled.clone());
+        let running = async move {
+            let answer = handler.answer(&request).await;
+            drop((place, request));
+            answer
+        };
+        let mut lasting = DetachedRequest::new(running.in_current_span(), cancelled);
+        let Some(outbox) = outbox else {
+            return Ok(with_guard(events::json_response(id, lasting.await), held));
+        };
+        let now = tokio::select! {
+            biased;
+            answer = &mut lasting => Some(answer),
+            () = outbox.begun() => None,
+            () = tokio::time::sleep(KEEP_ALIVE) => None,
+        };
+        match now {
+            Some(answer) if outbox.is_empty() => {
+                Ok(with_guard(events::json_response(id, answer), held))
+            }
+            Some(answer) => {
+                let lasting =
+                    DetachedRequest::new(std::future::ready(answer), CancellationToken::new());
+                Ok(with_guard(events::of_request(id, lasting, outbox), held))
+            }
+            None => Ok(with_guard(events::of_request(id, lasting, outbox), held)),
+        }
+    }
+
+    /// Opens a stream of a session.
+    fn get(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
+        if !Accepted::of(headers).events {
+            return Err(not_acceptable(None, "send `Accept: text/event-stream`").into());
+        }
+        let (_, opened) = self.named_session(principal, headers)?;
+        let place = self.streams.enter(principal);
+        let place = place.ok_or_else(|| self.too_many(principal, STREAMS, None))?;
+        let response = match headers.get(&LAST_EVENT).map(HeaderValue::to_str) {
+            None => events::of_session(None, 0, opened.session.common.read(0)),
+            Some(last) => match last.ok().and_then(|last| Some((last, opened.resume(last)?))) {
+                Some((last, (stream, reader))) => {
+                    let first = last
+                        .split('/')
+                        .next()
+                        .and_then(|event| event.parse().ok())
+                        .unwrap_or_default();
+                    events::of_session(stream, first, reader)
+                }
+                // A client would repeat a failed request for ever.
+                None => events::empty_stream(),
+            },
+        };
+        Ok(with_guard(response, place))
+    }
+
+    /// Ends a session.
+    fn delete(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
+        let (id, _) = self.named_session(principal, headers)?;
+        self.sessions.close(id);
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+
+    /// Returns the session that the headers name.
+    fn named_session<'a>(
+        &self,
+        principal: &Principal,
+        headers: &'a HeaderMap,
+    ) -> Result<(&'a str, Opened), Refusal> {
+        if header_text(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
+            return Err(not_allowed("POST"));
+        }
+        if !headers.contains_key(SESSION) {
+            return Err(needs_session(None));
+        }
+        let Some(id) = header_text(headers, &SESSION) else {
+            let text = "the header `Mcp-Session-Id` is repeated or is not text";
+            return Err(refusal_response(
+                StatusCode::BAD_REQUEST,
+                &BadMessage::request(None, text),
+            )
+            .into());
+        };
+        let opened = self.sessions.find(id, principal).ok_or_else(|| no_session(None))?;
+        Ok((id, opened))
+    }
+
+    /// Returns the session of a message, if it has one.
+    fn session(
+        &self,
+        headers: &HeaderMap,
+        principal: &Principal,
+        message: &Message,
+    ) -> Result<Option<Opened>, Refusal> {
+        // Requests of the era without sessions have none, whatever their headers contain.
+        if !headers.contains_key(SESSION) || message.meta.is_modern() {
+            return Ok(None);
+        }
+        let opened =
+            header_text(headers, &SESSION).and_then(|id| self.sessions.find(id, principal));
+        opened.map(Some).ok_or_else(|| no_session(message.id()))
+    }
+
+    fn handler(&self, principal: &Principal) -> Handler {
+        Handler::new(
+            self.service.clone(),
+            principal.clone(),
+            Arc::clone(&self.options),
+            Arc::clone(&self.questions),
+        )
+    }
+
+    /// Returns the refusal of a tenant at its limit. `what` has the code, and the words for the
+    /// limited items.
+    fn too_many(
+        &self,
+        principal: &Principal,
+        what: (&'static str, &str),
+        id: Option<RpcId>,
+    ) -> Refusal {
+        let (code, words) = what;
+        self.service.refused(principal, code);
+        let data = json!({ "code": code, "retry_after_ms": 60_000 });
+        let error = ErrorData::internal_error(
+            format!("the tenant has reached its limit of open {words}"),
+            Some(data),
+        );
+        refused_for(StatusCode::TOO_MANY_REQUESTS, &BadMessage { id, error }, 60).into()
+    }
+
+    /// Starts, at the first request, a task that ends sessions that are idle, whose key was
+    /// revoked, or whose tenant is no longer served.
+    fn watch(&self, shared: &Shared) {
+        if self.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (sessions, shared) = (Arc::downgrade(&self.sessions), shared.clone());
+        let pause = self.sessions.sweep_after(shared.options.recheck);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(sessions) = sessions.upgrade() else { return };
+                sessions.sweep(|principal| shared.knows(principal));
+            }
+        });
+    }
+}
+
+/// A request whose body was read.
+struct PostedRequest {
+    handler: Handler,
+    accepted: Accepted,
+    resources: Arc<RequestResources>,
+}
+
+/// Handles a notification of a session's client.
+pub(in crate::mcp) fn notified(handler: &Handler, session: &Session, method: &str, params: &Raw) {
+    match method {
+        "notifications/initialized" if session.start_notifications() => {
+            handler.tell_changes(session)
+        }
+        "notifications/cancelled" => {
+            if let Some(id) = params.member("requestId").and_then(|id| wire::read_id(id.as_str())) {
+                session.requests.cancel(&id);
+            }
+        }
+        _ => {}
+    }
+}

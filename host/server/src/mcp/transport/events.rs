@@ -1,0 +1,180 @@
+//! Responses of MCP over HTTP: JSON, and streams of server-sent events.
+//!
+//! In: an answer, or the messages of a stream. Out: a response.
+//! Invariants: an idle stream gets comments, so that proxies keep it open. A request without a
+//! session is cancelled when its response is dropped, and has its grace to end by itself.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Json;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{Stream, StreamExt as _, stream};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, StatusCode};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::message::wire::BadMessage;
+use crate::mcp::request::{self, Answer};
+use crate::mcp::session::outbox::{Outbox, Reader};
+
+/// Time without an event after which a comment keeps the connection of a stream open.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The time after which a disconnected client resumes its stream.
+const RECONNECT: Duration = Duration::from_secs(3);
+/// A header that makes proxies forward events immediately.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Returns a refusal as a message of the protocol.
+pub(super) fn refusal_response(status: StatusCode, bad: &BadMessage) -> Response {
+    (status, Json(JsonRpcError::new(bad.id.clone(), bad.error.clone()))).into_response()
+}
+
+/// Returns a refusal with `Retry-After`.
+pub(super) fn refused_for(status: StatusCode, bad: &BadMessage, seconds: u64) -> Response {
+    let mut response = refusal_response(status, bad);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+/// Returns an answer as JSON.
+pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], message).into_response()
+}
+
+/// Returns the answer to a request of the era without sessions, as JSON.
+pub(super) fn json_response(id: RequestId, answer: Result<Answer, ErrorData>) -> Response {
+    let status = answer.as_ref().err().map_or(StatusCode::OK, status);
+    let is_busy = status == StatusCode::SERVICE_UNAVAILABLE;
+    let mut response = json(status, request::message(id, answer));
+    if is_busy {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+    }
+    response
+}
+
+/// Returns the status of an error in the era without sessions.
+fn status(error: &ErrorData) -> StatusCode {
+    let is_busy = error.data.as_ref().is_some_and(|data| data["code"] == "busy");
+    match error.code {
+        _ if is_busy => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Streams the events of a session. `number` is the stream's, and `first` the number of its next
+/// message.
+pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Response {
+    let id = move |event: u64| {
+        number.map_or_else(|| event.to_string(), |number| format!("{event}/{number}"))
+    };
+    let priming = Event::default().id(id(first)).retry(RECONNECT).data("");
+    let messages = stream::unfold(reader, move |mut reader| async move {
+        let (at, text) = reader.next().await?;
+        Some((event(&text).id(id(at + 1)), reader))
+    });
+    sse(stream::once(std::future::ready(priming)).chain(messages))
+}
+
+/// Streams one message, which is not an event of a session.
+pub(super) fn single_message(message: &[u8]) -> Response {
+    sse(stream::once(std::future::ready(event(message))))
+}
+
+/// Returns a stream that ends at once.
+pub(super) fn empty_stream() -> Response {
+    sse(stream::empty())
+}
+
+/// Streams the messages about a request of the era without sessions, then its answer.
+pub(super) fn of_request(id: RequestId, lasting: DetachedRequest, outbox: Arc<Outbox>) -> Response {
+    let reader = outbox.read(0);
+    let start = (reader, outbox, Some((id, lasting)));
+    sse(stream::unfold(start, async |(mut reader, outbox, mut running)| {
+        loop {
+            tokio::select! {
+                biased;
+                message = reader.next() => {
+                    let (_, text) = message?;
+                    return Some((event(&text), (reader, outbox, running)));
+                }
+                answer = answer_of(&mut running), if running.is_some() => {
+                    if let (Some((id, _)), Some(answer)) = (running.take(), answer) {
+                        outbox.send(request::message(id, answer));
+                    }
+                    outbox.end();
+                }
+            }
+        }
+    }))
+}
+
+async fn answer_of(
+    running: &mut Option<(RequestId, DetachedRequest)>,
+) -> Option<Result<Answer, ErrorData>> {
+    match running {
+        Some((_, lasting)) => Some(lasting.await),
+        None => None,
+    }
+}
+
+fn event(text: &[u8]) -> Event {
+    Event::default().data(std::str::from_utf8(text).unwrap_or_default())
+}
+
+fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let events =
+        Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    let mut response = events.into_response();
+    response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Answer, ErrorData>> + Send>>;
+
+/// A request that is cancelled when it is dropped, and still runs to its end.
+pub(super) struct DetachedRequest {
+    running: Option<Running>,
+    cancelled: CancellationToken,
+}
+
+impl DetachedRequest {
+    /// `cancelled` is the token that cancels it.
+    pub(super) fn new(
+        running: impl Future<Output = Result<Answer, ErrorData>> + Send + 'static,
+        cancelled: CancellationToken,
+    ) -> Self {
+        Self { running: Some(Box::pin(running)), cancelled }
+    }
+}
+
+impl Future for DetachedRequest {
+    type Output = Result<Answer, ErrorData>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(running) = &mut self.running else { return Poll::Pending };
+        let answer = ready!(running.as_mut().poll(context));
+        self.running = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for DetachedRequest {
+    fn drop(&mut self) {
+        if let (Some(running), Ok(runtime)) = (self.running.take(), Handle::try_current()) {
+            self.cancelled.cancel();
+            drop(runtime.spawn(running));
+        }
+    }
+}

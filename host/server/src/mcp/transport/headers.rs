@@ -1,0 +1,266 @@
+//! The headers of MCP over HTTP: the accepted types, and the headers that repeat parts of the body.
+//!
+//! In: headers and a message. Out: nothing, or the difference.
+//! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row
+//! 77.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderName};
+use serde_json::{Number, Value};
+
+use crate::artifacts::members::each_member;
+use crate::mcp::message::raw::Raw;
+
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const PARAM: &str = "mcp-param-";
+/// The prefix and suffix of a base64 value.
+const CODED: (&str, &str) = ("=?base64?", "?=");
+
+/// Returns the value of a header as text. `None` if it is missing, repeated or not text.
+pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// The types of answers that the client accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) json: bool,
+    /// True if `text/event-stream` is listed by name: `*/*` means JSON.
+    pub(in crate::mcp) events: bool,
+}
+
+impl Accepted {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut accepted = Self { json: !headers.contains_key(ACCEPT), events: false };
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        for range in values.flat_map(|value| value.split(',')) {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+            // A weight of zero excludes the type.
+            let is_zero = |weight: &str| weight.parse::<f32>().is_ok_and(|weight| weight == 0.0);
+            if parts.any(|part| part.strip_prefix("q=").is_some_and(is_zero)) {
+                continue;
+            }
+            accepted.json |= ["application/json", "application/*", "*/*"].contains(&kind.as_str());
+            accepted.events |= kind == "text/event-stream";
+        }
+        accepted
+    }
+}
+
+/// Compares the header of the method, if there is one, with the method of the body.
+///
+/// # Errors
+/// The difference, as a sentence.
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
+    match single_value(headers, &METHOD)? {
+        Some(value) if value != method => Err(format!(
+            "the header `Mcp-Method` is not the method of the body, `{}`",
+            crate::mcp::message::wire::shown(method)
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Compares the headers of a request of the era without sessions with its body.
+///
+/// # Errors
+/// The difference, as a sentence.
+pub(super) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    params: &Raw,
+    schema: Option<&Value>,
+) -> Result<(), String> {
+    if !headers.contains_key(METHOD) {
+        return Err("the header `Mcp-Method` is missing".to_owned());
+    }
+    check_method(headers, method)?;
+    let named = match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    };
+    if let Some(member) = named
+        && let Some(name) = params.member(member).and_then(|name| name.text())
+        && single_value(headers, &NAME)?.and_then(decoded).as_deref() != Some(&*name)
+    {
+        return Err(format!("the header `Mcp-Name` is not `{member}` of the body"));
+    }
+    let (Some(schema), "tools/call") = (schema, method) else { return Ok(()) };
+    let arguments = params.member("arguments");
+    let arguments = arguments.as_ref().map_or("{}", Raw::as_str);
+    each_parameter(schema, Some(arguments), &mut |header, value| {
+        check_parameter(headers, header, value)
+    })
+}
+
+/// A callback that gets the header of a parameter, and the parameter's value.
+type OnHeader<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
+
+/// Calls `see` for each parameter that has a header. Each object of the arguments is read once,
+/// however many parameters it has.
+fn each_parameter(
+    schema: &Value,
+    value: Option<&str>,
+    see: &mut OnHeader<'_>,
+) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    let mut found = HashMap::new();
+    if let Some(value) = value {
+        let _ = each_member(value, |name, text| {
+            if let Some((name, _)) = properties.get_key_value(name) {
+                found.insert(name, text);
+            }
+        });
+    }
+    for (name, property) in properties {
+        let value = found.get(name).copied();
+        if let Some(header) =
+            property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty())
+        {
+            see(header, value)?;
+        }
+        each_parameter(property, value, see)?;
+    }
+    Ok(())
+}
+
+fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Result<(), String> {
+    // No client can send a header with an invalid name.
+    let Ok(name) = HeaderName::try_from(format!("{PARAM}{header}")) else { return Ok(()) };
+    let sent = single_value(headers, &name)?;
+    // Only strings, numbers and booleans are sent as headers.
+    let value = value.filter(|value| *value != "null" && !value.starts_with(['{', '[']));
+    let is_same = match (sent, value) {
+        (None, None) => true,
+        (Some(sent), Some(value)) => decoded(sent).is_some_and(|sent| is_equal(&sent, value)),
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    if is_same {
+        Ok(())
+    } else {
+        Err(format!("the header `Mcp-Param-{header}` is not the argument of the body"))
+    }
+}
+
+/// Returns true if a header has the value of this JSON. Numbers are compared by value: `1.0` equals
+/// `1`.
+fn is_equal(sent: &str, value: &str) -> bool {
+    if value.starts_with('"') {
+        return serde_json::from_str::<String>(value).is_ok_and(|value| value == sent);
+    }
+    let numbers = [sent, value].map(|text| serde_json::from_str::<Number>(text).ok());
+    match numbers {
+        [Some(one), Some(other)] if has_fraction(sent) || has_fraction(value) => {
+            one.as_f64() == other.as_f64()
+        }
+        _ => sent == value,
+    }
+}
+
+/// Returns true if a number is written with a fraction or an exponent. Other numbers are compared
+/// by their digits.
+fn has_fraction(number: &str) -> bool {
+    number.contains(['.', 'e', 'E'])
+}
+
+/// Returns the value of a header, or an error if it is repeated or not text.
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
+    header_text(headers, name)
+        .map(Some)
+        .ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
+}
+
+/// Decodes a header's value, which can be in base64.
+fn decoded(value: &str) -> Option<String> {
+    let (before, after) = CODED;
+    match value.strip_prefix(before).and_then(|value| value.strip_suffix(after)) {
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn parameters_are_compared_at_each_depth() {
+        let schema = serde_json::json!({"properties": {
+            "id": {"x-mcp-header": "Id"},
+            "to": {"properties": {"city": {"x-mcp-header": "City"}, "zip": {"x-mcp-header": "Zip"}}},
+        }});
+        let arguments = r#"{"to": {"other": [1], "city": "Oslo"}, "id": 100000000000000000001}"#;
+        let mut seen = Vec::new();
+        let see = &mut |header: &str, value: Option<&str>| {
+            seen.push((header.to_owned(), value.map(str::to_owned)));
+            Ok(())
+        };
+        assert_eq!(each_parameter(&schema, Some(arguments), see), Ok(()));
+        let expected =
+            [("Id", Some("100000000000000000001")), ("City", Some("\"Oslo\"")), ("Zip", None)];
+        assert_eq!(
+            seen,
+            expected.map(|(header, value)| (header.to_owned(), value.map(str::to_owned)))
+        );
+        assert!(
+            !is_equal("100000000000000000002", "100000000000000000001") && is_equal("1.0", "1")
+        );
+    }
+
+    #[test]
+    fn accept_header_selects_json_or_event_stream() {
+        for (accept, json, events) in [
+            (None, true, false),
+            (Some("*/*"), true, false),
+            (Some("application/json"), true, false),
+            (Some("application/json, text/event-stream"), true, true),
+            (Some("TEXT/Event-Stream;q=0.5 , application/json;q=1"), true, true),
+            (Some("text/event-stream"), false, true),
+            (Some("application/json;q=0, text/event-stream"), false, true),
+            (Some("text/html"), false, false),
+            (Some(""), false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            }
+            assert_eq!(Accepted::of(&headers), Accepted { json, events }, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_headers_are_compared_as_numbers() {
+        for (sent, value, is_same) in [
+            ("1", "1", true),
+            ("1.0", "1", true),
+            ("1e2", "100", true),
+            ("9007199254740993", "9007199254740992", false),
+            ("1", "\"1\"", true),
+            ("1.0", "\"1\"", false),
+            ("true", "true", true),
+            ("2", "1", false),
+        ] {
+            assert_eq!(is_equal(sent, value), is_same, "{sent} {value}");
+        }
+    }
+}

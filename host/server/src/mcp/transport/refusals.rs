@@ -1,0 +1,145 @@
+//! Refuses requests over HTTP before their method is handled.
+//!
+//! In: headers and a message. Out: nothing, or the response with the fault.
+
+use axum::response::Response;
+use http::header::ALLOW;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use rmcp::model::{ErrorData, RequestId as RpcId};
+
+use super::events::{refusal_response, refused_for};
+use super::headers::{self, VERSION, header_text};
+use crate::mcp::handler::call::result;
+use crate::mcp::handler::{Handler, VERSIONS, opening, resources};
+use crate::mcp::message::meta::Meta;
+use crate::mcp::message::raw::Raw;
+use crate::mcp::message::wire::{BadMessage, Message};
+use crate::mcp::request::{self, Request};
+use crate::service::Service;
+use crate::tenants::principal::Principal;
+
+/// A refusal of a request, boxed.
+pub(super) type Refusal = Box<Response>;
+
+/// Refuses a call whose tenant has no quota or no free slot, before its tool is looked up, so that
+/// a refusal reveals nothing of the tools. Also refuses to read a resource for which there is no
+/// room.
+pub(super) async fn admit(
+    service: &Service,
+    request: &Request,
+    principal: &Principal,
+) -> Result<(), Refusal> {
+    if request.method == "tools/call"
+        && let Err(busy) = service.check(principal)
+    {
+        let bad = BadMessage { id: Some(request.id.clone()), error: result::error_of(&busy) };
+        return Err(match busy.retry_after() {
+            Some(after) => {
+                let seconds =
+                    u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
+                refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
+            }
+            None => refusal_response(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
+        });
+    }
+    if request.method == "resources/read"
+        && let Some(artifacts) = service.artifacts()
+    {
+        let uri = request.params.member("uri").and_then(|uri| uri.text()).unwrap_or_default();
+        let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
+        if !request.take(room) {
+            service.refused(principal, "busy");
+            let bad = BadMessage { id: Some(request.id.clone()), error: request::busy_error() };
+            return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the header of the revision.
+pub(super) fn version<'a>(
+    headers: &'a HeaderMap,
+    message: &Message,
+) -> Result<Option<&'a str>, Refusal> {
+    if !headers.contains_key(VERSION) {
+        return Ok(None);
+    }
+    let Some(version) = header_text(headers, &VERSION) else {
+        let text = "the header `MCP-Protocol-Version` is repeated or is not text";
+        return Err(refusal_response(
+            StatusCode::BAD_REQUEST,
+            &BadMessage::request(message.id(), text),
+        )
+        .into());
+    };
+    let is_known = VERSIONS.iter().any(|served| served.as_str() == version);
+    if !is_known && message.meta.version.is_none() && !message.is_request("initialize") {
+        let error = ErrorData::unsupported_protocol_version(opening::unknown(version), &VERSIONS);
+        return Err(refusal_response(
+            StatusCode::BAD_REQUEST,
+            &BadMessage { id: message.id(), error },
+        )
+        .into());
+    }
+    Ok(Some(version))
+}
+
+/// Checks that a request is self-contained, and that its headers match its body.
+pub(super) fn check_modern(
+    handler: &Handler,
+    headers: &HeaderMap,
+    version: Option<&str>,
+    id: &RpcId,
+    method: &str,
+    params: &Raw,
+    meta: &Meta,
+) -> Result<(), Refusal> {
+    if meta.version.is_some() && version != meta.version.as_deref() {
+        let text = "the header `MCP-Protocol-Version` is not the revision that `_meta` of the request names";
+        return Err(mismatch(id, text.to_owned()));
+    }
+    opening::check_metadata(meta).map_err(|error| {
+        refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
+    })?;
+    if !meta.is_modern() {
+        return Ok(());
+    }
+    let name =
+        params.member("name").filter(|_| method == "tools/call").and_then(|name| name.text());
+    let schema = name.and_then(|name| handler.header_schema(&name));
+    headers::check(headers, method, params, schema.as_ref()).map_err(|text| mismatch(id, text))
+}
+
+pub(super) fn mismatch(id: &RpcId, text: String) -> Refusal {
+    let error = ErrorData::header_mismatch(text, None);
+    refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error }).into()
+}
+
+pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Response {
+    let bad = BadMessage::request(id, "the client accepts none of the types of the answer")
+        .with_hint(hint);
+    refusal_response(StatusCode::NOT_ACCEPTABLE, &bad)
+}
+
+pub(super) fn not_allowed(allowed: &'static str) -> Refusal {
+    let bad = BadMessage::request(None, format!("this method is not allowed here: {allowed}"));
+    let mut response = refusal_response(StatusCode::METHOD_NOT_ALLOWED, &bad);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response.into()
+}
+
+pub(super) fn needs_session(id: Option<RpcId>) -> Refusal {
+    let bad = BadMessage::request(
+        id,
+        "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`",
+    );
+    refusal_response(StatusCode::BAD_REQUEST, &bad).into()
+}
+
+pub(super) fn no_session(id: Option<RpcId>) -> Refusal {
+    refusal_response(
+        StatusCode::NOT_FOUND,
+        &BadMessage::request(id, "there is no such session: open one with `initialize`"),
+    )
+    .into()
+}

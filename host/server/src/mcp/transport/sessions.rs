@@ -1,0 +1,182 @@
+//! The open sessions over HTTP.
+//!
+//! In: a principal that opens a session. Out: the session's id, and later the session, for its
+//! principal.
+//! Invariants: an id has 128 random bits. A session is found only by the principal that opened it.
+//! A tenant has a bounded number of sessions. A session ends when it is idle, even if its requests
+//! wait for answers of the client, and when its key is revoked. A session that has ended is removed
+//! from the table.
+//! Source: docs/threat-model.md, rows 75 and 106.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use toolcell::defence::{Control, stands};
+
+use crate::mcp::session::Session;
+use crate::mcp::session::client::Capabilities;
+use crate::mcp::session::outbox::{Outbox, Reader};
+use crate::observe::metrics::{Metrics, OpenSession};
+use crate::tenants::places::{Place, Places};
+use crate::tenants::principal::Principal;
+
+/// All open sessions.
+pub(super) struct Sessions {
+    open: Mutex<HashMap<Arc<str>, Opened>>,
+    places: Places,
+    metrics: Metrics,
+    idle: Duration,
+    questions: usize,
+}
+
+/// One session, with its streams.
+#[derive(Clone)]
+pub(super) struct Opened {
+    pub(super) session: Arc<Session>,
+    principal: Principal,
+    streams: Arc<Mutex<Streams>>,
+    _held: Arc<(Place, OpenSession)>,
+}
+
+#[derive(Default)]
+struct Streams {
+    next: u64,
+    open: HashMap<u64, Arc<Outbox>>,
+}
+
+/// The stream of a running request. Ends when it is dropped.
+pub(super) struct Stream {
+    pub(in crate::mcp) outbox: Arc<Outbox>,
+    pub(super) number: u64,
+    streams: Arc<Mutex<Streams>>,
+}
+
+impl Sessions {
+    pub(super) fn new(most: usize, idle: Duration, questions: usize, metrics: Metrics) -> Self {
+        Self { open: Mutex::default(), places: Places::new(most), metrics, idle, questions }
+    }
+
+    /// Reserves a slot for one more session of the principal's tenant.
+    pub(super) fn reserve(&self, principal: &Principal) -> Option<Place> {
+        self.places.enter(principal)
+    }
+
+    /// Opens a session. Returns its id and the session. `None`: the system has no randomness.
+    pub(super) fn open(
+        &self,
+        principal: &Principal,
+        room: Place,
+        capabilities: Capabilities,
+    ) -> Option<(Arc<str>, Opened)> {
+        let id = random_id()?;
+        let opened = Opened {
+            session: Arc::new(Session::new(capabilities, Arc::default(), self.questions)),
+            principal: principal.clone(),
+            streams: Arc::default(),
+            _held: Arc::new((room, self.metrics.session())),
+        };
+        self.open.lock().insert(Arc::clone(&id), opened.clone());
+        Some((id, opened))
+    }
+
+    /// Returns the session, if the principal opened it and it is still open. It lives as long as
+    /// the newest token of its principal.
+    pub(in crate::mcp) fn find(&self, id: &str, principal: &Principal) -> Option<Opened> {
+        let mut open = self.open.lock();
+        let opened = open.get_mut(id)?;
+        let is_same = opened.principal == *principal;
+        if is_same && principal.expires_after(&opened.principal) {
+            opened.principal = principal.clone();
+        }
+        let is_found = is_same || !stands(Control::SessionPrincipal);
+        if is_found {
+            opened.session.mark_used();
+        }
+        is_found.then(|| opened.clone())
+    }
+
+    /// Ends a session.
+    pub(super) fn close(&self, id: &str) {
+        let closed = self.open.lock().remove(id);
+        if let Some(opened) = closed {
+            opened.end();
+        }
+    }
+
+    /// Ends idle sessions, and those of principals for which `known` returns false.
+    pub(super) fn sweep(&self, known: impl Fn(&Principal) -> bool) {
+        let over: Vec<_> = {
+            let open = self.open.lock();
+            let is_over = |opened: &Opened| {
+                opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
+                    || stands(Control::RevokedStreams) && !known(&opened.principal)
+            };
+            open.iter()
+                .filter(|(_, opened)| is_over(opened))
+                .map(|(id, _)| Arc::clone(id))
+                .collect()
+        };
+        for id in over {
+            self.close(&id);
+        }
+    }
+
+    /// Returns the time between two sweeps, so that idle sessions end soon after their time.
+    pub(super) fn sweep_after(&self, recheck: Duration) -> Duration {
+        recheck.min(self.idle.max(Duration::from_millis(10)))
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        for opened in self.open.get_mut().values() {
+            opened.end();
+        }
+    }
+}
+
+impl Opened {
+    /// Creates a stream for one request.
+    pub(super) fn stream(&self) -> Stream {
+        let (outbox, mut streams) = (Arc::new(Outbox::default()), self.streams.lock());
+        let number = streams.next;
+        streams.next += 1;
+        streams.open.insert(number, Arc::clone(&outbox));
+        Stream { outbox, number, streams: Arc::clone(&self.streams) }
+    }
+
+    /// Resumes after the event of this id. Returns the stream's number and a reader. `None`: the
+    /// stream is unknown or has ended.
+    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, Reader)> {
+        let Some((event, stream)) = last.split_once('/') else {
+            return Some((None, self.session.common.read(last.parse().ok()?)));
+        };
+        let (event, stream) = (event.parse().ok()?, stream.parse().ok()?);
+        let outbox = self.streams.lock().open.get(&stream).cloned()?;
+        Some((Some(stream), outbox.read(event)))
+    }
+
+    fn end(&self) {
+        self.session.end.cancel();
+        self.session.common.end();
+        for outbox in self.streams.lock().open.values() {
+            outbox.end();
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.outbox.end();
+        self.streams.lock().open.remove(&self.number);
+    }
+}
+
+/// Returns 128 random bits in hexadecimal.
+fn random_id() -> Option<Arc<str>> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}")).into())
+}

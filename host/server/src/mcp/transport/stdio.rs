@@ -1,0 +1,438 @@
+//! MCP over lines: one message a line, on standard input and output.
+//!
+//! In: lines. Out: lines of protocol, and nothing else.
+//! Invariants: a line over the limit is skipped to its end and takes no memory beyond the limit. A
+//! bad line is answered, and the next one is read. A request whose id is in use is refused. One
+//! task writes, so that lines are never mixed. After the last line the running requests are
+//! answered. If the output is closed, they are stopped.
+//! Source: docs/threat-model.md, rows 72 and 73.
+
+use std::future::pending;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolcell::defence::{Control, stands};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
+use super::endpoint::notified;
+use crate::mcp::McpOptions;
+use crate::mcp::handler::{self, Handler, opening};
+use crate::mcp::message::meta::Meta;
+use crate::mcp::message::raw::Raw;
+use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
+use crate::mcp::request::{self, Request};
+use crate::mcp::session::client::Client;
+use crate::mcp::session::outbox::Outbox;
+use crate::mcp::session::{Requests, Session};
+use crate::service::Service;
+use crate::tenants::principal::Principal;
+
+/// The hint for a client that begins with another request.
+const OPENING: &str = "send `initialize` and `notifications/initialized` first, or name the revision 2026-07-28 in the \
+                       `_meta` of each request";
+
+/// The most messages that wait to be written. Above it no line is read.
+const WAITING: usize = 64;
+/// The byte order mark.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const LISTEN: &str = "subscriptions/listen";
+/// Time for the last answers to be written after the calls have ended.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// The reason why the client could not be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StdioError {
+    /// The client did not begin as the protocol requires.
+    #[error("the client did not begin with a request of the protocol: {0}")]
+    Opening(String),
+    /// The server failed.
+    #[error("the server failed: {0}")]
+    Failed(String),
+}
+
+/// Serves one client on standard input and output, for this principal, until the client closes
+/// standard input. Nothing else may write to standard output meanwhile.
+///
+/// # Errors
+/// [`StdioError`].
+///
+/// # Cancel safety
+/// When dropped, running calls are stopped.
+pub async fn serve_stdio(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+) -> Result<(), StdioError> {
+    serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
+}
+
+/// Like [`serve_stdio`], until `shutdown` completes. Then it refuses new calls, waits for the
+/// running ones for at most `drain`, cancels the remaining ones, and returns when their answers are
+/// written.
+///
+/// # Errors
+/// [`StdioError`].
+///
+/// # Cancel safety
+/// When dropped, running calls are stopped.
+pub async fn serve_stdio_until(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+    shutdown: impl Future<Output = ()>,
+    drain: Duration,
+) -> Result<(), StdioError> {
+    let over = CancellationToken::new();
+    let mut serving = pin!(serve(
+        service.clone(),
+        principal,
+        options,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        over.clone(),
+    ));
+    tokio::select! {
+        ended = &mut serving => return ended,
+        () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
+    }
+    tokio::time::timeout(CLOSING, serving).await.unwrap_or(Ok(()))
+}
+
+/// Serves one client over any pair of streams, until `read` ends.
+///
+/// # Errors
+/// [`StdioError`].
+///
+/// # Cancel safety
+/// When dropped, running calls are stopped.
+pub async fn serve_lines(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), StdioError> {
+    serve(service, principal, options, read, write, CancellationToken::new()).await
+}
+
+/// Reads no line after `over` is cancelled.
+async fn serve(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+    over: CancellationToken,
+) -> Result<(), StdioError> {
+    let outbox = Arc::new(Outbox::with_kept(0));
+    let (gone, written) = (CancellationToken::new(), Arc::clone(&outbox));
+    let mut reader = outbox.read(0);
+    let stopped = gone.clone();
+    let writing = tokio::spawn(async move {
+        let mut write = write;
+        while let Some((_, line)) = reader.next().await {
+            if let Err(error) = write_line(&mut write, &line).await {
+                tracing::info!(%error, "the client reads nothing more");
+                written.end();
+                stopped.cancel();
+                return;
+            }
+        }
+    });
+    let mut lines = Lines::new(read, options.line);
+    let mut server = Server::new(service, principal, options, Arc::clone(&outbox));
+    loop {
+        let line = tokio::select! {
+            line = async { outbox.has_room(WAITING).await; lines.next().await } => line,
+            () = over.cancelled() => break,
+            () = gone.cancelled() => break,
+        };
+        match line {
+            Ok(Some(Line::Text(line))) => {
+                let taken = tokio::select! {
+                    taken = server.take(&line) => taken,
+                    () = gone.cancelled() => break,
+                };
+                if let Err(bad) = taken {
+                    outbox.send(bad.to_json());
+                }
+            }
+            Ok(Some(Line::TooLong)) => {
+                let text = format!("the line is longer than {} bytes", lines.most);
+                outbox.send(BadMessage::request(None, text).to_json());
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(%error, "standard input failed");
+                break;
+            }
+        }
+    }
+    // Ends requests for changes and open questions, which need the client. The other requests run
+    // to their end.
+    server.closing.cancel();
+    tokio::select! {
+        () = async { while server.tasks.join_next().await.is_some() {} } => {}
+        () = gone.cancelled() => server.tasks.shutdown().await,
+    }
+    outbox.end();
+    let _ = writing.await;
+    Ok(())
+}
+
+async fn write_line(write: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::Result<()> {
+    write.write_all(line).await?;
+    write.write_all(b"\n").await?;
+    write.flush().await
+}
+
+/// The state of the one client.
+struct Server {
+    handler: Handler,
+    outbox: Arc<Outbox>,
+    session: Option<Arc<Session>>,
+    requests: Requests,
+    tasks: JoinSet<()>,
+    most: usize,
+    most_questions: usize,
+    /// Cancelled when no more lines are read.
+    closing: CancellationToken,
+}
+
+impl Server {
+    fn new(
+        service: Service,
+        principal: Principal,
+        options: McpOptions,
+        outbox: Arc<Outbox>,
+    ) -> Self {
+        let (most, most_questions) = (options.in_flight, options.session_questions);
+        let questions = handler::question_places(&options);
+        let handler = Handler::new(service, principal, Arc::new(options), questions);
+        let (requests, tasks, closing) =
+            (Requests::default(), JoinSet::new(), CancellationToken::new());
+        Self { handler, outbox, session: None, requests, tasks, most, most_questions, closing }
+    }
+
+    /// Handles one line.
+    ///
+    /// # Errors
+    /// A line that is refused.
+    async fn take(&mut self, line: &[u8]) -> Result<(), BadMessage> {
+        while self.tasks.try_join_next().is_some() {}
+        let text = line.trim_ascii_end();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Message { kind, params, meta } = wire::decode(&Bytes::copy_from_slice(text))?;
+        match kind {
+            Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
+                if self.session.is_some() {
+                    return Err(BadMessage::request(
+                        Some(id),
+                        "the session is open: start the server again for another",
+                    ));
+                }
+                let opening = self.handler.initialize(&params);
+                let (answer, capabilities) =
+                    opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
+                let mut session =
+                    Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
+                (session.requests, session.no_answers) =
+                    (self.requests.clone(), self.closing.clone());
+                self.session = Some(Arc::new(session));
+                self.outbox.send(request::message(id, Ok(answer)));
+            }
+            // Answered at once: it takes no slot of the running requests.
+            Kind::Request { id, method } if method == "ping" && meta.version.is_none() => {
+                self.outbox.send(request::message(id, request::to_raw_json(&json!({}))));
+            }
+            Kind::Request { id, method } => self.begin(id, method, params, meta).await?,
+            Kind::Notification { method } => match &self.session {
+                Some(session) => notified(&self.handler, session, &method, &params),
+                None => {
+                    let id = params.member("requestId").and_then(|id| wire::read_id(id.as_str()));
+                    if let Some(id) = id.filter(|_| method == "notifications/cancelled") {
+                        self.requests.cancel(&id);
+                    }
+                }
+            },
+            Kind::Response { id, answer } => {
+                if let (Some(session), Some(id)) = (&self.session, id) {
+                    session.answered(&id, answer, None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a request in a task of its own.
+    async fn begin(
+        &mut self,
+        id: RequestId,
+        method: String,
+        params: Raw,
+        meta: Meta,
+    ) -> Result<(), BadMessage> {
+        let session = self.session.clone().filter(|_| !meta.is_modern());
+        let client = match session {
+            Some(session) => Client::of_session(&session, Some(Arc::clone(&self.outbox))),
+            // The protocol begins with another request.
+            None if meta.version.is_none() => {
+                let text =
+                    format!("the request `{}` comes before `initialize`", wire::shown(&method));
+                return Err(BadMessage::request(Some(id), text).with_hint(OPENING));
+            }
+            None => {
+                opening::check_metadata(&meta)
+                    .map_err(|error| BadMessage { id: Some(id.clone()), error })?;
+                Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
+            }
+        };
+        self.requests.settled(self.most).await;
+        // A request that only reports changes ends with the last line.
+        let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
+        let is_full = self.requests.count() >= self.most;
+        let Some(running) = self.requests.enter(&id, &end) else {
+            return Err(BadMessage::request(None, "a request with this id is running"));
+        };
+        if is_full {
+            let error = ErrorData::new(
+                ErrorCode(-32000),
+                "too many requests are running; try again later",
+                None,
+            );
+            return Err(BadMessage { id: Some(id), error });
+        }
+        let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };
+        let request = Request {
+            id,
+            method,
+            params,
+            meta,
+            client,
+            cancelled: running.cancelled.clone(),
+            resources: None,
+        };
+        let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
+        let task = async move {
+            let answer = handler.answer(&request).await;
+            // Dropped before the answer is sent: a client that has the answer can reuse the id.
+            drop(running);
+            // A cancelled request has no answer.
+            if !request.cancelled.is_cancelled() {
+                outbox.send(request::message(request.id.clone(), answer));
+            }
+        };
+        self.tasks.spawn(task.instrument(span));
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.end.cancel();
+        }
+    }
+}
+
+/// Creates the span of a call.
+fn call_span(meta: &Meta) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "request",
+        mcp = "tools/call",
+        tool = Empty,
+        trace_id = Empty,
+        parent_id = Empty,
+        trace_flags = Empty,
+        trace_state = Empty,
+    );
+    if let Some(trace) = meta.trace() {
+        trace.record(&span);
+    }
+    span
+}
+
+/// A line that was read.
+enum Line {
+    Text(Vec<u8>),
+    TooLong,
+}
+
+/// Reads lines of bounded length.
+struct Lines<R> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    /// True while the rest of a line over the limit is skipped.
+    is_skipping: bool,
+    /// True after the first line was read.
+    has_begun: bool,
+    most: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn new(read: R, most: usize) -> Self {
+        Self {
+            read: BufReader::new(read),
+            line: Vec::new(),
+            is_skipping: false,
+            has_begun: false,
+            most,
+        }
+    }
+
+    /// Returns the next line, or `None` at the end. The last line may have no line end. A line over
+    /// the limit is reported as soon as the limit is exceeded, and its rest is skipped.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the bytes that were read are kept.
+    async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                let is_last = !self.line.is_empty() && !self.is_skipping;
+                return Ok(is_last.then(|| self.take()));
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let count = end.map_or(available.len(), |end| end + 1);
+            let fits =
+                self.line.len() + end.unwrap_or(count) <= self.most || !stands(Control::LineBytes);
+            let is_too_long = !self.is_skipping && !fits;
+            if !self.is_skipping && fits {
+                self.line.extend_from_slice(&available[..count]);
+            } else if is_too_long {
+                self.line = Vec::new();
+                self.is_skipping = true;
+            }
+            self.read.consume(count);
+            let was_skipped = end.is_some() && std::mem::replace(&mut self.is_skipping, false);
+            if is_too_long {
+                return Ok(Some(Line::TooLong));
+            }
+            if end.is_some() && !was_skipped {
+                return Ok(Some(self.take()));
+            }
+        }
+    }
+
+    /// Takes the line, without the byte order mark that some programs write first.
+    fn take(&mut self) -> Line {
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
+        Line::Text(line)
+    }
+}

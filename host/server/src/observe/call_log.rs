@@ -1,0 +1,94 @@
+//! Logs calls and denials in the diagnostic log, for the operator.
+//!
+//! In: the events of a tenant's calls. Out: a line for each call at the level `info`, and one for
+//! each new denial at `warn`.
+//! Invariants: a denial is logged once, and the number of logged denials is bounded, because a tool
+//! can make requests without end. All denials are counted (`metrics`).
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+
+use parking_lot::Mutex;
+use toolcell::Event;
+
+use crate::tenants::account::ending;
+
+/// Denials that are logged for a tenant, until the tools are reloaded.
+const MAX_DENIALS: usize = 256;
+/// Characters of a tool's name in a line. Bounded because a client can invent names.
+const NAME_CHARS: usize = 64;
+
+/// The log of one tenant's calls.
+#[derive(Debug)]
+pub(crate) struct CallLog {
+    tenant: Option<String>,
+    /// Digests of the denials that were logged.
+    denials: Mutex<HashSet<u64>>,
+    hasher: RandomState,
+}
+
+impl CallLog {
+    pub(crate) fn of_tenant(tenant: Option<&str>) -> Self {
+        Self {
+            tenant: tenant.map(str::to_owned),
+            denials: Mutex::default(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Logs a completed call or a new denial.
+    pub(crate) fn log(&self, event: &Event) {
+        let tenant = self.tenant.as_deref();
+        match event {
+            Event::Completed { id, name, result, usage, .. } => tracing::info!(
+                tenant,
+                tool = name.chars().take(NAME_CHARS).collect::<String>(),
+                call = id,
+                ending = ending(result),
+                wall = ?usage.wall,
+                fuel = usage.fuel,
+                "a call ended"
+            ),
+            Event::Denied { id, denial } if self.is_new(&denial.request) => {
+                tracing::warn!(
+                    tenant,
+                    call = id,
+                    denial = denial.to_string(),
+                    "a request of a tool was denied"
+                );
+            }
+            Event::Denied { .. }
+            | Event::Started { .. }
+            | Event::Progress { .. }
+            | Event::Log { .. } => {}
+            _ => {}
+        }
+    }
+
+    /// Returns true if this denial was not logged before and the limit is not reached.
+    fn is_new(&self, request: &str) -> bool {
+        let digest = self.hasher.hash_one(request);
+        let mut denials = self.denials.lock();
+        let is_new = denials.len() < MAX_DENIALS && denials.insert(digest);
+        if is_new && denials.len() == MAX_DENIALS {
+            tracing::warn!(
+                tenant = self.tenant.as_deref(),
+                "many requests of tools were denied: further denials are counted in the metrics only"
+            );
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denials_are_logged_once_and_bounded() {
+        let log = CallLog::of_tenant(Some("acme"));
+        assert!(log.is_new("read /a") && !log.is_new("read /a"));
+        let logged = (0..10_000).filter(|path| log.is_new(&format!("read /{path}"))).count();
+        assert_eq!(logged, MAX_DENIALS - 1);
+    }
+}

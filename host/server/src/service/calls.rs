@@ -1,0 +1,191 @@
+//! One call for a principal.
+//!
+//! In: a [`CallRequest`]. Out: an [`Answer`] with the call's completion, or [`Refused`].
+//! Invariants: the principal decides the tenant, whatever the request's context says. A call to an
+//! invisible tool gets the answer of an unknown tool.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Event, EventSink, Limits, Outcome, Question,
+    Refusal, ToolCall, ToolError,
+};
+
+use super::request_id::RequestId;
+use crate::service::Service;
+use crate::tenants::principal::Principal;
+use crate::tenants::refused::Refused;
+
+/// A request for one call.
+///
+/// # Defaults
+/// A new request id, an empty context, no tightened limits, no grace after a cancel, no observer.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CallRequest {
+    /// The call.
+    pub call: ToolCall,
+    /// The id by which the request can be cancelled. `None`: a new one is generated.
+    pub request_id: Option<RequestId>,
+    /// The origin of the call, and the answer to an earlier question ([`CallContext::resume`]). The
+    /// server sets the tenant and the request id.
+    pub context: CallContext,
+    /// Tightens the call's limits.
+    pub limits: Limits,
+    /// Time that the tool has to end by itself after a cancel.
+    pub stop_grace: Duration,
+    /// Receives the events of the call.
+    pub events: Option<Arc<dyn EventSink>>,
+}
+
+impl CallRequest {
+    /// Creates a request for this call.
+    #[must_use]
+    pub fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            request_id: None,
+            context: CallContext::default(),
+            limits: Limits::unlimited(),
+            stop_grace: toolcell::DEFAULT_STOP_GRACE,
+            events: None,
+        }
+    }
+
+    /// Sets the request id.
+    #[must_use]
+    pub fn with_request_id(mut self, id: RequestId) -> Self {
+        self.request_id = Some(id);
+        self
+    }
+
+    /// Sets the context.
+    #[must_use]
+    pub fn with_context(mut self, context: CallContext) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Sets limits that apply in addition to the tenant's.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the time that the tool has to end by itself after a cancel.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// Sets an observer of the call's events, for example to forward its progress. It must be
+    /// quick.
+    #[must_use]
+    pub fn with_events(mut self, sink: impl EventSink) -> Self {
+        self.events = Some(Arc::new(sink));
+        self
+    }
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRequest")
+            .field("call", &self.call)
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer to a call that was made.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The id of the request.
+    pub request_id: RequestId,
+    /// The completion of the call. The state of a question is sealed.
+    pub completion: Completion,
+}
+
+impl Answer {
+    /// Returns the question, if the tool asks a person. Its sealed state comes back in
+    /// [`CallContext::resume`] with the answer.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        if let CallResult::Outcome(Outcome::AskUser(question)) = &self.completion.result {
+            Some(question)
+        } else {
+            None
+        }
+    }
+}
+
+impl Service {
+    /// Makes one call for the principal. A failed call is an answer, not an error.
+    ///
+    /// # Errors
+    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for an
+    /// invisible tool, [`Overloaded`](Refused::Overloaded) also if no cell became free in time,
+    /// [`InvalidAnswer`](Refused::InvalidAnswer) for an answer that does not fit the question.
+    ///
+    /// # Cancel safety
+    /// When dropped, the guest is stopped and everything it held is freed.
+    pub async fn call(
+        &self,
+        principal: &Principal,
+        request: CallRequest,
+    ) -> Result<Answer, Refused> {
+        let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
+        let view = self.view(principal)?;
+        let call = view.resolve_call(call);
+        let request_id = request_id.unwrap_or_else(RequestId::generate);
+        let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
+        context.set_identity(principal, &request_id);
+        let context = Arc::new(context);
+        let Some(tool) = view.tools.get(&call.name) else {
+            return Err(view.unknown_tool(&call.name, &context).await);
+        };
+        let mut options =
+            CallOptions::default().with_context(Arc::clone(&context)).with_abort(admitted.signal());
+        options = options.with_limits(limits).with_stop_grace(stop_grace);
+        let mut executor = self.executor(principal, &view);
+        if let Some(events) = events {
+            executor = executor.with_additional_events(move |event: Event| events.emit(event));
+        }
+        let completion = executor.call(tool, call, options).await;
+        match &completion.result {
+            CallResult::Refusal(Refusal::NotVisible)
+            | CallResult::ToolError(ToolError::NotFound) => {
+                Err(view.unknown_tool(&tool.definition().name, &context).await)
+            }
+            CallResult::Refusal(Refusal::Overloaded { retry_after }) => {
+                Err(Refused::Overloaded { retry_after: *retry_after })
+            }
+            CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => {
+                Err(Refused::NoAccess)
+            }
+            CallResult::Refusal(refusal @ Refusal::InvalidAnswer(_)) => {
+                Err(Refused::InvalidAnswer(refusal.clone()))
+            }
+            CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
+                Ok(Answer { request_id, completion })
+            }
+        }
+    }
+}
+
+/// Sets the members of a context that the server decides.
+pub(crate) trait SetIdentity {
+    /// Sets the tenant and the request id.
+    fn set_identity(&mut self, principal: &Principal, id: &RequestId);
+}
+
+impl SetIdentity for CallContext {
+    fn set_identity(&mut self, principal: &Principal, id: &RequestId) {
+        self.tenant = principal.tenant().map(str::to_owned);
+        self.request_id = Some(id.to_string());
+    }
+}

@@ -1,0 +1,356 @@
+//! Three tools that replace a long list: `tools_search`, `tools_describe` and `tools_call`.
+//!
+//! A list of hundreds of definitions fills a model's context. With more tools than
+//! [`ManyTools::above`], a principal's list has only these three. Each of the other tools can still
+//! be called by its own name.
+//! Invariants: they reveal a tool only to principals that see it. `tools_call` becomes a call of
+//! the tool itself before admission, with that tool's limits, rights, events and receipt.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use toolcell::{
+    CallContext, Definition, Error, Executor, Invocation, Outcome, RawCall, Tool, ToolCall,
+};
+
+use super::search::Index;
+
+/// The tool that finds tools by words.
+pub(crate) const SEARCH: &str = "tools_search";
+/// The tool that returns whole definitions.
+pub(crate) const DESCRIBE: &str = "tools_describe";
+/// The tool that calls a tool by its name.
+pub(crate) const CALL: &str = "tools_call";
+
+/// The most tools in one search result, and in one call of `tools_describe`.
+const MAX_RESULTS: usize = 20;
+/// Tools in a search result if the call gives no limit.
+const DEFAULT_RESULTS: usize = 5;
+/// Candidates for each result, because some may not be visible in the context.
+const CANDIDATES: usize = 4;
+/// Characters of a description in search results.
+const SUMMARY: usize = 300;
+/// Bytes of JSON that count as one token. Model providers' tokenizers need one token for three to
+/// four bytes of JSON.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Limits of the list of tools: when a search replaces it, and how much the search may return.
+///
+/// # Defaults
+/// More than 100 tools; 2,000 tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ManyTools {
+    /// The most tools that a principal's list contains. With more, `tools_search`, `tools_describe`
+    /// and `tools_call` take their place.
+    pub above: usize,
+    /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token.
+    /// The first result is always complete.
+    pub tokens: usize,
+}
+
+impl Default for ManyTools {
+    fn default() -> Self {
+        Self { above: 100, tokens: 2000 }
+    }
+}
+
+impl ManyTools {
+    /// Sets the longest list. `usize::MAX` always returns the whole list.
+    #[must_use]
+    pub fn with_above(mut self, tools: usize) -> Self {
+        self.above = tools;
+        self
+    }
+
+    /// Sets the most tokens of an answer.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: usize) -> Self {
+        self.tokens = tokens;
+        self
+    }
+}
+
+/// Returns the three tools for these tools, in order of their names. `executor` asks tools if they
+/// are visible. `None` if the list is short enough, or if a tool has one of the three names: the
+/// existing tool takes precedence.
+pub(crate) fn facade(
+    many: ManyTools,
+    tools: &BTreeMap<String, Tool>,
+    executor: &Executor,
+) -> Option<[Tool; 3]> {
+    if tools.len() <= many.above {
+        return None;
+    }
+    if let Some(taken) = tools.keys().find(|name| is_part(name)) {
+        tracing::warn!(tool = %taken, "all tools are listed, and not the search tools in their place: this tool has the name of one of them");
+        return None;
+    }
+    let (tools, executor, bytes) = (tools.clone(), executor.clone(), many.tokens * BYTES_PER_TOKEN);
+    let catalogue = Arc::new(Catalogue { tools, executor, index: OnceLock::new(), bytes });
+    let made = catalogue.facade();
+    made.inspect_err(
+        |error| tracing::error!(%error, "the search tools cannot be set up, so clients get the whole list of tools"),
+    )
+    .ok()
+}
+
+/// Returns true if this is the name of one of the three tools.
+pub(crate) fn is_part(name: &str) -> bool {
+    [SEARCH, DESCRIBE, CALL].contains(&name)
+}
+
+/// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.
+/// Returns other calls unchanged.
+pub(crate) fn resolve_call(call: ToolCall) -> ToolCall {
+    if call.name != CALL {
+        return call;
+    }
+    match serde_json::from_str(&call.arguments) {
+        Ok(Called { name, arguments }) => {
+            let mut meant = call;
+            meant.name = name;
+            meant.arguments = Value::Object(arguments).to_string();
+            meant
+        }
+        // Checking against the schema of `tools_call` reports the fault.
+        Err(_) => call,
+    }
+}
+
+/// Like [`resolve_call`], for a call as a model wrote it.
+pub(crate) fn resolve_raw_call(call: RawCall) -> RawCall {
+    if call.name.as_deref() != Some(CALL) {
+        return call;
+    }
+    let arguments = match &call.arguments {
+        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+        Some(arguments) => Called::deserialize(arguments).ok(),
+        None => None,
+    };
+    let Some(Called { name, arguments }) = arguments else { return call };
+    let mut meant = call;
+    (meant.name, meant.arguments) = (Some(name), Some(Value::Object(arguments)));
+    meant
+}
+
+/// Arguments of `tools_call`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// Arguments of `tools_search`.
+#[derive(Deserialize)]
+struct SearchArguments {
+    query: String,
+    limit: Option<usize>,
+}
+
+/// Arguments of `tools_describe`.
+#[derive(Deserialize)]
+struct DescribeArguments {
+    names: Vec<String>,
+}
+
+/// A tool in the results of a search.
+#[derive(Serialize)]
+struct SearchResult<'a> {
+    name: &'a str,
+    description: String,
+    /// Names of the parameters; those that are not required end with `?`.
+    parameters: Vec<String>,
+}
+
+/// All tools of a view, searchable.
+#[derive(Debug)]
+struct Catalogue {
+    tools: BTreeMap<String, Tool>,
+    executor: Executor,
+    index: OnceLock<Option<Index>>,
+    /// The most bytes of an answer.
+    bytes: usize,
+}
+
+impl Catalogue {
+    fn facade(self: Arc<Self>) -> Result<[Tool; 3], Error> {
+        let search = Definition::new(SEARCH, format!(
+            "Finds tools by what they do. There are many tools; search before you conclude that something cannot be done. \
+             Describe what you need in a few words. Then call {CALL} with the name of a result, or {DESCRIBE} first to see its \
+             parameters."))?
+            .with_parameters(json!({
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What the tool should do, in a few words"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("The most results; {DEFAULT_RESULTS} by default")},
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            }));
+        let describe = Definition::new(DESCRIBE, format!("Shows the whole definitions of tools that {SEARCH} found: descriptions and JSON Schemas."))?
+            .with_parameters(json!({
+                "type": "object",
+                "properties": {"names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_RESULTS, "description": "Names of tools"}},
+                "required": ["names"],
+                "additionalProperties": false,
+            }));
+        let call = Definition::new(CALL, format!("Calls a tool that {SEARCH} found, and returns what the tool returns."))?
+            .with_parameters(json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "The name of the tool"},
+                    "arguments": {"type": "object", "description": format!("The tool's arguments, as {DESCRIBE} shows them")},
+                },
+                "required": ["name"],
+                "additionalProperties": false,
+            }));
+        let (mut search, mut describe) = (search, describe);
+        for definition in [&mut search, &mut describe] {
+            definition.hints.read_only = true;
+        }
+        let (searched, described) = (Arc::clone(&self), self);
+        Ok([
+            // Calls of it are converted to calls of other tools.
+            Tool::manual(call)?,
+            Tool::native(describe, move |arguments: Value, invocation: Arc<Invocation>| {
+                let catalogue = Arc::clone(&described);
+                async move { catalogue.describe(arguments, &invocation.context).await }
+            })?,
+            Tool::native(search, move |arguments: Value, invocation: Arc<Invocation>| {
+                let catalogue = Arc::clone(&searched);
+                async move { catalogue.search(arguments, &invocation.context).await }
+            })?,
+        ])
+    }
+
+    async fn search(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
+        let Ok(SearchArguments { query, limit }) = serde_json::from_value(arguments) else {
+            return unreadable();
+        };
+        let most = limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+        let catalogue = Arc::clone(&self);
+        let names =
+            tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
+        let Ok(Some(names)) = names else {
+            return Outcome::error(
+                "the tool search failed: do not repeat it, and tell the operator; the server's log says why",
+            );
+        };
+        let mut found = Budget::new(self.bytes);
+        let mut left_out = 0;
+        for tool in names.iter().filter_map(|name| self.tools.get(name)) {
+            if found.results.len() + left_out < most && self.is_visible_tool(tool, context).await {
+                left_out += usize::from(!found.add(json!(SearchResult::of(tool.definition()))));
+            }
+        }
+        let hint = found
+            .results
+            .is_empty()
+            .then(|| json!("no tool has one of these words: try other words"));
+        found.answer([("left_out", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
+    }
+
+    async fn is_visible_tool(&self, tool: &Tool, context: &CallContext) -> bool {
+        self.executor.is_visible(tool, None, context).await == Some(true)
+    }
+
+    async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
+        let Ok(DescribeArguments { names }) = serde_json::from_value(arguments) else {
+            return unreadable();
+        };
+        let mut described = Budget::new(self.bytes);
+        let (mut left_out, mut unknown) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.tools.get(&name) {
+                Some(tool) if self.is_visible_tool(tool, context).await => {
+                    let Definition { name, description, parameters, output, .. } =
+                        tool.definition();
+                    let mut shown =
+                        json!({"name": name, "description": description, "parameters": parameters});
+                    if let Some(output) = output {
+                        shown["output"] = output.clone();
+                    }
+                    if !described.add(shown) {
+                        left_out.push(name.clone());
+                    }
+                }
+                Some(_) | None => unknown.push(name),
+            }
+        }
+        let list = |names: Vec<String>| (!names.is_empty()).then(|| json!(names));
+        described.answer([("left_out", list(left_out)), ("unknown", list(unknown))])
+    }
+
+    fn names(&self, query: &str, most: usize) -> Option<Vec<String>> {
+        let made = || {
+            let index = Index::new(self.tools.values().map(Tool::definition));
+            index.inspect_err(|error| tracing::error!(%error, "the tool tools_search does not work: the index of the tools could not be made")).ok()
+        };
+        let index = self.index.get_or_init(made).as_ref()?;
+        index.search(query, most).inspect_err(|error| tracing::error!(%error, "the tool tools_search failed: the index of the tools could not be searched")).ok()
+    }
+}
+
+/// The answer to arguments that fit the schema and still cannot be read, for example a limit of
+/// `5.0`.
+fn unreadable() -> Outcome {
+    Outcome::error("the arguments cannot be read: see the parameters of the tool")
+}
+
+/// Results, within a budget of bytes.
+struct Budget {
+    results: Vec<Value>,
+    bytes: usize,
+}
+
+impl Budget {
+    fn new(bytes: usize) -> Self {
+        Self { results: Vec::new(), bytes }
+    }
+
+    /// Adds a result if it fits. The first always fits. Returns true if it was added.
+    fn add(&mut self, result: Value) -> bool {
+        let bytes = result.to_string().len();
+        let fits = self.results.is_empty() || bytes <= self.bytes;
+        if fits {
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.results.push(result);
+        }
+        fits
+    }
+
+    /// Returns the answer: the results and further members.
+    fn answer(self, also: [(&str, Option<Value>); 2]) -> Outcome {
+        let mut answer = json!({"tools": self.results});
+        for (name, value) in also {
+            if let Some(value) = value {
+                answer[name] = value;
+            }
+        }
+        Outcome::ok(answer)
+    }
+}
+
+impl<'a> SearchResult<'a> {
+    fn of(definition: &'a Definition) -> Self {
+        let schema = definition.parameters.as_ref();
+        let required = schema.and_then(|schema| schema.get("required")?.as_array());
+        let is_required = |name: &str| {
+            required.is_some_and(|names| names.iter().any(|required| required == name))
+        };
+        let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+        let parameter =
+            |name: &String| if is_required(name) { name.clone() } else { format!("{name}?") };
+        let mut description: String = definition.description.chars().take(SUMMARY).collect();
+        if description.len() < definition.description.len() {
+            description.push('…');
+        }
+        let parameters = properties.into_iter().flat_map(Map::keys).map(parameter).collect();
+        Self { name: &definition.name, description, parameters }
+    }
+}

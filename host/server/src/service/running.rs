@@ -1,0 +1,162 @@
+//! The table of running requests, by principal and id.
+//!
+//! In: a principal and the id of its request. Out: a [`RunningRequest`] with the abort signal of
+//! its calls.
+//! Invariants: the calls of all requests are bounded, because the results of a request are kept
+//! until its last call has ended. If there are several tenants, each leaves as many calls free as
+//! it holds. A principal has at most one running request of an id. Only that principal can cancel
+//! it. A request is removed from the table when it is dropped.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use toolcell::AbortSignal;
+use toolcell::defence::Control;
+
+use super::request_id::RequestId;
+use crate::tenants::principal::Principal;
+use crate::tenants::refused::Refused;
+use crate::tenants::share::{Room, Share};
+
+/// The time after which to retry while the server's limit of calls is reached.
+const RETRY: Duration = Duration::from_secs(1);
+
+type Key = (Principal, RequestId);
+
+/// The table of running requests.
+#[derive(Debug)]
+pub(crate) struct Running {
+    room: Arc<Room>,
+    table: Mutex<Table>,
+    /// Notified when a request has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    requests: HashMap<Key, AbortSignal>,
+    /// True after the end was announced, before the server drains.
+    is_ending: bool,
+    is_draining: bool,
+}
+
+impl Running {
+    /// Creates a table for at most this many calls.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let room = Room::new(most, Control::RequestShare);
+        Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
+    }
+
+    /// Returns an error if a request of the principal with one call could not begin now.
+    pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), Refused> {
+        if self.is_draining() {
+            return Err(Refused::Draining);
+        }
+        let has_room = self.room.has_room(principal, is_shared);
+        if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
+    }
+
+    /// Adds a request of `calls` calls, if there is room for them. `is_shared`: there are several
+    /// tenants.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &RequestId,
+        calls: usize,
+        is_shared: bool,
+    ) -> Result<RunningRequest, Refused> {
+        let mut share = self.room.share(principal);
+        let mut table = self.table.lock();
+        if table.is_draining {
+            return Err(Refused::Draining);
+        }
+        match table.requests.entry((principal.clone(), id.clone())) {
+            Entry::Occupied(_) => Err(Refused::DuplicateRequest),
+            // A request without a call also takes a slot, because it can be cancelled.
+            Entry::Vacant(_) if !share.grow_to(calls.max(1), is_shared) => {
+                Err(Refused::Overloaded { retry_after: RETRY })
+            }
+            Entry::Vacant(place) => {
+                let signal = place.insert(AbortSignal::new()).clone();
+                let key = (principal.clone(), id.clone());
+                Ok(RunningRequest { running: Arc::clone(self), key, signal, _share: share })
+            }
+        }
+    }
+
+    /// Raises the abort signal of the request.
+    pub(crate) fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
+        let signal = self.table.lock().requests.get(&(principal.clone(), id.clone())).cloned();
+        signal.map(|signal| signal.raise()).ok_or(Refused::NotRunning)
+    }
+
+    /// Refuses new requests from now on.
+    pub(crate) fn drain(&self) {
+        self.table.lock().is_draining = true;
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.table.lock().is_draining
+    }
+
+    /// Announces that requests will be refused soon.
+    pub(crate) fn announce_end(&self) {
+        self.table.lock().is_ending = true;
+    }
+
+    /// Returns true if the end was announced, or has come.
+    pub(crate) fn is_ending(&self) -> bool {
+        let table = self.table.lock();
+        table.is_ending || table.is_draining
+    }
+
+    /// Returns true if there is no room for a further call.
+    pub(crate) fn is_full(&self) -> bool {
+        self.room.is_full()
+    }
+
+    /// Returns the number of running requests.
+    pub(crate) fn count(&self) -> usize {
+        self.table.lock().requests.len()
+    }
+
+    /// Raises the abort signals of all requests.
+    pub(crate) fn cancel_all(&self) {
+        let signals: Vec<_> = self.table.lock().requests.values().cloned().collect();
+        signals.iter().for_each(AbortSignal::raise);
+    }
+
+    /// Returns when no request is running.
+    pub(crate) async fn wait_until_idle(&self) {
+        loop {
+            // Registered before the check, so that no end between the two is missed.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.count() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+/// A running request. Removed from the table on drop.
+#[derive(Debug)]
+pub(crate) struct RunningRequest {
+    running: Arc<Running>,
+    key: Key,
+    /// Raised when the request is cancelled.
+    pub(crate) signal: AbortSignal,
+    _share: Share,
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.running.table.lock().requests.remove(&self.key);
+        self.running.ended.notify_waiters();
+    }
+}

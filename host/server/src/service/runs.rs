@@ -1,0 +1,290 @@
+//! Several calls of one model answer for a principal: as a run, as a stream of events, or as steps
+//! of an agent loop.
+//!
+//! Invariants: as for one call. A tool that is not visible is removed from the request's registry
+//! before the run begins, so that the run treats it as an unknown tool.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
+use serde_json::Value;
+use toolcell::{
+    CallContext, Limits, OnToolError, RawCall, Registry, RunEvent, RunOptions, RunOutcome,
+    RunStream, Runner, Step, Stepper, ToolCall, Turn, UnknownTools,
+};
+
+use super::calls::SetIdentity as _;
+use super::request_id::RequestId;
+use super::served::{View, registry};
+use crate::service::{Admitted, Service};
+use crate::tenants::principal::Principal;
+use crate::tenants::refused::Refused;
+
+/// Tools that are asked concurrently whether they are visible.
+const ASKED_AT_ONCE: usize = 32;
+
+/// A request for several calls at once.
+///
+/// # Defaults
+/// A new request id, an empty context, no tightened limits, and the defaults of [`RunOptions`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunRequest {
+    /// The calls.
+    pub calls: Vec<ToolCall>,
+    /// The id by which the run can be cancelled. `None`: a new one is generated.
+    pub request_id: Option<RequestId>,
+    /// The origin of the calls. An answer to a question requires a single call. The server sets the
+    /// tenant and the request id.
+    pub context: CallContext,
+    /// Tightens the limits of each call.
+    pub limits: Limits,
+    /// Wall time of each call. `None`: that of its tool.
+    pub tool_timeout: Option<Duration>,
+    /// The most calls at once. The tenant's quota can lower it.
+    pub max_concurrency: Option<usize>,
+    /// The policy for failures.
+    pub on_tool_error: OnToolError,
+    /// The policy for calls of tools that the principal does not see.
+    pub unknown_tools: UnknownTools,
+}
+
+impl RunRequest {
+    /// Creates a request for these calls.
+    #[must_use]
+    pub fn new(calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        Self {
+            calls: calls.into_iter().collect(),
+            request_id: None,
+            context: CallContext::default(),
+            limits: Limits::unlimited(),
+            tool_timeout: None,
+            max_concurrency: None,
+            on_tool_error: OnToolError::default(),
+            unknown_tools: UnknownTools::default(),
+        }
+    }
+}
+
+/// Calls of one model answer, as steps of an agent loop.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StepRequest {
+    /// The calls as the model wrote them.
+    pub calls: Vec<RawCall>,
+    /// The turn of the calls. The server sets the tenant, the request id and the abort signal.
+    pub turn: Turn,
+    /// The id by which the steps can be cancelled. `None`: a new one is generated.
+    pub request_id: Option<RequestId>,
+}
+
+impl StepRequest {
+    /// Creates a request for these calls of this turn.
+    #[must_use]
+    pub fn new(calls: impl IntoIterator<Item = impl Into<RawCall>>, turn: Turn) -> Self {
+        Self { calls: calls.into_iter().map(Into::into).collect(), turn, request_id: None }
+    }
+}
+
+/// A run that is ready to start.
+struct Prepared {
+    runner: Runner,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+    admitted: Admitted,
+}
+
+impl Service {
+    /// Makes the calls and waits for all of them. A failed call is a message of the outcome.
+    ///
+    /// # Errors
+    /// [`Refused`] if no call was made.
+    ///
+    /// # Cancel safety
+    /// When dropped, running guests are stopped, and the other calls never start.
+    pub async fn run(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<RunOutcome, Refused> {
+        let Prepared { runner, calls, options, admitted } =
+            self.prepared(principal, request).boxed().await?;
+        let outcome = runner.run(calls, options).boxed().await.map_err(Refused::Run)?;
+        drop(admitted);
+        Ok(outcome)
+    }
+
+    /// Makes the calls and returns their events. The run proceeds while they are read.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run), for this future and for the events.
+    pub async fn stream(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<RunEvents, Refused> {
+        let Prepared { runner, calls, options, admitted } =
+            self.prepared(principal, request).boxed().await?;
+        let mut stream = runner.stream(calls, options);
+        // A run that cannot start reports it in its first event, which is available at once.
+        let first = match stream.next().now_or_never() {
+            Some(Some(RunEvent::Error(failure))) => return Err(Refused::Run(failure.0)),
+            Some(first) => first,
+            None => None,
+        };
+        Ok(RunEvents { first, stream, span: tracing::Span::current(), _admitted: admitted })
+    }
+
+    /// Makes the steps of these calls. Returns them and the turn after them.
+    ///
+    /// # Errors
+    /// [`Refused`] if no call was made.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run). The turn is lost.
+    pub async fn steps(
+        &self,
+        principal: &Principal,
+        request: StepRequest,
+    ) -> Result<(Vec<Step>, Turn), Refused> {
+        let StepRequest { calls, mut turn, request_id } = request;
+        let view = self.view(principal)?;
+        let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
+        let id = request_id.unwrap_or_else(RequestId::generate);
+        let admitted =
+            self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
+        turn.context.set_identity(principal, &id);
+        turn.abort = admitted.signal();
+        let named = calls.iter().filter_map(|call| {
+            Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
+        });
+        let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
+        let config = toolcell::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
+        let stepper = Stepper::new(registry)
+            .with_executor(self.executor(principal, &view))
+            .with_config(config);
+        let steps = stepper.step_all(calls, &mut turn).boxed().await;
+        drop(admitted);
+        Ok((steps, turn))
+    }
+
+    async fn prepared(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<Prepared, Refused> {
+        let view = self.view(principal)?;
+        let RunRequest { calls, request_id, mut context, limits, .. } = request;
+        let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
+        let id = request_id.unwrap_or_else(RequestId::generate);
+        let wanted = concurrency(calls.len(), request.max_concurrency);
+        let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
+        context.set_identity(principal, &id);
+        let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
+        let context = Arc::new(context);
+        let registry = registry_of(&view, named, Arc::clone(&context)).await;
+        if request.unknown_tools == UnknownTools::Refuse
+            && let Some(call) = calls.iter().find(|call| !registry.is_registered(&call.name))
+        {
+            return Err(view.unknown_tool(&call.name, &context).await);
+        }
+        let mut options = RunOptions::default()
+            .with_context(context)
+            .with_limits(limits)
+            .with_on_tool_error(request.on_tool_error)
+            .with_unknown_tools(request.unknown_tools)
+            .with_abort(admitted.signal());
+        // Each tool has its own time within that of the executor.
+        options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
+        // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
+        options.max_concurrency =
+            Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+        let is_whole = registry.toolbox().tools().count() == view.tools.len();
+        let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
+        let runner = runner.with_executor(self.executor(principal, &view));
+        Ok(Prepared { runner, calls, options, admitted })
+    }
+}
+
+/// Returns the view's tools without those of these calls that are not visible in this context.
+async fn registry_of(
+    view: &View,
+    calls: Vec<(String, String)>,
+    context: Arc<CallContext>,
+) -> Registry {
+    let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
+    for (name, arguments) in calls {
+        if let Some(tool) = view.tools.get(&name).cloned() {
+            let (context, executor) = (Arc::clone(&context), view.executor.clone());
+            // If there was no room to ask, the call itself is refused for that reason.
+            let asks = async move {
+                executor.is_visible(&tool, Some(&arguments), &context).await == Some(false)
+            };
+            asked.push(asks.map(|is_hidden| is_hidden.then_some(name)).boxed());
+        }
+    }
+    let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
+    let hidden: BTreeSet<String> = hidden.collect().await;
+    if hidden.is_empty() {
+        return view.runner.registry().clone();
+    }
+    let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
+    registry(visible.map(|(_, tool)| tool.clone()))
+}
+
+/// Returns the number of calls that run at once, if the quota allows it.
+fn concurrency(calls: usize, most: Option<usize>) -> usize {
+    let mut options = RunOptions::default();
+    options.max_concurrency = most;
+    options.concurrency(calls).min(calls)
+}
+
+/// Returns the text of arguments, which a model may have sent as a string instead of JSON.
+fn text(arguments: &Value) -> String {
+    arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned)
+}
+
+/// The events of a run, as [`Runner::stream`] yields them.
+pub struct RunEvents {
+    first: Option<RunEvent>,
+    stream: RunStream,
+    /// The span of the request: calls start while the events are read.
+    span: tracing::Span,
+    /// Freed with the stream.
+    _admitted: Admitted,
+}
+
+impl Stream for RunEvents {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let Self { stream, span, .. } = &mut *self;
+        span.in_scope(|| stream.poll_next_unpin(context))
+    }
+}
+
+impl RunEvents {
+    /// Returns the reason why the agent loop must not continue, as far as the run has come.
+    #[must_use]
+    pub fn halted(&self) -> Option<&toolcell::Halted> {
+        self.stream.halted()
+    }
+}
+
+impl fmt::Debug for RunEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunEvents").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,267 @@
+//! One immutable version of the served tools and tenants.
+//!
+//! In: an embedder's tools, executor and tenants. Out: [`Served`], and from it a `Version`: for
+//! each tenant a `View` with the tools that it sees and the executor that narrows its calls.
+//! Invariants: a tenant's view contains none of the tools that it does not see, so that no code
+//! path can name them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCall, Toolbox};
+
+use super::facade::{self, ManyTools, facade};
+use crate::artifacts::{Artifacts, Layer};
+use crate::observe::call_log::CallLog;
+use crate::observe::metrics::{Metrics, TenantMetrics};
+use crate::tenants::account::Account;
+use crate::tenants::quota::Quota;
+
+/// One version of the content of a [`Service`](crate::Service): tools, an executor, and tenants.
+///
+/// # Defaults
+/// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and
+/// others have no access.
+#[derive(Debug, Clone)]
+pub struct Served {
+    pub(crate) version: String,
+    executor: Executor,
+    tools: Toolbox,
+    tenants: BTreeMap<String, ServedTenant>,
+    untenanted: Option<ServedTenant>,
+    many: ManyTools,
+}
+
+/// The tools that one tenant sees, and the limits of its use.
+///
+/// # Defaults
+/// Every tool, nothing narrowed, no quota.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ServedTenant {
+    /// The names of the tools that the tenant sees. `None`: all.
+    pub tools: Option<BTreeSet<String>>,
+    /// Tightens the limits and rights of every call.
+    pub narrowed: Tenant,
+    /// The limits of the tenant's use.
+    pub quota: Quota,
+}
+
+impl ServedTenant {
+    /// Sets the tools that the tenant sees.
+    #[must_use]
+    pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the limits and the overlay of the tenant's calls.
+    #[must_use]
+    pub fn with_narrowed(mut self, narrowed: Tenant) -> Self {
+        self.narrowed = narrowed;
+        self
+    }
+
+    /// Sets the quota.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
+        self
+    }
+}
+
+impl Served {
+    /// Takes the current tools of the registry. Later changes of the registry have no effect.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            version: String::new(),
+            executor: Executor::new(),
+            tools: registry.toolbox(),
+            tenants: BTreeMap::new(),
+            untenanted: None,
+            many: ManyTools::default(),
+        }
+    }
+
+    /// Sets when a search replaces the list of tools.
+    #[must_use]
+    pub fn with_many_tools(mut self, many: ManyTools) -> Self {
+        self.many = many;
+        self
+    }
+
+    /// Sets the executor: its limits, and its observer. Its sealer is replaced by that of the
+    /// service, and its tenants by those that are defined here.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// Adds a tenant. Once a tenant is defined, principals without a tenant have no access, unless
+    /// [`with_untenanted`](Self::with_untenanted) grants it.
+    #[must_use]
+    pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
+        self.tenants.insert(name.into(), tenant);
+        self
+    }
+
+    /// Sets the tools and limits of principals without a tenant.
+    #[must_use]
+    pub fn with_untenanted(mut self, tenant: ServedTenant) -> Self {
+        self.untenanted = Some(tenant);
+        self
+    }
+
+    /// Sets the name of the version, for example a digest of the configuration. Readiness reports
+    /// it.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Creates the views. `account` returns the account of a tenant.
+    pub(crate) fn version(
+        self,
+        artifacts: Option<&Artifacts>,
+        metrics: &Metrics,
+        account: impl Fn(Option<&str>) -> Arc<Account>,
+    ) -> Version {
+        let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
+        let around = |tool: &Tool| match artifacts {
+            Some(artifacts) => Layer::wrap(tool.clone(), artifacts),
+            None => tool.clone(),
+        };
+        let tools: Vec<Tool> = tools.tools().map(around).collect();
+        for (name, tenant) in &tenants {
+            executor = executor.with_tenant(name, tenant.narrowed.clone());
+        }
+        if tenants.is_empty() && untenanted.is_none() {
+            untenanted = Some(ServedTenant::default());
+        }
+        if let Some(untenanted) = &untenanted {
+            executor = executor.with_untenanted(untenanted.narrowed.clone());
+        }
+        if let Some(artifacts) = artifacts {
+            let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
+            let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
+            artifacts.set_quotas(
+                all.filter_map(|(name, tenant)| Some((name, tenant.quota.artifact_bytes?))),
+            );
+        }
+        let view = |name: Option<&str>, tenant: &ServedTenant| {
+            let measured =
+                metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
+            let log = CallLog::of_tenant(name);
+            Arc::new(View::new(
+                &tools,
+                tenant,
+                executor.clone(),
+                account(name),
+                (measured, log),
+                many,
+            ))
+        };
+        let views =
+            tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
+        let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
+        Version { name: version, views, untenanted }
+    }
+}
+
+/// A version with its views.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    views: HashMap<String, Arc<View>>,
+    untenanted: Option<Arc<View>>,
+}
+
+impl Version {
+    /// Returns the number of tenants that it serves; principals without a tenant count as one.
+    pub(crate) fn tenants(&self) -> usize {
+        self.views.len() + usize::from(self.untenanted.is_some())
+    }
+
+    /// Returns the view of this tenant. `None`: the tenant is not served.
+    pub(crate) fn view(&self, tenant: Option<&str>) -> Option<Arc<View>> {
+        tenant.map_or(self.untenanted.as_ref(), |tenant| self.views.get(tenant)).cloned()
+    }
+}
+
+/// The tools, executor and quota of one tenant in one version.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The tools that the tenant sees, by name.
+    pub(crate) tools: BTreeMap<String, Tool>,
+    /// True if the list has only the search tools.
+    is_searched: bool,
+    /// Makes calls with the tenant's limits and rights, and charges its account.
+    pub(crate) executor: Executor,
+    pub(crate) runner: Runner,
+    pub(crate) quota: Quota,
+    pub(crate) account: Arc<Account>,
+    pub(crate) metrics: TenantMetrics,
+}
+
+impl View {
+    fn new(
+        tools: &[Tool],
+        tenant: &ServedTenant,
+        executor: Executor,
+        account: Arc<Account>,
+        (metrics, log): (TenantMetrics, CallLog),
+        many: ManyTools,
+    ) -> Self {
+        let is_seen =
+            |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
+        let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
+        // Copied before the search tools are added: those are for models only.
+        let callable = tools.clone();
+        let executor = executor.with_callable(move |name| callable.get(name).cloned());
+        let charged = Arc::clone(&account);
+        let executor = executor.with_check_fuel(move |fuel| charged.charge_unseen(fuel));
+        let facade = facade(many, &tools, &executor);
+        let is_searched = facade.is_some();
+        tools.extend(
+            facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)),
+        );
+        let (charged, measured) = (Arc::clone(&account), metrics.clone());
+        let executor = executor.with_additional_events(move |event: Event| {
+            charged.charge(&event);
+            measured.count(&event);
+            log.log(&event);
+        });
+        let runner = Runner::new(registry(tools.values().cloned()));
+        Self { tools, is_searched, executor, runner, quota: tenant.quota, account, metrics }
+    }
+
+    /// Returns the tools of the list from `begin` on, by name.
+    pub(crate) fn listed(&self, begin: Bound<&str>) -> impl Iterator<Item = &Tool> {
+        let tools = self.tools.range::<str, _>((begin, Bound::Unbounded));
+        tools.filter(|(name, _)| !self.is_searched || facade::is_part(name)).map(|(_, tool)| tool)
+    }
+
+    /// Converts a call of `tools_call` to a call of the tool that it names.
+    pub(crate) fn resolve_call(&self, call: ToolCall) -> ToolCall {
+        if self.is_searched { facade::resolve_call(call) } else { call }
+    }
+
+    /// Like [`resolve_call`](Self::resolve_call), for a call as a model wrote it.
+    pub(crate) fn resolve_raw_call(&self, call: RawCall) -> RawCall {
+        if self.is_searched { facade::resolve_raw_call(call) } else { call }
+    }
+}
+
+/// Creates a registry of these tools, which have different names.
+pub(crate) fn registry(tools: impl IntoIterator<Item = Tool>) -> Registry {
+    let registry = Registry::new();
+    // Fails only if two tools have the same name.
+    let registered = registry.register_all(tools);
+    debug_assert!(registered.is_ok(), "{registered:?}");
+    registry
+}

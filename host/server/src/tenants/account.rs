@@ -1,0 +1,275 @@
+//! The account of one tenant: its quota's buckets, and the totals that the tenant sees.
+//!
+//! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
+//! Invariants: an account lives as long as the service, across versions of what is served. A call
+//! is charged by the executor's last event, not by its answer, so a call that its caller dropped is
+//! charged too. Fuel that tools use outside of calls, and fuel of calls to hidden tools, is charged
+//! to the quota and not shown, because it would reveal that such tools exist.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use toolcell::defence::{Control, stands};
+use toolcell::{CallResult, Clock, Event, Exit, Outcome, Refusal, ToolError};
+
+use super::quota::{Bucket, Quota, QuotaKind};
+use super::refused::Refused;
+
+/// The time after which a tenant at its limit of concurrent calls is told to retry.
+const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// What a tenant has used since the server started.
+///
+/// # Shape
+/// As JSON: its fields by name.
+///
+/// # Units
+/// `fuel` in the engine's instruction units, `wall_us` in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub struct TenantUsage {
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the
+    /// reason of another tool error.
+    pub endings: BTreeMap<String, u64>,
+    /// Instructions that the calls executed. What tools use beside calls, to say whether they are
+    /// visible, is not in it.
+    pub fuel: u64,
+    /// Wall time of the calls, in microseconds.
+    pub wall_us: u64,
+    /// Calls that run now.
+    pub running: usize,
+    /// Calls that the quota allows now. Absent without a quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_left: Option<u64>,
+    /// Fuel that the quota allows now. Absent without a quota. What tools use beside calls is
+    /// charged to the quota, and not shown here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel_left: Option<u64>,
+}
+
+/// The account of one tenant.
+#[derive(Debug)]
+pub(crate) struct Account {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    totals: TenantUsage,
+    calls: Option<Bucket>,
+    fuel: Option<Bucket>,
+    /// The fuel that is shown to the tenant. It leaves out charges that the tenant must not see.
+    shown: Option<Bucket>,
+}
+
+impl Account {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    /// Admits a request of `calls` calls that asks to run `wanted` at once. Returns the free slots,
+    /// up to `wanted`, or an error if none is free.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        quota: &Quota,
+        calls: usize,
+        wanted: usize,
+    ) -> Result<Slots, Refused> {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.fill(quota, now);
+        let State { totals, calls: bucket, fuel, .. } = &mut *state;
+        let free = quota
+            .concurrent_calls
+            .map_or(wanted, |most| most.saturating_sub(totals.running))
+            .min(wanted.max(1));
+        if free == 0 && wanted > 0 {
+            return Err(Refused::Quota { kind: QuotaKind::Concurrent, retry_after: RETRY_SLOTS });
+        }
+        if let Some(wait) =
+            fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero())
+        {
+            return Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait });
+        }
+        if let Some(bucket) = bucket {
+            let tokens = u64::try_from(calls).unwrap_or(u64::MAX);
+            if let Some(limit) =
+                quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0)
+            {
+                return Err(Refused::TooManyCalls {
+                    got: calls,
+                    limit: usize::try_from(limit).unwrap_or(usize::MAX),
+                });
+            }
+            let wait = bucket.wait_for(tokens);
+            if !wait.is_zero() && stands(Control::CallQuota) {
+                return Err(Refused::Quota { kind: QuotaKind::Calls, retry_after: wait });
+            }
+            bucket.take(tokens);
+        }
+        totals.running += free;
+        Ok(Slots { account: Arc::clone(self), count: free })
+    }
+
+    /// Returns an error if one call would not be admitted now. Charges nothing.
+    pub(crate) fn check(&self, quota: &Quota) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        state.fill(quota, self.clock.now());
+        let refused = |kind, retry_after| Err(Refused::Quota { kind, retry_after });
+        if quota.concurrent_calls.is_some_and(|most| state.totals.running >= most) {
+            return refused(QuotaKind::Concurrent, RETRY_SLOTS);
+        }
+        for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {
+            let wait = bucket.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
+            if !wait.is_zero() && stands(Control::CallQuota) {
+                return refused(kind, wait);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an error while the quota has no fuel.
+    pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        state.fill(quota, self.clock.now());
+        let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
+        let is_free = wait.is_zero() || !stands(Control::CheckFuel);
+        if is_free {
+            Ok(())
+        } else {
+            Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait })
+        }
+    }
+
+    /// Charges fuel that the tenant is not shown.
+    pub(crate) fn charge_unseen(&self, fuel: u64) {
+        if let Some(bucket) = self.state.lock().fuel.as_mut().filter(|_| stands(Control::CheckFuel))
+        {
+            bucket.take(fuel);
+        }
+    }
+
+    /// Charges a call that has ended. A call to a tool that the tenant must not see changes no
+    /// shown total, like a call to an unknown tool.
+    pub(crate) fn charge(&self, event: &Event) {
+        let Event::Completed { result, usage, parent, .. } = event else { return };
+        // The fuel of a sub-call is part of its outermost call's fuel.
+        let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
+        if matches!(result, CallResult::Refusal(Refusal::NotVisible))
+            && stands(Control::HiddenUsage)
+        {
+            self.charge_unseen(fuel);
+            return;
+        }
+        let mut state = self.state.lock();
+        let State { totals, fuel: bucket, shown, .. } = &mut *state;
+        totals.calls += 1;
+        *totals.endings.entry(ending(result).to_owned()).or_default() += 1;
+        if parent.is_some() {
+            return;
+        }
+        totals.fuel = totals.fuel.saturating_add(fuel);
+        totals.wall_us = totals
+            .wall_us
+            .saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        for bucket in [bucket, shown].into_iter().flatten() {
+            bucket.take(fuel);
+        }
+    }
+
+    /// Returns what the tenant has used, and what the quota leaves.
+    pub(crate) fn usage(&self, quota: &Quota) -> TenantUsage {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.fill(quota, now);
+        let (calls_left, fuel_left) =
+            (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
+        TenantUsage { calls_left, fuel_left, ..state.totals.clone() }
+    }
+}
+
+impl State {
+    /// Creates, refills or removes the buckets, as the quota says.
+    fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
+        let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;
+        for (bucket, rate) in [
+            (&mut self.calls, calls_per_minute),
+            (&mut self.fuel, fuel_per_minute),
+            (&mut self.shown, fuel_per_minute),
+        ] {
+            match (bucket.as_mut(), rate) {
+                (_, None) => *bucket = None,
+                (None, Some(rate)) => *bucket = Some(Bucket::new(rate, now)),
+                (Some(bucket), Some(rate)) => bucket.fill(rate, now),
+            }
+        }
+    }
+}
+
+/// Slots of running calls, freed on drop.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    account: Arc<Account>,
+    count: usize,
+}
+
+impl Slots {
+    /// The number of calls that may run at once.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        self.account.state.lock().totals.running -= self.count;
+    }
+}
+
+/// Returns the name of how a call ended.
+pub(crate) fn ending(result: &CallResult) -> &'static str {
+    match result {
+        CallResult::Outcome(Outcome::Ok(_)) => "ok",
+        CallResult::Outcome(Outcome::Error(_)) => "error",
+        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
+        CallResult::Outcome(Outcome::Halt(_)) => "halt",
+        // Its reason is that of a tool that exits by itself.
+        CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => "cancelled",
+        CallResult::ToolError(error) => error.reason().name(),
+        CallResult::Refusal(_) => "refusal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcell::{SystemClock, Usage};
+
+    use super::*;
+
+    #[test]
+    fn sub_call_usage_is_charged_once() {
+        let account = Account::new(Arc::new(SystemClock));
+        let ended = |id: &str, fuel: u64, parent: Option<&str>| {
+            let mut usage = Usage::default();
+            usage.fuel = Some(fuel);
+            let result = CallResult::Outcome(Outcome::ok(json!(1)));
+            Event::Completed {
+                id: id.into(),
+                name: "tool".into(),
+                result,
+                usage,
+                parent: parent.map(Into::into),
+            }
+        };
+        account.charge(&ended("1/1", 40, Some("1")));
+        account.charge(&ended("1", 100, None));
+        let usage = account.usage(&Quota::default());
+        assert_eq!((usage.calls, usage.fuel, usage.endings["ok"]), (2, 100, 2));
+    }
+}

@@ -1,0 +1,302 @@
+//! The report of a campaign: a table, the figures that must hold, and each failure with the command
+//! that runs it again.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fixture::Fixture;
+use crate::tally::{Finding, Tally};
+
+/// Milliseconds by which calls may end after their deadline: at p99, and at most. Source: the
+/// campaign's figures.
+const OVERRUN: (f64, f64) = (25.0, 250.0);
+/// Bytes that a thousand calls may leave behind.
+const SLOPE: f64 = 1024.0;
+/// Factor by which the latency of other calls may grow while a bomb is compiled.
+const SLIP: f64 = 2.0;
+
+/// Resources that were not given back, and peak memory.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    pub(crate) fds: i64,
+    pub(crate) threads: i64,
+    pub(crate) files: i64,
+    /// Bytes of growth per thousand attempts; absent with too few attempts.
+    pub(crate) slope: Option<f64>,
+    pub(crate) peak: u64,
+    pub(crate) bound: u64,
+}
+
+/// The results of one scenario.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) theatre: String,
+    pub(crate) tried: u64,
+    pub(crate) survived: u64,
+    /// Attempts that ended as they should, but too late.
+    pub(crate) slow: u64,
+    pub(crate) deaths: u64,
+    /// Calls that their deadline ended; the overruns below are in milliseconds.
+    pub(crate) late: u64,
+    pub(crate) overrun_p99: f64,
+    pub(crate) overrun_max: f64,
+    #[serde(flatten)]
+    pub(crate) spent: Spent,
+    pub(crate) permits: i64,
+    pub(crate) connections: u64,
+    pub(crate) canaries: u64,
+    pub(crate) slip: Option<f64>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Row {
+    pub(crate) fn of(tally: &Tally, spent: Spent) -> Self {
+        let millis = |micros: u64| micros as f64 / 1000.0;
+        Self {
+            tried: tally.tried,
+            survived: tally.tried - tally.failed,
+            slow: tally.slow,
+            deaths: 0,
+            late: tally.overruns.len(),
+            overrun_p99: millis(tally.overruns.value_at_quantile(0.99)),
+            overrun_max: millis(tally.overruns.max()),
+            spent,
+            permits: tally.permits,
+            connections: tally.connections,
+            canaries: tally.canaries,
+            slip: tally.slip,
+            findings: tally.findings.clone(),
+            ..Self::none(String::new())
+        }
+    }
+
+    pub(crate) fn none(theatre: String) -> Self {
+        Self {
+            theatre,
+            tried: 0,
+            survived: 0,
+            slow: 0,
+            deaths: 0,
+            late: 0,
+            overrun_p99: 0.0,
+            overrun_max: 0.0,
+            spent: Spent::default(),
+            permits: 0,
+            connections: 0,
+            canaries: 0,
+            slip: None,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Adds the results of another process of the same scenario.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tried += other.tried;
+        self.survived += other.survived;
+        self.slow += other.slow;
+        self.late += other.late;
+        self.overrun_p99 = self.overrun_p99.max(other.overrun_p99);
+        self.overrun_max = self.overrun_max.max(other.overrun_max);
+        let (own, their) = (&mut self.spent, other.spent);
+        own.fds += their.fds.max(0);
+        own.threads += their.threads.max(0);
+        own.files += their.files.max(0);
+        own.slope = own.slope.or(their.slope);
+        own.peak = own.peak.max(their.peak);
+        own.bound = own.bound.max(their.bound);
+        self.permits += other.permits;
+        self.connections += other.connections;
+        self.canaries += other.canaries;
+        self.slip = larger(self.slip, other.slip);
+        self.findings.extend(other.findings);
+    }
+
+    /// Returns the figures that do not hold: first the counts, then those that depend on the load
+    /// of the machine.
+    fn failed_figures(&self) -> (Vec<String>, Vec<String>) {
+        let leaks = self.spent.fds.max(0)
+            + self.spent.threads.max(0)
+            + self.spent.files.max(0)
+            + self.permits.max(0);
+        let counts = [
+            (self.deaths, "process deaths"),
+            (self.connections, "forbidden connections"),
+            (self.canaries, "canary hits"),
+            (leaks.unsigned_abs(), "leaks"),
+            (self.tried - self.survived - self.slow, "attempts that did not end as they should"),
+        ];
+        let firm = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{}: {count} {what}", self.theatre));
+        let mut timed = Vec::new();
+        let mut over = |value: f64, bound: f64, what: &str| {
+            if value > bound {
+                timed.push(format!("{}: {what} {value:.1}, over {bound}", self.theatre));
+            }
+        };
+        over(self.overrun_p99, OVERRUN.0, "ms of overrun, p99");
+        over(self.overrun_max, OVERRUN.1, "ms of overrun at most");
+        over(self.spent.slope.unwrap_or(0.0), SLOPE, "bytes left by a thousand attempts");
+        over(self.spent.peak as f64, Fixture::bound() as f64, "bytes of memory");
+        over(self.slip.unwrap_or(0.0), SLIP, "times the latency of others");
+        over(self.slow as f64, 0.0, "attempts that ended too late");
+        (firm.collect(), timed)
+    }
+}
+
+/// Returns the larger of the values that are present.
+pub(crate) fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
+}
+
+/// The results of a campaign.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub(crate) seed: u64,
+    pub(crate) seconds: f64,
+    pub(crate) rows: Vec<Row>,
+    /// Figures that do not hold and do not depend on the load of the machine.
+    pub(crate) broken: Vec<String>,
+    /// Figures of time and memory that do not hold: a busy or small machine can cause them too.
+    pub(crate) broken_times: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(seed: u64, seconds: f64, rows: Vec<Row>) -> Self {
+        let (broken, times): (Vec<_>, Vec<_>) = rows.iter().map(Row::failed_figures).unzip();
+        Self { seed, seconds, rows, broken: broken.concat(), broken_times: times.concat() }
+    }
+
+    /// Returns true if every figure holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.broken.is_empty() && self.broken_times.is_empty()
+    }
+
+    /// Returns the opening line: the seed, and the memory that no process of the campaign may
+    /// exceed.
+    #[must_use]
+    pub fn opening(seed: u64) -> String {
+        format!(
+            "seed {seed}; no process may have more than {} MiB in memory\n",
+            Fixture::bound() >> 20
+        )
+    }
+
+    /// Returns the report as JSON.
+    ///
+    /// # Panics
+    /// Never: the report is plain data.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data")
+    }
+
+    /// Returns the report as a table for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        const HEADS: [&str; 16] = [
+            "theatre",
+            "tried",
+            "survived",
+            "deaths",
+            "late",
+            "p99 ms",
+            "max ms",
+            "fds",
+            "threads",
+            "permits",
+            "files",
+            "B/1000",
+            "MiB",
+            "forbidden",
+            "canaries",
+            "slip",
+        ];
+        let mut lines = vec![HEADS.map(str::to_owned).to_vec()];
+        lines.extend(self.rows.iter().map(cells));
+        let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+        let widths: Vec<_> = (0..HEADS.len()).map(width).collect();
+        let mut text = String::new();
+        for line in &lines {
+            let padded = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+                if column == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") }
+            });
+            let _ = writeln!(text, "{}", padded.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        let count = |of: fn(&Row) -> u64| self.rows.iter().map(of).sum::<u64>();
+        let _ = writeln!(text, "{} attempts in {:.0} s", count(|row| row.tried), self.seconds);
+        for finding in self.rows.iter().flat_map(|row| &row.findings) {
+            let fault = format!("{:?}", finding.fault).to_lowercase();
+            let _ = writeln!(
+                text,
+                "\n{fault} in {}: {} ({} times)",
+                finding.theatre, finding.what, finding.count
+            );
+            let _ = writeln!(text, "  {}", finding.detail.replace('\n', "\n  "));
+            let command = "cargo xtask attack --seed";
+            let _ = writeln!(
+                text,
+                "  {command} {} --only {} --case {}",
+                self.seed, finding.theatre, finding.case
+            );
+        }
+        for broken in self.broken.iter().chain(&self.broken_times) {
+            let _ = writeln!(text, "\nDOES NOT HOLD: {broken}");
+        }
+        let _ = writeln!(
+            text,
+            "\n{}",
+            if self.holds() { "every figure holds" } else { "not every figure holds" }
+        );
+        text
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let some = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+    let late = |value: f64| some((row.late > 0).then_some(value));
+    let spent = row.spent;
+    vec![
+        row.theatre.clone(),
+        row.tried.to_string(),
+        row.survived.to_string(),
+        row.deaths.to_string(),
+        row.late.to_string(),
+        late(row.overrun_p99),
+        late(row.overrun_max),
+        spent.fds.max(0).to_string(),
+        spent.threads.max(0).to_string(),
+        row.permits.to_string(),
+        spent.files.max(0).to_string(),
+        some(spent.slope),
+        format!("{}/{}", spent.peak >> 20, spent.bound >> 20),
+        row.connections.to_string(),
+        row.canaries.to_string(),
+        some(row.slip),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Fault;
+
+    /// A busy machine can make an attempt slow, and cause no other fault.
+    #[test]
+    fn slow_attempt_counts_as_a_timing_figure() {
+        for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
+        {
+            let mut tally = Tally::new("bombs".into());
+            tally.record_failure(fault, "", "");
+            let (counts, times) = Row::of(&tally, Spent::default()).failed_figures();
+            assert_eq!(
+                (counts.len(), times.len()),
+                (firm, timed),
+                "{fault:?}: {counts:?} {times:?}"
+            );
+        }
+    }
+}
