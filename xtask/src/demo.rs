@@ -4,8 +4,8 @@
 //! Invariants: the tour runs the real command on real components; a step with another ending than
 //! its table says fails the demo.
 
+mod fixture;
 mod steps;
-mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result, ensure};
 use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 
 use crate::shell::{cargo, guest_workspaces, print, root};
+use fixture::{Fixture, TOKEN, TOKEN_VARIABLE};
 use steps::{SERVER, STATE, STEPS, Step, StepAccess};
-use world::{Fixture, TOKEN, TOKEN_VARIABLE};
 
 /// Lines that are shown of an approval: the component, its imports, the beginning of its first
 /// tool.

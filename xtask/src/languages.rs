@@ -36,7 +36,7 @@ mod services;
 /// Builds every project and runs its cases.
 pub(crate) fn run() -> Result<()> {
     let bench = Bench::install()?;
-    let mut failed: Vec<String> = Vec::new();
+    let mut failed = Vec::new();
     let made = bench.place.join("new");
     remove(&made)?;
     let examples =

@@ -28,15 +28,18 @@ use repository::Repository;
 
 /// Prints the rows as a table, or as JSON.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let is_json = match arguments {
+        [] => false,
+        ["--json"] => true,
+        _ => bail!("`measure` takes `--json` or nothing"),
+    };
     let repository = Repository::read(shell::root())?;
     let rows =
         [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
-    match arguments {
-        [] => shell::print(&rows.iter().map(Row::text).collect::<String>()),
-        ["--json"] => {
-            shell::print(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()))
-        }
-        _ => bail!("`measure` takes `--json` or nothing"),
+    if is_json {
+        shell::say(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()));
+    } else {
+        shell::say(&rows.iter().map(Row::text).collect::<String>());
     }
     Ok(())
 }

@@ -53,6 +53,9 @@ const TOOL: &str = "import work\nfrom toolcell import tool\n\n\n@tool\ndef run()
 /// The limits of a call, which are as high as SymPy needs.
 const BOUNDS: [&str; 6] = ["--fuel", "1000G", "--timeout", "5m", "--memory", "1GiB"];
 
+/// The zone and the language of a cell, for the interpreters that it is compared with.
+const ENVIRONMENT: [(&str, &str); 2] = [("TZ", "UTC"), ("LANG", "C.UTF-8")];
+
 /// Installs Node, Python's compiler and the packages, and makes all comparisons.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
@@ -68,7 +71,7 @@ pub(crate) fn compare(node: &Path) -> Result<()> {
     for expressions in EXPRESSIONS {
         let mut command = Command::new(node);
         command.arg("-e").arg(PROGRAM).arg(root().join(expressions));
-        let status = command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status();
+        let status = command.env_clear().envs(ENVIRONMENT).status();
         ensure!(
             status.context("Node does not start")?.success(),
             "answers in {expressions} are not Node's"
@@ -85,12 +88,8 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
     if version.starts_with("Python 3.11.") {
         let mut command = Command::new(&bench.python);
         command.args(["-B", "-W", "ignore"]).arg(place.join("answers.py")).arg(&file);
-        let status = command
-            .env_clear()
-            .env("TZ", "UTC")
-            .env("LANG", "C.UTF-8")
-            .status()
-            .context("CPython does not start")?;
+        let status =
+            command.env_clear().envs(ENVIRONMENT).status().context("CPython does not start")?;
         ensure!(status.success(), "answers in {PYTHON} are not those of {version}");
     } else {
         print(&format!("{PYTHON} is not compared with CPython 3.11: this is {version}"));
@@ -118,8 +117,7 @@ fn packages_of_npm(bench: &Bench, packages: &Packages) -> Result<()> {
         command
             .args(["--input-type=module", "--eval", &script])
             .current_dir(&folder)
-            .env("TZ", "UTC")
-            .env("LANG", "C.UTF-8");
+            .envs(ENVIRONMENT);
         outcome.add(
             &name,
             &printed(&mut command)?,
@@ -141,11 +139,7 @@ fn packages_of_python(bench: &Bench) -> Result<()> {
         fs::copy(sources.join(&name).with_extension("py"), project.join("work.py"))?;
         fs::write(project.join("tool.py"), TOOL)?;
         let mut command = Command::new(&python);
-        command
-            .args(["-B", "-W", "ignore", "-c", WORK])
-            .current_dir(&project)
-            .env("TZ", "UTC")
-            .env("LANG", "C.UTF-8");
+        command.args(["-B", "-W", "ignore", "-c", WORK]).current_dir(&project).envs(ENVIRONMENT);
         outcome.add(
             &name,
             &printed(&mut command)?,

@@ -14,7 +14,7 @@ use toolcell_guest::bindings::toolcell::tool::{
 
 use crate::outcome::bytes;
 use crate::wasi::wasi::random::random::get_random_bytes;
-use crate::{flights, rejections, state, url};
+use crate::{rejections, requests, state, url};
 
 /// Keys of one page of a listing.
 const PAGE: u32 = 100;
@@ -44,9 +44,9 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "kvList" => |prefix: String| answer(kv_list(&prefix).map(Json::from).map_err(not_kept)),
         "start" => start,
         "finish" => finish,
-        "cancel" => |number: u32| drop(flights::take(number)),
-        "wait" => flights::wait,
-        "now" => flights::now,
+        "cancel" => |number: u32| drop(requests::take(number)),
+        "wait" => requests::wait,
+        "now" => requests::now,
         "url" => url::read,
         "urlSet" => url::set,
         "encodingOf" => crate::bytes::encoding_of,
@@ -186,12 +186,12 @@ fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fau
     let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
     let Request { method, url, headers, .. } = request;
     let request = http::Request { method, url, headers, body, timeout_ms };
-    http::start(&request, secret.as_ref()).map(flights::add).map_err(unsent)
+    http::start(&request, secret.as_ref()).map(requests::add).map_err(unsent)
 }
 
 /// Waits for the response of a request and returns `{"head": JSON, "body"}`.
 fn finish<'js>(ctx: Ctx<'js>, number: u32) -> Result<Object<'js>> {
-    let (head, body) = match flights::take(number).map(|pending| pending.finish()) {
+    let (head, body) = match requests::take(number).map(|pending| pending.finish()) {
         Some(Ok(response)) => {
             (Ok(json!({ "status": response.status, "headers": response.headers })), response.body)
         }

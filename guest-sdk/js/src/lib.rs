@@ -9,7 +9,7 @@
 mod bytes;
 mod calls;
 mod ending;
-mod flights;
+mod requests;
 mod host;
 #[cfg(feature = "intl")]
 mod intl;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::anyhow;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::names;
 
 use crate::print::failure::Failure;
@@ -37,7 +37,7 @@ impl ToolOwners {
     /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match names::look_alike(self.tools.iter().map(String::as_str)) {
-            Some((tool, other)) if stands(Control::LookAlikes) => {
+            Some((tool, other)) if enforced(Control::LookAlikes) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
                 let message = anyhow!(
                     "`{tool}` of `{}` looks like `{other}` of `{}`",

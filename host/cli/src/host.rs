@@ -57,6 +57,10 @@ pub(crate) fn engines<'a>(
     // as it holds.
     let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
+    // A single call competes with no other call of this process. On low-priority threads, a busy
+    // machine would end it at its time limit.
+    let placement = if calls > 1 { Placement::Cells } else { Placement::Inline };
+    let builder = builder.placement(placement);
     let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
     let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
     let counts = state::counts(global);
@@ -91,27 +95,20 @@ pub(crate) fn engines<'a>(
 }
 
 impl Engines<'_> {
-    /// Makes the engines perform a dry run: they record the tool's requests and execute none.
-    pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
-        self.builder = self.builder.dry_run(recorder.clone());
-        self.uncached = self.uncached.dry_run(recorder.clone());
-        self
+    /// Changes settings of all engines.
+    fn with(self, set: impl Fn(EngineBuilder) -> EngineBuilder) -> Self {
+        Self { builder: set(self.builder), uncached: set(self.uncached), ..self }
     }
 
-    /// Places cells in the caller's task. A single call competes with no other call of this
-    /// process. On low-priority threads, a busy machine would end it at its time limit.
-    pub(crate) fn inline(mut self) -> Self {
-        self.builder = self.builder.placement(Placement::Inline);
-        self.uncached = self.uncached.placement(Placement::Inline);
-        self
+    /// Makes the engines perform a dry run: they record the tool's requests and execute none.
+    pub(crate) fn dry_run(self, recorder: &Recorder) -> Self {
+        self.with(|builder| builder.dry_run(recorder.clone()))
     }
 
     /// Sets the hint for a tool's request that gets no connection.
-    pub(crate) fn with_proxy_hint(mut self, config: &Config, hint: Option<String>) -> Self {
+    pub(crate) fn with_proxy_hint(self, config: &Config, hint: Option<String>) -> Self {
         let egress = with_proxy_hint(self.printer, config.egress(), hint);
-        self.builder = self.builder.egress(egress.clone());
-        self.uncached = self.uncached.egress(egress);
-        self
+        self.with(|builder| builder.egress(egress.clone()))
     }
 
     /// Returns the engine for this isolation of cells.

@@ -22,6 +22,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The library reads no command line and no configuration file. Of the environment it uses only
+//! `TMPDIR`, the place of temporary directories.
+//!
 //! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`]
 //! and [`OnToolError`]. One turn of an agent loop: [`Stepper`]. The formats of model providers:
 //! [`Provider`]. Questions that travel through an untrusted client: [`Sealer`]. Tools as closures:

@@ -1,5 +1,9 @@
 //! Measures the latency of good calls beside hostile ones, on the cells runtime of one engine.
 //!
+//! Without the two lanes, the fair queue and the latency classes, the 99th percentile of an echo
+//! beside 64 loops that end and begin again every 50 ms was 48 times its value without neighbours
+//! (median of ten runs, kernel 6.18).
+//!
 //! `cargo bench --workspace --profile dev --bench neighbours`
 
 use std::io::Write as _;

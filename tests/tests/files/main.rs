@@ -1,6 +1,7 @@
 //! Tests that guests get directories, environment, clocks and randomness as granted, and no others.
 
 mod deep;
+mod failure_messages;
 mod own;
 mod paths;
 mod races;
@@ -9,7 +10,6 @@ mod room;
 mod sent;
 mod shared;
 mod streams;
-mod told;
 mod ungranted;
 
 use std::path::Path;

@@ -2,12 +2,12 @@
 //! hint. Also the cache, which saves time and never changes what is loaded.
 
 mod bounds;
+mod compile_quota;
 mod contents;
 mod kinds;
 mod on_demand;
 mod printed;
 mod tiers;
-mod turns;
 
 use std::fs;
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 //! single calls, a batch under one policy, functions of a model, and the steps of an agent loop.
 //! Each asserts what such a program relies on.
 
+mod agent_loop;
 mod batch;
 mod calls;
 mod front_end;
 mod functions;
-mod turns;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -4,6 +4,7 @@
 //! breaks its rule.
 
 mod controls;
+mod map;
 mod papers;
 mod repository;
 
@@ -22,8 +23,8 @@ const MIN_PROMISES: usize = 13;
 /// Folders with Rust modules of this repository.
 const MODULES: [&str; 5] = ["host/", "guest-sdk/", "tests/", "xtask/", "example-tools/"];
 const CORE: &str = "host/core/src/";
-/// The modules of the core library in layers: a module uses only its own layer and those above.
-/// Source: ARCHITECTURE.md.
+/// The modules of the core library in layers: a module uses only its own layer and those above in
+/// this list. The picture in ARCHITECTURE.md shows them from the last to the first.
 const LAYERS: [(&str, &[&str]); 13] = [
     ("the contract", &["contract"]),
     ("the formats of providers", &["provider"]),

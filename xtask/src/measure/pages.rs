@@ -13,7 +13,12 @@ const GENERATED: &str = "docs/commands.md";
 pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
     let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
-    let words = pages.map(|file| Ok(repository.text(file)?.split_whitespace().count()));
+    // A table after this mark is generated (`tests/tests/tidy/map.rs`).
+    let own = |text: &str| {
+        let own = text.split("\n<!-- begin: ").next().unwrap_or_default();
+        own.split_whitespace().count()
+    };
+    let words = pages.map(|file| Ok(own(&repository.text(file)?)));
     let hosts = repository
         .sources
         .iter()
@@ -21,14 +26,14 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let reveals = hosts.filter(|(_, source)| {
         source.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
     });
-    let stands = repository
+    let enforced = repository
         .sources
         .values()
-        .map(|source| calls(&source.code, "stands") + calls(&source.tests, "stands"));
+        .map(|source| calls(&source.code, "enforced") + calls(&source.tests, "enforced"));
     Ok(vec![
         Row::new("integration-test binaries", test_binaries(&repository.files), "<= 18"),
         Row::new("host files that name `reveal`", reveals.count(), "<= 8"),
-        Row::new("calls of `stands(Control)`", stands.sum(), "<= 150"),
+        Row::new("calls of `enforced(Control)`", enforced.sum(), "<= 150"),
         Row::new("SPECIFICATION.md, kB", size("SPECIFICATION.md")?, "<= 4"),
         Row::new("CHANGELOG.md, kB", size("CHANGELOG.md")?, "<= 2"),
         Row::new("words of hand-written pages", words.sum::<Result<usize>>()?, "<= 45000"),
@@ -77,6 +82,7 @@ fn only_test_binaries_of_packages_are_counted() {
 
 #[test]
 fn items_and_mentions_are_not_counted_as_calls() {
-    let tokens: TokenStream = "fn stands(a: A) { if stands(B) { c(stands) } }".parse().unwrap();
-    assert_eq!(calls(&tokens, "stands"), 1);
+    let tokens: TokenStream =
+        "fn enforced(a: A) { if enforced(B) { c(enforced) } }".parse().unwrap();
+    assert_eq!(calls(&tokens, "enforced"), 1);
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Marker, Parser};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::file::MAX_FILE;
 
@@ -19,7 +19,7 @@ const RECURSION: &str = "recursion limit exceeded";
 /// Refuses a text that is not YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than
 /// [`MAX_FILE`] bytes with its aliases expanded.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    if !stands(Control::CasesBounds) {
+    if !enforced(Control::CasesBounds) {
         return Ok(());
     }
     let refused = |problem: &str, at: &Marker| {

@@ -68,7 +68,7 @@ fn concurrent_commands_compile_component_once() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
         command
             .env_clear()
-            .envs(toolcell::defence::inherited())
+            .envs(toolcell::controls::inherited())
             .current_dir(place.path())
             .env("XDG_CACHE_HOME", &cache);
         command.env("XDG_STATE_HOME", place.state()).env("TOOLCELL_LOG", "toolcell=info");

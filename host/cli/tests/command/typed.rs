@@ -11,7 +11,7 @@ pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
     command
         .env_clear()
-        .envs(toolcell::defence::inherited())
+        .envs(toolcell::controls::inherited())
         .current_dir(env!("CARGO_TARGET_TMPDIR"));
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command.arg("--cache-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));

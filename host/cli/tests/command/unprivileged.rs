@@ -36,7 +36,7 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Comman
     };
     change(0o555);
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
-    command.env_clear().envs(toolcell::defence::inherited()).current_dir(place.path());
+    command.env_clear().envs(toolcell::controls::inherited()).current_dir(place.path());
     command.env("TMPDIR", place.path().join("temp")).envs(environment.iter().copied()).args(words);
     // Capabilities belong to a thread, and the processes that it starts inherit them.
     let started =

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use toolcell::Access;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::trust::FoundConfiguration;
 use crate::file;
@@ -58,7 +58,7 @@ impl Folders {
     ) -> Self {
         let mut folders = Vec::new();
         for folder in &said.folders {
-            if found.is_some() && stands(Control::FoundDevelopment) {
+            if found.is_some() && enforced(Control::FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
                 problems.warning(
                     &folder.span,

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{MAX_NAME, names};
 
 use super::signature::{Publishers, Signer, Trust};
@@ -112,7 +112,7 @@ impl<'a> Signatures<'a> {
             }
             let problem = problems.at(&said.span, "", "");
             signatures.of_all =
-                stands(Control::RequireSigned).then(|| signatures.demand(None, None, problem));
+                enforced(Control::RequireSigned).then(|| signatures.demand(None, None, problem));
         }
         signatures
     }

@@ -14,7 +14,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::lock;
 use crate::error::Error;
@@ -160,7 +160,7 @@ impl Versions {
     pub(crate) fn find(&self, wanted: &str) -> Option<KeptVersion> {
         let file = self.file(wanted)?;
         let bytes = files::component(&file).ok()?;
-        (digest(&bytes) == wanted || !stands(Control::KeptVersions))
+        (digest(&bytes) == wanted || !enforced(Control::KeptVersions))
             .then(|| KeptVersion { bytes, signature: signature_path(&file) })
     }
 

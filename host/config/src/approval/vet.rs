@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Component, Inspection};
 
 use crate::error::{Error, Unapproved};
@@ -54,7 +54,7 @@ impl ResolvedComponent<'_> {
             .map(|(demand, signature)| demand.signer(shown, signature, bytes))
             .transpose()
         {
-            Err(error) if stands(Control::Signature) => return Err(error),
+            Err(error) if enforced(Control::Signature) => return Err(error),
             judged => judged.unwrap_or_default(),
         };
         self.pinned(bytes)?;
@@ -66,7 +66,7 @@ impl ResolvedComponent<'_> {
             self.configured.and_then(|(_, configured)| configured.digest.as_ref())
         {
             let found = super::versions::digest(bytes);
-            if found != *digest && stands(Control::Pins) {
+            if found != *digest && enforced(Control::Pins) {
                 let mut problem = problem.clone();
                 problem.message =
                     format!("{}: {} has {found}", problem.message, self.display_path());
@@ -96,7 +96,7 @@ impl Configuration {
             return Ok(free);
         }
         let Some(old) = lock.components.get(name) else {
-            if !stands(Control::Approval) {
+            if !enforced(Control::Approval) {
                 return Ok(free);
             }
             let message = format!("the component `{name}` is not approved yet");
@@ -105,7 +105,7 @@ impl Configuration {
         // Imports can be read without compiling, so new ones are refused before it.
         let seen = Inspection::of(bytes)?;
         let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
-        let publisher = if stands(Control::ApprovedPublisher) {
+        let publisher = if enforced(Control::ApprovedPublisher) {
             signer.map(|signer| signer.publisher.clone())
         } else {
             old.publisher.clone()
@@ -116,8 +116,10 @@ impl Configuration {
         // The same holds for the code. Without grants, other code can do no more harm than before;
         // a grant was given to the approved code only.
         let is_other = match difference.state() {
-            ApprovalState::Changed => stands(Control::ApprovedImports),
-            ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Control::ApprovedCode),
+            ApprovalState::Changed => enforced(Control::ApprovedImports),
+            ApprovalState::Rebuilt => {
+                chosen.is_granted_anything() && enforced(Control::ApprovedCode)
+            }
             ApprovalState::Locked | ApprovalState::New => false,
         };
         if is_other {
@@ -141,7 +143,9 @@ impl Configuration {
         match difference.state() {
             ApprovalState::Locked => Ok(None),
             ApprovalState::Rebuilt => Ok(Some(Rebuilt)),
-            ApprovalState::Changed | ApprovalState::New if stands(Control::ApprovedDefinitions) => {
+            ApprovalState::Changed | ApprovalState::New
+                if enforced(Control::ApprovedDefinitions) =>
+            {
                 Err(self.changed(name, &difference))
             }
             ApprovalState::Changed | ApprovalState::New => Ok(None),

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Limits, names};
 
 use crate::error::{Error, Unapproved};
@@ -110,7 +110,7 @@ impl Configuration {
                 Ok(chosen)
             }
             (Approval::Missing, Some(file), Some((name, _)))
-                if stands(Control::FoundConfiguration) =>
+                if enforced(Control::FoundConfiguration) =>
             {
                 let message = format!(
                     "`{name}` comes from `{}`: you have not approved this configuration",
@@ -167,7 +167,9 @@ impl Configuration {
     /// defaults.
     pub(crate) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
-            Approval::Missing if stands(Control::FoundLimits) => said.tightened(&Limits::default()),
+            Approval::Missing if enforced(Control::FoundLimits) => {
+                said.tightened(&Limits::default())
+            }
             Approval::Missing | Approval::Given => said,
         }
     }

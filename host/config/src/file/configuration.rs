@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
 
 use super::network::{self, Network};
@@ -245,7 +245,7 @@ impl Configuration {
         );
         // A file that is not approved must not control where requests go and which servers are
         // trusted.
-        let mut network = if approval == Approval::Given || !stands(Control::FoundConfiguration) {
+        let mut network = if approval == Approval::Given || !enforced(Control::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
         } else {
             Network::unused(base, &file.network)

@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::problem::Problems;
 use crate::file::At;
@@ -30,7 +30,7 @@ pub enum Isolation {
 impl Isolation {
     /// Returns true if calls run in a process of their own.
     pub fn has_process(self) -> bool {
-        self == Self::Process && stands(Control::WorkerProcess)
+        self == Self::Process && enforced(Control::WorkerProcess)
     }
 
     /// Returns the word in the configuration.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Grants, Overlay};
 
 use crate::{Configuration, Origin, ResolvedComponent};
@@ -61,7 +61,7 @@ impl Configuration {
         tenant: Option<&str>,
         components: &[ResolvedComponent<'a>],
     ) -> BTreeSet<&'a str> {
-        if !stands(Control::WorkerSecrets) {
+        if !enforced(Control::WorkerSecrets) {
             return self.origins.keys().map(String::as_str).collect();
         }
         let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toolcell::Access;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 /// Directories in a home from which programs start. Write access there would allow code execution.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
@@ -109,7 +109,7 @@ impl Guarded {
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
         if let Some(why) =
-            self.refusal_reason(&led, access).filter(|_| stands(Control::ForbiddenRoots))
+            self.refusal_reason(&led, access).filter(|_| enforced(Control::ForbiddenRoots))
         {
             return fault(why, "grant a directory that was made for the tool");
         }

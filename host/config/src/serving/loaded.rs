@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{
     Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool,
     names,
@@ -441,7 +441,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         };
         let alike = || {
             let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
-            stands(Control::LookAlikes)
+            enforced(Control::LookAlikes)
                 .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };

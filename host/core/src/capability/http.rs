@@ -39,7 +39,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Method, Target};
 use crate::contract::panic_guard::resume_panic;
@@ -208,7 +208,7 @@ impl Egress {
         let Secrets { credentials, redactor, scan: screen } = secrets;
         let redactor =
             redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
-        let deadline = if stands(Control::RequestDeadline) {
+        let deadline = if enforced(Control::RequestDeadline) {
             outgoing.deadline(deadline)
         } else {
             Instant::now() + WITHOUT_DEADLINE
@@ -274,7 +274,11 @@ impl Egress {
         let (slot, stream) = within(times.connect, TimeoutPhase::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(if stands(Control::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
+            .max_headers(if enforced(Control::Headers) {
+                MAX_HEADERS
+            } else {
+                usize::from(u16::MAX)
+            })
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(metered)
@@ -397,13 +401,13 @@ pub(crate) fn admit(
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) if stands(Control::AllowList) => Err(denial.into()),
+        Decision::Denied(denial) if enforced(Control::AllowList) => Err(denial.into()),
         Decision::Denied(_) | Decision::Allowed => Ok(rights.private_networks(method, target)),
     }
 }
 
 fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
-    if credentials.is_empty() || !stands(Control::Redaction) {
+    if credentials.is_empty() || !enforced(Control::Redaction) {
         return Ok(None);
     }
     let redactor =

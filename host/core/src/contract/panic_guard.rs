@@ -12,7 +12,7 @@ use std::{fmt, io};
 
 use tokio::task::JoinError;
 
-use super::controls::{Control, stands};
+use super::controls::{Control, enforced};
 
 /// The payload of a panic.
 pub(crate) type Panic = Box<dyn Any + Send>;
@@ -24,7 +24,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs `work`. Returns the payload if it panics.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
-    if stands(Control::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
+    if enforced(Control::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
 /// Drops the payload of a panic. If that panics too, the second payload is leaked and never

@@ -1,4 +1,4 @@
-//! The state of one cell, on which the host functions work.
+//! One call in one cell: its state, on which the host functions work, its bounds, and its end.
 //!
 //! It is built for one call and dropped with its store. Parts that most calls do not use (standard
 //! output, the WASI context) are built at their first use.
@@ -30,7 +30,7 @@ use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use crate::capability::files::Mounts;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
 use crate::contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
 use crate::contract::outcome::tool_error::{Awaited, LimitHit, LimitKind};
@@ -104,7 +104,7 @@ impl Cell {
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
-        if stands(Control::HostObjects) {
+        if enforced(Control::HostObjects) {
             table.set_max_capacity(HOST_OBJECTS);
         }
         let cell = Self {
@@ -122,20 +122,20 @@ impl Cell {
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(if stands(Control::Fuel) {
+        store.set_fuel(if enforced(Control::Fuel) {
             limits.fuel.saturating_sub(spent)
         } else {
             u64::MAX
         })?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
-        store.set_epoch_deadline(if stands(Control::Ticks) { 1 } else { u64::MAX >> 1 });
+        store.set_epoch_deadline(if enforced(Control::Ticks) { 1 } else { u64::MAX >> 1 });
         store.epoch_deadline_callback(at_tick);
-        if stands(Control::CopiedBytes) {
+        if enforced(Control::CopiedBytes) {
             store.set_hostcall_fuel(
                 usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK),
             );
         }
-        if stands(Control::Handles) {
+        if enforced(Control::Handles) {
             store.set_max_component_handles(HANDLES);
         }
         Ok(store)
@@ -179,7 +179,7 @@ impl Cell {
 
     fn host_calls_left(&self) -> Result<(), LimitReached> {
         let limit = self.invocation.limits.host_calls;
-        if self.host_calls <= limit || !stands(Control::HostCalls) {
+        if self.host_calls <= limit || !enforced(Control::HostCalls) {
             return Ok(());
         }
         Err(LimitReached(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))

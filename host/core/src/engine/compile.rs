@@ -1,4 +1,4 @@
-//! From the bytes of a component to code that can be called.
+//! Turns the bytes of a component into code that can be called: scans, compiles, caches, optimises.
 
 pub(super) mod cache;
 pub(super) mod config;

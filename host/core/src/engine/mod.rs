@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 
 use crate::capability::http::Egress;
 use crate::capability::kv::{KeyStore, SqliteStore};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
@@ -316,7 +316,7 @@ impl EngineBuilder {
             world.keys = Some(Arc::new(SqliteStore::in_memory()));
             world.secrets = Arc::new(StoredSecrets::default());
         }
-        let is_strict = self.isolation == Isolation::Strict && stands(Control::StrictCells);
+        let is_strict = self.isolation == Isolation::Strict && enforced(Control::StrictCells);
         let on_demand =
             Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not have.

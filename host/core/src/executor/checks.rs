@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::trees::is_large;
 use crate::contract::call::{CallContext, CallResult, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
 use crate::contract::limits::Limits;
 use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
@@ -53,7 +53,7 @@ pub(super) fn panicked(panic: Panic) -> ToolError {
 /// Returns the size of a call's arguments, or a refusal if they are too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
     let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments && stands(Control::ArgumentBytes) {
+    if bytes as u64 > limits.arguments && enforced(Control::ArgumentBytes) {
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
         return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
     }
@@ -121,7 +121,7 @@ impl Parsed {
 }
 
 fn fits(tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
-    let schema = tool.parameters().filter(|_| stands(Control::ArgumentSchema));
+    let schema = tool.parameters().filter(|_| enforced(Control::ArgumentSchema));
     schema.map_or(Ok(()), |schema| schema.check(arguments).map_err(invalid))
 }
 
@@ -185,12 +185,12 @@ fn is_reserved(reason: &str) -> bool {
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
-    if got > limit && stands(Control::ResultBytes) {
+    if got > limit && enforced(Control::ResultBytes) {
         return Some(ReturnRule::TooLarge { limit, got });
     }
     if let Outcome::Ok(output) = outcome
         && output.parts.len() > MAX_PARTS
-        && stands(Control::ResultParts)
+        && enforced(Control::ResultParts)
     {
         return Some(ReturnRule::TooManyParts {
             limit: MAX_PARTS as u64,
@@ -208,11 +208,11 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     }
     match outcome {
         Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
-        Outcome::Halt(halt) if is_reserved(&halt.reason) && stands(Control::HaltReasons) => {
+        Outcome::Halt(halt) if is_reserved(&halt.reason) && enforced(Control::HaltReasons) => {
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {
-            let schema = tool.output().filter(|_| stands(Control::ResultSchema))?;
+            let schema = tool.output().filter(|_| enforced(Control::ResultSchema))?;
             let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }

@@ -24,7 +24,7 @@ use tracing::Instrument as _;
 
 use crate::contract::call::usage::CheckFuel;
 use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::{CallEvents, EventSink, Events};
 use crate::contract::json::or_empty_object;
 use crate::contract::limits::Limits;
@@ -142,7 +142,7 @@ impl Executor {
     /// Returns the limits and the overlay of a tenant's calls.
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
-        if found.is_none() && !self.tenants.is_empty() && stands(Control::KnownTenants) {
+        if found.is_none() && !self.tenants.is_empty() && enforced(Control::KnownTenants) {
             Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
         } else {
             Ok(found)
@@ -290,7 +290,7 @@ impl Executor {
 
     /// Returns true if the caller of a call that was refused or failed may see the tool.
     async fn is_visible_to_caller(&self, tool: &Tool, invocation: &Invocation) -> bool {
-        if tool.always_visible() || !stands(Control::Visibility) {
+        if tool.always_visible() || !enforced(Control::Visibility) {
             return true;
         }
         let arguments = checks::raw_arguments(invocation);

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 use super::trees::CHECKS;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::os::threads::less_urgent;
 
 /// The priority of these threads, as `nice` steps below the host's own threads: lower than that of
@@ -32,7 +32,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     match &*THREADS {
-        Ok(threads) if stands(Control::CheckThreads) => threads.spawn_blocking(work).await.ok(),
+        Ok(threads) if enforced(Control::CheckThreads) => threads.spawn_blocking(work).await.ok(),
         Ok(_) | Err(_) => Some(work()),
     }
 }

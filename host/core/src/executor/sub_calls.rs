@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Executor;
 use super::terminal::Terminal;
 use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
@@ -92,7 +92,7 @@ impl Invoker for Executor {
             };
             let is_bound = caller.rights.is_some();
             // No rights bind native code.
-            if is_bound && tool.rights().is_none() && stands(Control::CallerRights) {
+            if is_bound && tool.rights().is_none() && enforced(Control::CallerRights) {
                 let (invocation, _) = self.admitted(&tool, call, options, Some(caller));
                 return Terminal::open(&tool, invocation)
                     .close(CallResult::Refusal(Refusal::NotAllowed));

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::json::{MAX_DEPTH, Size, measure};
 use crate::contract::outcome::refusal::Refusal;
 use crate::engine::schedule::queue::{Queue, Slot};
@@ -86,7 +86,7 @@ impl TreeRoom {
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, MAX_DEPTH).unwrap_or_default();
-        let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns);
+        let is_in_turn = size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
         let turn = if is_in_turn {
@@ -111,7 +111,7 @@ pub(super) fn is_large(size: Size) -> bool {
 
 /// Returns true if the tree of a call's arguments is kept while the tool's handler runs.
 pub(super) fn is_kept_for(tool: &Tool) -> bool {
-    tool.handler().is_some_and(Handler::reads_arguments) || !stands(Control::DroppedTrees)
+    tool.handler().is_some_and(Handler::reads_arguments) || !enforced(Control::DroppedTrees)
 }
 
 /// Takes room for the tree of a call's arguments, now or before its deadline.
@@ -124,7 +124,7 @@ pub(super) async fn room(
     size: Size,
 ) -> Result<Room, Refusal> {
     let overloaded = Refusal::overloaded;
-    let turn = if size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns) {
+    let turn = if size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns) {
         Some(acquire_slot(invocation).await.ok_or_else(overloaded)?)
     } else {
         None
@@ -143,7 +143,7 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
     // An answer that cannot be measured is refused before it is parsed.
     let size = measure(value.as_str(), MAX_DEPTH).unwrap_or_default();
-    size.tree >= CHECKED_IN_TURN && stands(Control::CheckTurns)
+    size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns)
 }
 
 /// Takes a turn for a call with large arguments, before its deadline or its forced end.

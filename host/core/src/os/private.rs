@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Access;
 
 /// Mode bits that let others write, and those that give others any access.
@@ -75,7 +75,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
 /// Returns the metadata of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, NotPrivate> {
     let found = file.metadata().map_err(NotPrivate::Unread)?;
-    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
+    if is_ours(&found, OTHERS_BITS) || !enforced(Control::PrivateFile) {
         Ok(found)
     } else {
         Err(NotPrivate::Readable)
@@ -92,7 +92,7 @@ pub(crate) fn check_closed(path: &Path) -> Result<Metadata, NotPrivate> {
     if !found.is_file() {
         return Err(NotPrivate::NotPlain);
     }
-    if is_ours(&found, OTHERS_BITS) || !stands(Control::PrivateFile) {
+    if is_ours(&found, OTHERS_BITS) || !enforced(Control::PrivateFile) {
         Ok(found)
     } else {
         Err(NotPrivate::Readable)

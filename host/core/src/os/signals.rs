@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use rustix::process::Signal;
 use signal_hook::flag;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Keeps the process alive at a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
 /// write fails with `EFBIG` instead of ending the process by SIGXFSZ.
@@ -21,7 +21,7 @@ pub fn survive_file_size_limit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let signal = Signal::XFSZ.as_raw();
-        if !is_default(signal) || !stands(Control::FileSizeLimit) {
+        if !is_default(signal) || !enforced(Control::FileSizeLimit) {
             return;
         }
         if let Err(error) = flag::register(signal, Arc::<AtomicBool>::default()) {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::wire::{Answer, Notification, RequestKind};
 use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
 use crate::contract::outcome::refusal::{RETRY_AFTER, Refusal};
 use crate::contract::outcome::tool_error::{Exit, ToolError};
@@ -246,12 +246,12 @@ impl RequestTable {
 
     /// Returns true if the child has the request. Messages about other requests are ignored.
     pub(super) fn is_sent(&self, number: u64) -> bool {
-        self.open.get(&number).is_some_and(|open| open.sent || !stands(Control::WorkerAnswers))
+        self.open.get(&number).is_some_and(|open| open.sent || !enforced(Control::WorkerAnswers))
     }
 
     fn is_quarantined(&self, tool: &str) -> bool {
         self.deaths_by_tool.get(tool).is_some_and(|deaths| *deaths >= DEATHS)
-            && stands(Control::WorkerDeaths)
+            && enforced(Control::WorkerDeaths)
     }
 
     /// Returns the next message to the child. Marks a request as sent.

@@ -23,7 +23,7 @@ use super::request_table::{
 };
 use super::wire::{self, BadFrame, HostMessage, OfferedTool, RequestMessage, WorkerMessage};
 use crate::contract::call::CallResult;
-use crate::contract::controls::{self, Control, stands};
+use crate::contract::controls::{self, Control, enforced};
 use crate::contract::error::Error;
 use crate::contract::outcome::refusal::{Fault, Refusal};
 use crate::contract::panic_guard::guarded;
@@ -201,7 +201,7 @@ impl Supervisor {
                     Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
                     Ok(Some(news)) => {
                         strays += u64::from(!self.handle_message(news));
-                        if strays > MAX_STRAYS && stands(Control::WorkerStrays) {
+                        if strays > MAX_STRAYS && enforced(Control::WorkerStrays) {
                             break Some(End::Strays);
                         }
                     }
@@ -287,7 +287,7 @@ impl Supervisor {
                 },
                 _ => None,
             };
-            if let Some(number) = serving.filter(|_| stands(Control::WorkerGrace)) {
+            if let Some(number) = serving.filter(|_| enforced(Control::WorkerGrace)) {
                 tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }

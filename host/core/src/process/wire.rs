@@ -17,7 +17,7 @@ use super::forms::{
 };
 use crate::contract::call::usage::Usage;
 use crate::contract::call::{CallContext, CallResult, Resume, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::event::{LogLevel, LogSource};
 use crate::contract::grants::Overlay;
@@ -208,7 +208,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
         Err(_) if length.is_empty() => return Ok(None),
         Err(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     };
-    if length > MAX_FRAME && stands(Control::WorkerFrames) {
+    if length > MAX_FRAME && enforced(Control::WorkerFrames) {
         return Err(BadFrame::TooLong(length));
     }
     // Allocates as much memory as has arrived, whatever length was announced.

@@ -1,4 +1,8 @@
 //! A handler whose calls run in a worker process.
+//!
+//! Everything else about a call is decided by the parent's executor: schemas, overlays, sealed
+//! states, receipts. The child calls the tool by an executor of its own, so that the rules, limits
+//! and middleware that its embedder set apply too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,7 +5,7 @@
 //! fingerprint, the time of expiry, and the bytes.
 
 use super::{
-    Control, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, millis, of_text, stands,
+    Control, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, enforced, millis, of_text,
 };
 
 /// The version of the form.
@@ -41,11 +41,11 @@ impl Sealer {
         let plain = self.decrypt(PREFIX, sealed).ok_or(ResumeFault::Tampered)?;
         let (holder, rest) =
             plain.split_first_chunk::<FINGERPRINT_BYTES>().ok_or(ResumeFault::Tampered)?;
-        if *holder != self.holder() && stands(Control::SealedPrincipal) {
+        if *holder != self.holder() && enforced(Control::SealedPrincipal) {
             return Err(ResumeFault::Foreign);
         }
         let (expires, bytes) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-        if self.now() >= u64::from_le_bytes(*expires) && stands(Control::SealedTime) {
+        if self.now() >= u64::from_le_bytes(*expires) && enforced(Control::SealedTime) {
             return Err(ResumeFault::Expired);
         }
         Ok(bytes.to_vec())

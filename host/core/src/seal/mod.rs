@@ -28,7 +28,7 @@ use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
 use serde_json::Value;
 
 use crate::contract::call::Resume;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::contract::json::{Json, canonical};
 use crate::contract::outcome::Question;
@@ -172,7 +172,7 @@ impl Sealer {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
         let got = (schema.len() + state.len()) as u64;
-        if got > MAX_STATE && stands(Control::SealedBytes) {
+        if got > MAX_STATE && enforced(Control::SealedBytes) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
                 limit: MAX_STATE,
                 got,
@@ -219,13 +219,13 @@ impl Sealer {
         let mut rest = plain.as_slice();
         for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-            if *found != expected && stands(Control::SealedOrigin) {
+            if *found != expected && enforced(Control::SealedOrigin) {
                 return Err(fault);
             }
             rest = after;
         }
         let (expires, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-        if self.now() >= u64::from_le_bytes(*expires) && stands(Control::SealedTime) {
+        if self.now() >= u64::from_le_bytes(*expires) && enforced(Control::SealedTime) {
             return Err(ResumeFault::Expired);
         }
         let (schema, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
@@ -296,7 +296,7 @@ impl<'a> Origin<'a> {
     /// differs. The owner comes first, so that another owner learns nothing else.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
-        let principal = principal.filter(|_| stands(Control::SealedPrincipal));
+        let principal = principal.filter(|_| enforced(Control::SealedPrincipal));
         let owner = principal
             .map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
         [

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Bytes. The shortest value: a shorter one would match ordinary text when responses are redacted.
 pub const MIN_SECRET: usize = 8;
@@ -34,7 +34,7 @@ impl Secret {
     /// contains a control character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
-        if value.len() < MIN_SECRET && stands(Control::SecretLength) {
+        if value.len() < MIN_SECRET && enforced(Control::SecretLength) {
             return Err(SecretError::new(format!("its value is shorter than {MIN_SECRET} bytes")));
         }
         if value.len() > MAX_SECRET {

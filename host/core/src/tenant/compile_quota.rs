@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::os::clock::Clock;
 
@@ -91,7 +91,7 @@ impl CompileQuota {
         let mut tenants = self.tenants.lock();
         if let Some(line) = tenants.get(tenant) {
             // The map has one reference, and each load one.
-            if Arc::strong_count(line) > MAX_IN_LINE && stands(Control::CompileLine) {
+            if Arc::strong_count(line) > MAX_IN_LINE && enforced(Control::CompileLine) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
                     RETRY_AFTER,
@@ -119,7 +119,7 @@ impl CompileQuota {
 
 impl Line {
     fn new() -> Self {
-        let at_once = if stands(Control::CompileTurn) { 1 } else { Semaphore::MAX_PERMITS };
+        let at_once = if enforced(Control::CompileTurn) { 1 } else { Semaphore::MAX_PERMITS };
         Self { free: Arc::new(Semaphore::new(at_once)), whole: Mutex::default() }
     }
 }
@@ -141,7 +141,7 @@ impl LoadPermit {
         // interval has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
-        if !over.is_zero() && stands(Control::CompileQuota) {
+        if !over.is_zero() && enforced(Control::CompileQuota) {
             return Err(Error::quota(
                 "the tenant has reached its limit of compiled components per minute",
                 over,

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 
 use super::limit_reached::LimitReached;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 
 /// Descriptors that are assumed for a process without a limit.
@@ -66,13 +66,13 @@ impl Descriptors {
             );
             LimitReached(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
         };
-        if open.all >= self.most && stands(Control::OpenFiles) {
+        if open.all >= self.most && enforced(Control::OpenFiles) {
             return Err(full(self.most));
         }
         if let Some(tenant) = tenant {
             let (theirs, most) =
                 (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
-            if *theirs >= most && stands(Control::TenantFiles) {
+            if *theirs >= most && enforced(Control::TenantFiles) {
                 return Err(full(most));
             }
             *theirs += 1;

@@ -1,4 +1,4 @@
-//! The limits and the overlay that an embedder defines for a tenant.
+//! Tenants: the limits and overlay of each, its API keys, and its share of what all use.
 
 pub(crate) mod api_keys;
 pub(crate) mod compile_quota;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The limit, and the bytes that each tenant holds.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl SharedBytes {
     pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
         let mut held = self.usage.lock();
         let all = held.all.saturating_add(bytes);
-        if all > self.most && stands(Control::HeldBytes) {
+        if all > self.most && enforced(Control::HeldBytes) {
             return None;
         }
         let tenant = match tenant {
@@ -55,7 +55,7 @@ impl SharedBytes {
                     .map(|(name, theirs)| (Arc::clone(name), *theirs));
                 let (name, theirs) = known.unwrap_or_else(|| (Arc::from(tenant), 0));
                 let theirs = theirs.saturating_add(bytes);
-                if theirs > self.most.saturating_sub(all) && stands(Control::TenantBytes) {
+                if theirs > self.most.saturating_sub(all) && enforced(Control::TenantBytes) {
                     return None;
                 }
                 held.tenants.insert(Arc::clone(&name), theirs);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Number of tenants above which those without a permit are removed.
 const NAMES: usize = 64;
@@ -56,8 +56,8 @@ impl Slots {
     /// Dropping the future gives up its place in the queue.
     pub(crate) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
         let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
-        let counted = |defence, of: &Arc<Semaphore>| {
-            if stands(defence) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
+        let counted = |control, of: &Arc<Semaphore>| {
+            if enforced(control) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
         };
         let call = one(counted(Control::RequestsOfACall, call)).await?;
         let tenant = match tenant {

@@ -1,9 +1,9 @@
 //! Handlers: the code that runs for a tool.
 //!
-//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`].
-//! The handlers are a component's export (`wasm`), an async closure (`native`) and a plain closure
-//! (`blocking`). A `retry`, a `breaker` and any other [`Middleware`](crate::Middleware) wrap a
-//! handler.
+//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The
+//! handlers are a component's export (`engine::component`), an async closure (`native`) and a plain
+//! closure (`blocking`). A `retry`, a `breaker` and any other [`Middleware`](crate::Middleware)
+//! wrap a handler.
 
 mod arguments;
 mod sub_call;

@@ -1,6 +1,8 @@
 //! Waits for a handler until it answers, its time is over, or its caller ends the call by force.
 //!
 //! In: a handler's future. Out: its answer, or the tool error that the call ends with instead.
+//! This is the only place that waits for a handler. Runs, steps and the command raise the abort
+//! signal and choose the grace period, and leave the waiting to it.
 //! Invariants: an outcome that comes after the deadline does not count; a handler that is no longer
 //! awaited is dropped.
 
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::handler::{Handler, Invocation};
 use crate::contract::call::{AbortSignal, CallResult};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{Exit, Timeout, ToolError};
 use crate::os::clock::until_deadline;
 
@@ -50,7 +52,7 @@ pub(crate) async fn wait<T>(
 ) -> WaitResult<T> {
     let grace = if handler.enforces_deadline() { GRACE } else { Duration::ZERO };
     let until = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
-    let until = until.filter(|_| stands(Control::Patience));
+    let until = until.filter(|_| enforced(Control::Patience));
     let mut answer = pin!(answer);
     // The time of the last poll. If that poll began before the deadline and returned after it, the
     // handler was running in between.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Clock, TemporaryDirectory, remove_tree};
 
 use super::probe::Probe;
@@ -192,7 +192,7 @@ impl Store {
             others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
         let most = self.options.count as u64 / part;
         let fits = bytes.saturating_add(size) <= quota / part && (count as u64) < most;
-        if !fits && stands(Control::ArtifactQuota) {
+        if !fits && enforced(Control::ArtifactQuota) {
             return Err(ArtifactError::Quota);
         }
         tenant.writing = (tenant.writing.0 + size, tenant.writing.1 + 1);
@@ -408,7 +408,7 @@ fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
 
 /// Returns the name of a tenant's directory.
 fn directory_of(tenant: Option<&str>) -> String {
-    let digest = match tenant.filter(|_| stands(Control::ArtifactTenants)) {
+    let digest = match tenant.filter(|_| enforced(Control::ArtifactTenants)) {
         Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),
         None => Sha256::new().chain_update("no tenant"),
     };

@@ -18,7 +18,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toolcell::Json;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use url::Url;
 
 use super::same_url::normal;
@@ -311,7 +311,7 @@ impl JwtIssuer {
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
-        if stands(Control::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
+        if enforced(Control::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
             return Err(AuthError::Unauthenticated);
         }
         if let Some(scope) = &self.scope

@@ -19,7 +19,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
 use tokio::sync::Notify;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use jwt::SUBJECT_PREFIX;
 pub use jwt::{JwtError, JwtIssuer};
@@ -105,7 +105,7 @@ impl Authenticator {
 
     /// Requires credentials from now on, in all clones.
     pub fn require_keys(&self) {
-        if stands(Control::KeyedServer) {
+        if enforced(Control::KeyedServer) {
             self.is_open.store(false, Ordering::Release);
         }
     }
@@ -169,7 +169,7 @@ impl Authenticator {
     /// Returns true if a principal that was accepted before would still be accepted: its key is not
     /// revoked, and its token has not expired and is of the issuer that is configured now.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
-        if principal.is_expired() && stands(Control::ExpiredStreams) {
+        if principal.is_expired() && enforced(Control::ExpiredStreams) {
             return false;
         }
         if principal.id().starts_with(SUBJECT_PREFIX) {

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::problem::Problem;
 use super::{Place, Shared};
@@ -144,7 +144,7 @@ async fn read_within(
             format!("the body is longer than {limit} bytes"),
         )
     };
-    if body.size_hint().lower() > limit as u64 && stands(Control::BodyBytes) {
+    if body.size_hint().lower() > limit as u64 && enforced(Control::BodyBytes) {
         return Err(too_large());
     }
     let end = Instant::now() + shared.options.body_time;
@@ -169,7 +169,7 @@ async fn read_within(
                 ));
             }
         };
-        if bytes.len() + data.len() > limit && stands(Control::BodyBytes) {
+        if bytes.len() + data.len() > limit && enforced(Control::BodyBytes) {
             return Err(too_large());
         }
         if !room.grow_to(bytes.len() + data.len(), is_shared) {

@@ -15,7 +15,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -166,7 +166,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         let name = without_port(host);
         let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
         let is_served = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
-        if !is_served && stands(Control::HostList) {
+        if !is_served && enforced(Control::HostList) {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "wrong_host",
@@ -188,7 +188,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         }
         (Some(_), Some(_)) => false,
     };
-    if !is_listed && !is_own && stands(Control::OriginList) {
+    if !is_listed && !is_own && enforced(Control::OriginList) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "wrong_origin",
@@ -225,7 +225,7 @@ pub(super) async fn authenticate(
 ) -> Result<Response, Problem> {
     let principal = shared.auth.authenticate(request.headers());
     let principal = principal.map_err(|error| Problem::no_principal(&shared.auth, error))?;
-    if !shared.service.serves(&principal) && stands(Control::ServedTenants) {
+    if !shared.service.serves(&principal) && enforced(Control::ServedTenants) {
         return Err(Refused::NoAccess.into());
     }
     let mut open = shared.requests.share(&principal);
@@ -244,7 +244,7 @@ pub(super) async fn authenticate(
     let mut response = next.run(request).await;
     let is_stream =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
-    if is_stream && stands(Control::RevokedStreams) {
+    if is_stream && enforced(Control::RevokedStreams) {
         response = end_with(response, shared.revoked(principal));
     }
     Ok(with_guard(response, open))

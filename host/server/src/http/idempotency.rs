@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolcell::Clock;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::problem::Problem;
 use crate::tenants::principal::Principal;
@@ -216,7 +216,7 @@ impl KeyScope<'_> {
     fn times(self, most: usize) -> usize {
         match self {
             Self::Principal(_) => most,
-            Self::Tenant(_) if stands(Control::TenantAnswers) => most * OF_TENANT,
+            Self::Tenant(_) if enforced(Control::TenantAnswers) => most * OF_TENANT,
             Self::Tenant(_) => usize::MAX,
         }
     }

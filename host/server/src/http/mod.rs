@@ -24,7 +24,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
-use toolcell::defence::Control;
+use toolcell::controls::Control;
 use utoipa::OpenApi;
 
 pub(crate) use guard::{Place, is_loopback_host};

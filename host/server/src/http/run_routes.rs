@@ -19,7 +19,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{RunEvent, TreeRoom};
 use tracing::Instrument as _;
 
@@ -219,7 +219,7 @@ async fn answer_once(
             Ok(response)
         }
         BeginResult::First(claim) => {
-            let held = stands(Control::WorkPlaces).then_some(read.resources);
+            let held = enforced(Control::WorkPlaces).then_some(read.resources);
             // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {

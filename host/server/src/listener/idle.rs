@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 /// A request of the connection is running.
 const BUSY: u64 = 0;
@@ -115,7 +115,7 @@ impl Connections {
 
 /// Returns the connection that has been idle for longest, and the time since which it is.
 fn longest_idle(table: &Table) -> Option<(u64, u64)> {
-    if !stands(Control::IdleConnections) {
+    if !enforced(Control::IdleConnections) {
         return None;
     }
     let since = table.open.iter().map(|(id, state)| (*id, state.since.load(Ordering::Acquire)));

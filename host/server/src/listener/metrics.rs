@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use crate::http::is_loopback_host;
 use crate::service::Service;
@@ -81,7 +81,7 @@ impl MetricsServer {
     /// # Errors
     /// [`MetricsError::Public`] for an address that is not loopback.
     pub fn check(address: SocketAddr) -> Result<(), MetricsError> {
-        let is_own = address.ip().is_loopback() || !stands(Control::MetricsAddress);
+        let is_own = address.ip().is_loopback() || !enforced(Control::MetricsAddress);
         if is_own { Ok(()) } else { Err(MetricsError::Public(address)) }
     }
 

@@ -16,7 +16,7 @@ use futures_util::FutureExt as _;
 use rmcp::model::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::McpOptions;
 use super::extension::AnswerFuture;
@@ -53,7 +53,7 @@ struct Inner {
 
 /// Creates the counter of each tenant's open questions.
 pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
-    Arc::new(Places::new(if stands(Control::OpenQuestions) {
+    Arc::new(Places::new(if enforced(Control::OpenQuestions) {
         options.questions
     } else {
         usize::MAX

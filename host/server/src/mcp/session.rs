@@ -18,7 +18,7 @@ use rmcp::model::{LoggingLevel, RequestId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::message::raw::Raw;
 use crate::http::body::RequestResources;
@@ -146,7 +146,7 @@ impl Session {
             no_answers: CancellationToken::new(),
             is_notified: AtomicBool::new(false),
             open: Mutex::default(),
-            most_open: if stands(Control::OpenQuestions) { most_open } else { usize::MAX },
+            most_open: if enforced(Control::OpenQuestions) { most_open } else { usize::MAX },
             last: Mutex::new(Instant::now()),
         }
     }
@@ -192,7 +192,7 @@ impl Session {
     /// an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting =
-            if stands(Control::IdleSessions) { self.open.lock().questions.len() } else { 0 };
+            if enforced(Control::IdleSessions) { self.open.lock().questions.len() } else { 0 };
         (self.requests.count() <= waiting).then(|| *self.last.lock())
     }
 }

@@ -17,7 +17,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Event, Layer, Usage};
 
 use crate::tenants::account::ending;
@@ -172,7 +172,7 @@ impl Metrics {
         let mut pairs = self.0.pairs.lock();
         let has_room = pairs.len() < MAX_PAIRS;
         if pairs.contains(&pair)
-            || !stands(Control::MetricNames)
+            || !enforced(Control::MetricNames)
             || (has_room && pairs.insert(pair.clone()))
         {
             pair
@@ -192,7 +192,7 @@ impl TenantMetrics {
                     known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage)
                 }
                 // A client can invent names: they are counted together.
-                None if stands(Control::MetricNames) => {
+                None if enforced(Control::MetricNames) => {
                     self.of_tool(OTHER).count(inner, ending(result), usage)
                 }
                 None => self.of_tool(name).count(inner, ending(result), usage),

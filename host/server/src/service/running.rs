@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
-use toolcell::defence::Control;
+use toolcell::controls::Control;
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{CallResult, Clock, Event, Exit, Outcome, Refusal, ToolError};
 
 use super::quota::{Bucket, Quota, QuotaKind};
@@ -107,7 +107,7 @@ impl Account {
                 });
             }
             let wait = bucket.wait_for(tokens);
-            if !wait.is_zero() && stands(Control::CallQuota) {
+            if !wait.is_zero() && enforced(Control::CallQuota) {
                 return Err(Refused::Quota { kind: QuotaKind::Calls, retry_after: wait });
             }
             bucket.take(tokens);
@@ -126,7 +126,7 @@ impl Account {
         }
         for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {
             let wait = bucket.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
-            if !wait.is_zero() && stands(Control::CallQuota) {
+            if !wait.is_zero() && enforced(Control::CallQuota) {
                 return refused(kind, wait);
             }
         }
@@ -138,7 +138,7 @@ impl Account {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
         let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
-        let is_free = wait.is_zero() || !stands(Control::CheckFuel);
+        let is_free = wait.is_zero() || !enforced(Control::CheckFuel);
         if is_free {
             Ok(())
         } else {
@@ -148,7 +148,8 @@ impl Account {
 
     /// Charges fuel that the tenant is not shown.
     pub(crate) fn charge_unseen(&self, fuel: u64) {
-        if let Some(bucket) = self.state.lock().fuel.as_mut().filter(|_| stands(Control::CheckFuel))
+        if let Some(bucket) =
+            self.state.lock().fuel.as_mut().filter(|_| enforced(Control::CheckFuel))
         {
             bucket.take(fuel);
         }
@@ -161,7 +162,7 @@ impl Account {
         // The fuel of a sub-call is part of its outermost call's fuel.
         let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
         if matches!(result, CallResult::Refusal(Refusal::NotVisible))
-            && stands(Control::HiddenUsage)
+            && enforced(Control::HiddenUsage)
         {
             self.charge_unseen(fuel);
             return;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::principal::Principal;
 
@@ -37,8 +37,8 @@ pub(crate) struct Share {
 
 impl Room {
     /// Creates a room of this size. `defence` names the control that keeps it fair.
-    pub(crate) fn new(most: usize, defence: Control) -> Arc<Self> {
-        Arc::new(Self { most, control: defence, table: Mutex::default() })
+    pub(crate) fn new(most: usize, control: Control) -> Arc<Self> {
+        Arc::new(Self { most, control: control, table: Mutex::default() })
     }
 
     /// Returns an empty share, which can grow.
@@ -63,7 +63,7 @@ impl Room {
         let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else {
             return false;
         };
-        !is_shared || held == 0 || held + more <= free || !stands(self.control)
+        !is_shared || held == 0 || held + more <= free || !enforced(self.control)
     }
 }
 

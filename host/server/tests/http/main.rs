@@ -18,7 +18,7 @@ mod observed;
 mod page;
 mod published;
 mod scale;
-mod shares;
+mod tenant_shares;
 mod tenants;
 mod tls;
 mod tokens;

@@ -155,8 +155,8 @@ fn nested_instances(of_each: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Like `nested_instances`, side by side: each component instantiates the one before it through an alias
-/// of the enclosing component.
+/// Like `nested_instances`, side by side: each component instantiates the one before it through an
+/// alias of the enclosing component.
 fn multiplied_beside(of_each: usize) -> Vec<u8> {
     let parts = (1..100).map(|before| {
         // An alias of the component with this index in the enclosing component.

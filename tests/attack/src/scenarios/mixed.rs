@@ -298,7 +298,8 @@ impl OccupiedCell {
     }
 }
 
-/// Waits until all holders have their cells, at most `CELL_TIMEOUT`. Returns the number that have one.
+/// Waits until all holders have their cells, at most `CELL_TIMEOUT`. Returns the number that have
+/// one.
 async fn all_started(holders: &VecDeque<OccupiedCell>) -> usize {
     let began = Instant::now();
     loop {

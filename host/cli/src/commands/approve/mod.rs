@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::ImportStatus::Inert;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use toolcell::{Component, Contents, Definition, Inspection, Rights, names};
 use toolcell_config::without_password;
 
@@ -181,7 +181,7 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
 fn cannot_ask(listener: Listener, page: &Page) -> Option<&'static str> {
     match listener {
         Listener::Absent => Some("there is no terminal to ask at"),
-        Listener::Redirected | Listener::Reader if !stands(Control::SeenWhole) => None,
+        Listener::Redirected | Listener::Reader if !enforced(Control::SeenWhole) => None,
         Listener::Redirected => Some("the page went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("the page is cut"),
         Listener::Reader if rows(page) > MAX_ROWS => {

@@ -17,7 +17,7 @@ use super::Root;
 use super::ledger::{Area, Ledger};
 use super::temporary::{TemporaryDirectory, remove_tree};
 use crate::contract::call::{CallDirectory, CallFiles};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Room;
 
 /// Path under which a tool sees the files of its call.
@@ -61,7 +61,7 @@ impl CallFiles {
     /// [`io::ErrorKind::AlreadyExists`] for a name that is taken, or the error of the operating
     /// system.
     pub fn add(&self, name: &str, mut content: impl Read) -> io::Result<String> {
-        if !Self::is_name(name) && stands(Control::CallFileNames) {
+        if !Self::is_name(name) && enforced(Control::CallFileNames) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
         }
         let flags =
@@ -90,7 +90,7 @@ impl CallFiles {
     /// Returns the directory as its call gets it.
     pub(crate) fn root(&self) -> io::Result<Root> {
         let writable = || Arc::new(Area::new(Room::default(), Arc::new(Ledger::default())));
-        let area = if stands(Control::CallFilesReadOnly) { None } else { Some(writable()) };
+        let area = if enforced(Control::CallFilesReadOnly) { None } else { Some(writable()) };
         Ok(Root { name: INPUT.to_owned(), dir: self.0.dir().try_clone()?, area })
     }
 }

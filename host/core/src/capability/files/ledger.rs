@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use super::tree;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Room;
 use shared::{Shared, Sum};
 
@@ -212,9 +212,9 @@ impl Area {
                 more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
             };
             let bytes_fit =
-                within(used_bytes, bytes, self.room.bytes) || !stands(Control::DirectoryBytes);
+                within(used_bytes, bytes, self.room.bytes) || !enforced(Control::DirectoryBytes);
             let files_fit =
-                within(used_files, files, self.room.files) || !stands(Control::DirectoryFiles);
+                within(used_files, files, self.room.files) || !enforced(Control::DirectoryFiles);
             bytes_fit && files_fit
         };
         let fit = fits()

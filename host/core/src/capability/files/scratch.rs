@@ -15,7 +15,7 @@ use tempfile::Builder;
 use super::ledger::{Area, Ledger};
 use super::temporary::TemporaryDirectory;
 use super::{Root, tree};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Room;
 
 /// Scratch directories with at most this many files are removed where the cell ends; larger ones
@@ -114,7 +114,7 @@ impl Drop for Scratch {
         let remove = move || {
             area.close();
             let _one = removals.read();
-            let removed = if stands(Control::ScratchRemoval) { place.remove() } else { Ok(()) };
+            let removed = if enforced(Control::ScratchRemoval) { place.remove() } else { Ok(()) };
             if let Err(error) = removed {
                 tracing::warn!(%error, "a call's scratch directory could not be removed");
             }

@@ -1,6 +1,12 @@
 //! A tool's operations in a directory. They run on a thread that may block, never leave the
 //! directory and never exceed its quota.
 //!
+//! Two libraries resolve paths. What opens or changes something uses `cap-std`, because this module
+//! chooses the flags: no open waits for a pipe, nothing is truncated before its kind is known. What
+//! only reads metadata (`stat`, `readlink`, times) uses wasmtime's WASI host. Both resolve beneath
+//! the directory with `openat2`, or name by name on a kernel without it. One operation uses one of
+//! them and checks the descriptor that it opened; none relies on what the other found. The tests of
+//! escapes run both, with `openat2` and without. The advisories of both have to be followed.
 //! Invariants: an operation that does not fit changes nothing; only regular files and directories
 //! are opened, and no open waits for the other end of a pipe; no link is made that leads upwards.
 
@@ -16,7 +22,7 @@ use rustix::io::Errno;
 
 use super::ledger::{Area, NamedEntry, OpenMark};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Flags with which a file or directory is opened, as in WASI.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +60,7 @@ pub(crate) fn open(
     opening: OpenSettings,
 ) -> io::Result<Opened> {
     let changes = opening.write || opening.create || opening.truncate;
-    if area.is_none() && changes && stands(Control::ReadOnly) {
+    if area.is_none() && changes && enforced(Control::ReadOnly) {
         return Err(Errno::PERM.into());
     }
     let dir = capability(dir)?;
@@ -82,7 +88,7 @@ pub(crate) fn open(
     if opening.directory {
         return Err(Errno::NOTDIR.into());
     }
-    if !found.is_file() && stands(Control::PlainFiles) {
+    if !found.is_file() && enforced(Control::PlainFiles) {
         return Err(Errno::ACCESS.into());
     }
     let hold = area.map(|area| area.mark_open(&file));
@@ -156,7 +162,7 @@ impl Area {
     /// it is moved and whichever process follows it.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if stands(Control::LinkTargets)
+        if enforced(Control::LinkTargets)
             && (target.is_empty() || !Path::new(target).components().all(down))
         {
             return Err(Errno::PERM.into());

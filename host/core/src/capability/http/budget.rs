@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::{SendError, Share};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below
 /// it, a port scan does not.
@@ -138,13 +138,13 @@ impl Default for Budget {
 }
 
 fn take(
-    defence: Control,
+    control: Control,
     left: &AtomicU64,
     amount: u64,
     share: Share,
     problem: String,
 ) -> Result<(), SendError> {
-    if !stands(defence) {
+    if !enforced(control) {
         return Ok(());
     }
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))

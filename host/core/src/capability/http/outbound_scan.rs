@@ -16,7 +16,7 @@ use tokio::task::yield_now;
 
 use super::SendError;
 use super::outgoing::{Outgoing, invalid};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{Denial, Layer};
 use crate::contract::grants::{HttpRule, Method, Target};
 use crate::secrets::redact::{Inflated, Inflation, Redactor};
@@ -109,7 +109,7 @@ impl RequestScan {
             if let (Some(own), Some(unbound)) = (&own, &unbound) {
                 is_found |= own.finds_any(&text, unbound).await;
             }
-            if is_found && stands(Control::LeavingSecrets) {
+            if is_found && enforced(Control::LeavingSecrets) {
                 return Err(SendError::Denied(denial(
                     [Some(&others), own.as_ref()],
                     method,
@@ -117,7 +117,7 @@ impl RequestScan {
                 )));
             }
             for kind in kinds(&text) {
-                if !seen.contains(&kind) && stands(Control::TokenShapes) {
+                if !seen.contains(&kind) && enforced(Control::TokenShapes) {
                     seen.push(kind);
                 }
             }

@@ -17,7 +17,7 @@ use http_body_util::Full;
 
 use super::credential::{Credential, InjectionPoint};
 use super::{MAX_HEAD, MAX_HEADERS, SendError};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::{Method, Target};
 
 /// Headers that only the host sets, because they define where a message ends, its recipient, or the
@@ -110,7 +110,7 @@ impl Outgoing {
         all.insert(HOST, value("host", target.authority().as_bytes())?);
         all.extend(given);
         for credential in credentials {
-            if !credential.covers(method, &target) && stands(Control::SecretBinding) {
+            if !credential.covers(method, &target) && enforced(Control::SecretBinding) {
                 // The error does not quote the rule, so that a tool does not learn which hosts
                 // accept the secret.
                 let name = credential.name();
@@ -120,7 +120,7 @@ impl Outgoing {
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
-        if !credentials.is_empty() && is_partial && stands(Control::WholeAnswers) {
+        if !credentials.is_empty() && is_partial && enforced(Control::WholeAnswers) {
             return Err(invalid(
                 "with a secret it must not ask for a part of the response (`range`, `if-range`)",
             ));
@@ -128,7 +128,7 @@ impl Outgoing {
         for credential in credentials {
             match credential.placing() {
                 InjectionPoint::Header(name, _)
-                    if is_forbidden(name.as_str()) && stands(Control::SecretPlace) =>
+                    if is_forbidden(name.as_str()) && enforced(Control::SecretPlace) =>
                 {
                     let problem = format!(
                         "the header `{name}` cannot carry a secret: name another header in the grant"
@@ -136,7 +136,7 @@ impl Outgoing {
                     return Err(invalid(problem));
                 }
                 InjectionPoint::Header(name, _)
-                    if all.contains_key(name) && stands(Control::SecretPlace) =>
+                    if all.contains_key(name) && enforced(Control::SecretPlace) =>
                 {
                     let problem = format!(
                         "the host puts a secret into the header `{name}`: the tool must not set it"
@@ -193,7 +193,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
             invalid(format!("`{}` is not a valid name of a header", quoted(written)))
         })?;
-        if is_forbidden(name.as_str()) && stands(Control::OwnHeaders) {
+        if is_forbidden(name.as_str()) && enforced(Control::OwnHeaders) {
             return Err(invalid(format!(
                 "the tool must not set the header `{}`",
                 quoted(name.as_str())

@@ -23,7 +23,7 @@ use super::outgoing::head_size;
 use super::{Budget, SendError, Share, TimeoutPhase};
 use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redactor};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::os::clock::{self, Sleep};
 
 /// Headers about the connection, which tools do not see.
@@ -84,7 +84,7 @@ pub(super) fn accept(
     check(head.status, &headers)?;
     if head.status == StatusCode::PARTIAL_CONTENT
         && !terms.asks_for_part
-        && stands(Control::UnaskedParts)
+        && enforced(Control::UnaskedParts)
     {
         return Err(SendError::broken(
             "it is a partial response (206), and the request had no `Range` header",
@@ -128,7 +128,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
-        if headers.contains_key(header::CONTENT_LENGTH) && stands(Control::Framing) {
+        if headers.contains_key(header::CONTENT_LENGTH) && enforced(Control::Framing) {
             return Err(SendError::broken("it has both `content-length` and `transfer-encoding`"));
         }
         if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -141,7 +141,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
 /// Redacts the headers. Removes the length, which may differ after redaction.
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if stands(Control::Searchable)
+    if enforced(Control::Searchable)
         && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain)
     {
         return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));

@@ -3,7 +3,7 @@
 //! In: a tenant, a component. Out: [`Namespace`], and its name in a database. Invariant: two
 //! namespaces have different names, whatever the names of tenants and components contain.
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The owner of keys: one component, for one tenant or without a tenant. All tools of the component
 /// share the keys.
@@ -43,9 +43,9 @@ impl Namespace {
     /// `00 COMPONENT`, `01 TENANT COMPONENT`, each name as eight bytes of length and its bytes.
     pub(super) fn name(&self) -> Vec<u8> {
         let mut name = vec![u8::from(self.tenant.is_some())];
-        let tenant = self.tenant.as_ref().filter(|_| stands(Control::TenantKeys));
+        let tenant = self.tenant.as_ref().filter(|_| enforced(Control::TenantKeys));
         for part in
-            tenant.into_iter().chain(stands(Control::ComponentKeys).then_some(&self.component))
+            tenant.into_iter().chain(enforced(Control::ComponentKeys).then_some(&self.component))
         {
             name.extend_from_slice(&(part.len() as u64).to_be_bytes());
             name.extend_from_slice(part.as_bytes());

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::store::{Answer, Database};
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 
 /// A key-value store in a file, or in memory.
@@ -264,7 +264,7 @@ impl View<'_> {
     /// replaces always fits, even if the quota was lowered below the current usage.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
-        if size > value && stands(Control::ValueBytes) {
+        if size > value && enforced(Control::ValueBytes) {
             return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
         }
         let held =
@@ -283,10 +283,10 @@ impl View<'_> {
         let keys = keys.cast_unsigned() + u64::from(held.is_none());
         let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
         let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
-        if keys > most_keys && held.is_none() && stands(Control::StoredKeys) {
+        if keys > most_keys && held.is_none() && enforced(Control::StoredKeys) {
             return over(format!("have {keys} keys, and the limit is {most_keys}"));
         }
-        if bytes > most_bytes && stands(Control::StoredBytes) {
+        if bytes > most_bytes && enforced(Control::StoredBytes) {
             return over(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
         }
         Ok(Ok(()))
@@ -310,7 +310,7 @@ fn checksum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=MAX_KEY).contains(&key.len()) || !stands(Control::KeyBytes) {
+    if (1..=MAX_KEY).contains(&key.len()) || !enforced(Control::KeyBytes) {
         Ok(())
     } else {
         Err(StoreError::InvalidKey)

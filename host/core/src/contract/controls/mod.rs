@@ -2,7 +2,7 @@
 //! absence.
 //!
 //! In: a [`Control`], where it is about to be enforced.
-//! Out: [`stands`], true if the control is enforced. It is false only in a test of the control's
+//! Out: [`enforced`], true if the control is enforced. It is false only in a test of the control's
 //! test.
 //! Invariants: only a build with debug assertions and the feature `controls` has the switch; only
 //! the tests of this repository enable that feature; the environment variable is read once, so a
@@ -21,8 +21,8 @@ pub const VARIABLE: &str = "TOOLCELL_DOWN";
 /// to test the effect of its absence.
 #[inline]
 #[must_use]
-pub fn stands(defence: Control) -> bool {
-    down() != Some(defence)
+pub fn enforced(control: Control) -> bool {
+    down() != Some(control)
 }
 
 /// Returns the control that is disabled.
@@ -44,11 +44,11 @@ pub fn down() -> Option<Control> {
     static DOWN: std::sync::OnceLock<Option<Control>> = std::sync::OnceLock::new();
     *DOWN.get_or_init(|| {
         let named = std::env::var(VARIABLE).ok()?;
-        let found = Control::ALL.iter().find(|defence| defence.name() == named);
+        let found = Control::ALL.iter().find(|control| control.name() == named);
         let names =
-            || Control::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
+            || Control::ALL.iter().map(|control| control.name()).collect::<Vec<_>>().join(", ");
         Some(*found.unwrap_or_else(|| {
-            panic!("{VARIABLE}: there is no defence `{named}`, only {}", names())
+            panic!("{VARIABLE}: there is no control `{named}`, only {}", names())
         }))
     })
 }
@@ -66,5 +66,5 @@ pub const fn inherited() -> Option<(&'static str, &'static str)> {
 #[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {
-    down().map(|defence| (VARIABLE, defence.name()))
+    down().map(|control| (VARIABLE, control.name()))
 }

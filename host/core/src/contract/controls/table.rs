@@ -1,23 +1,23 @@
 //! TABLE: all controls, each with its name.
 
 macro_rules! controls {
-    ($($(#[$doc:meta])* $defence:ident = $name:literal,)*) => {
+    ($($(#[$doc:meta])* $control:ident = $name:literal,)*) => {
         /// A control: it keeps untrusted code or input from what it must not have. Each is enforced
         /// in one place.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Control {
-            $($(#[$doc])* $defence,)*
+            $($(#[$doc])* $control,)*
         }
 
         impl Control {
             /// All controls.
-            pub const ALL: &[Self] = &[$(Self::$defence,)*];
+            pub const ALL: &[Self] = &[$(Self::$control,)*];
 
             /// Returns the name of the control in docs/threat-model.md, section 2.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$defence => $name,)*
+                    $(Self::$control => $name,)*
                 }
             }
         }

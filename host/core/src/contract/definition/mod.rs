@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::controls::{Control, stands};
+use super::controls::{Control, enforced};
 use super::error::Error;
 
 /// Longest tool name, in characters. All model providers accept names of this length. Source:
@@ -241,7 +241,7 @@ pub(crate) fn shortened(name: &str) -> Option<String> {
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits || !stands(Control::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
+    if fits || !enforced(Control::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
 /// The author's claims about a tool's effects, for planning and display only.

@@ -3,6 +3,8 @@
 //! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
 //! Invariants: for each call `Started`, then any number of `Progress`, `Log` and `Denied`, then
 //! exactly one `Completed`, even if the call was cancelled or something panicked.
+//! A sink runs under the lock of its own call's events, with panics caught. It is the only code of
+//! an embedder that runs under a lock.
 
 mod form;
 

@@ -12,7 +12,7 @@ use super::addresses::private_networks;
 use super::target::{Host, Target};
 use super::{Access, BadRule};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 const HINT: &str =
     "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
@@ -136,7 +136,7 @@ impl HttpRule {
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
-            && (self.port == target.port() || !stands(Control::Ports))
+            && (self.port == target.port() || !enforced(Control::Ports))
             && self.host.covers(&target.host())
             && covers_path(&self.path, target.path())
     }
@@ -163,7 +163,7 @@ fn covers_path(rule: &str, path: &str) -> bool {
     let is_below = below
         .is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
     // A server may decode the path before it resolves it. Such a path may then leave the prefix.
-    is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Control::HiddenPaths))
+    is_below && (prefix.is_empty() || !has_hidden_part(path) || !enforced(Control::HiddenPaths))
 }
 
 fn has_hidden_part(path: &str) -> bool {
@@ -180,7 +180,7 @@ impl HostRule {
         match (self, host) {
             (Self::Exact(rule), host) => rule == host,
             (Self::Subdomains(suffix), Host::Name(name)) => {
-                let suffix = if stands(Control::HostSuffix) {
+                let suffix = if enforced(Control::HostSuffix) {
                     suffix
                 } else {
                     suffix.trim_start_matches('.')

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, BadRule, Grants, HttpRule, InvokeRule, Overlay, SCRATCH, is_below};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Definition, Need};
 
 pub use request::Request;
@@ -218,7 +218,7 @@ impl Rights {
         definition: &Definition,
         tools: &[Definition],
     ) -> Result<Self, BadRule> {
-        let others_count = stands(Control::SilentTools);
+        let others_count = enforced(Control::SilentTools);
         let is_narrowed = !definition.needs.is_empty()
             || others_count && tools.iter().any(Definition::declares_needs);
         let declared =
@@ -270,17 +270,17 @@ impl Rights {
         let within = |overlay: &Option<Arc<Overlay>>| {
             overlay.as_ref().is_none_or(|overlay| request.within(overlay))
         };
-        let layer = if !within(&self.declared) && stands(Control::Declared) {
+        let layer = if !within(&self.declared) && enforced(Control::Declared) {
             Layer::Declared
-        } else if !request.is_granted(&self.granted) && stands(Control::Granted) {
+        } else if !request.is_granted(&self.granted) && enforced(Control::Granted) {
             Layer::Granted
-        } else if !within(&self.tool) && stands(Control::ToolOverlay) {
+        } else if !within(&self.tool) && enforced(Control::ToolOverlay) {
             Layer::Tool
-        } else if !within(&self.tenant) && stands(Control::TenantOverlay) {
+        } else if !within(&self.tenant) && enforced(Control::TenantOverlay) {
             Layer::Tenant
-        } else if !within(&self.call) && stands(Control::CallOverlay) {
+        } else if !within(&self.call) && enforced(Control::CallOverlay) {
             Layer::Call
-        } else if !self.caller_allows(request) && stands(Control::CallerRights) {
+        } else if !self.caller_allows(request) && enforced(Control::CallerRights) {
             Layer::Caller
         } else {
             return Decision::Allowed;

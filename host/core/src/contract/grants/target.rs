@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Longest URL in bytes.
 const MAX_URL: usize = 8 << 10;
@@ -68,7 +68,7 @@ impl Target {
         }
         let names_a_user =
             !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
-        if names_a_user && stands(Control::UserInfo) {
+        if names_a_user && enforced(Control::UserInfo) {
             return Err(BadTarget::UserInfo);
         }
         url.set_fragment(None);
@@ -80,7 +80,7 @@ impl Target {
             return Err(BadTarget::NotAUrl);
         }
         // In a request line, such a path stands alone and looks like a URL without its scheme.
-        if url.path().starts_with("//") && stands(Control::HostAsPath) {
+        if url.path().starts_with("//") && enforced(Control::HostAsPath) {
             return Err(BadTarget::HostAsPath);
         }
         Ok(Self(url))

@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{JsonFault, MAX_DEPTH, MAX_NODES};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
 /// not be read as the same tree again.
@@ -94,7 +94,7 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b'[' | b'{' => {
                 (depth, just_opened) = (depth + 1, true);
                 objects += u64::from(byte == b'{');
-                if depth > levels && stands(Control::JsonDepth) {
+                if depth > levels && enforced(Control::JsonDepth) {
                     return Err(JsonFault::TooDeep(levels));
                 }
             }
@@ -103,7 +103,7 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b':' => members += 1,
             _ => {}
         }
-        if nodes > MAX_NODES && stands(Control::JsonNodes) {
+        if nodes > MAX_NODES && enforced(Control::JsonNodes) {
             return Err(JsonFault::TooManyNodes(MAX_NODES));
         }
     }
@@ -252,7 +252,7 @@ impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
                     "the member name `{name}` is not allowed"
                 )));
             }
-            if M::has(&object, &name) && stands(Control::JsonMembers) {
+            if M::has(&object, &name) && enforced(Control::JsonMembers) {
                 return Err(A::Error::custom(format_args!(
                     "member `{name}` appears twice in one object"
                 )));

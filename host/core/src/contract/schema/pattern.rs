@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::ecma::{self, translate};
 use super::keywords::each_subschema;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::refusal::shorten;
 
 /// Bytes of memory of one compiled pattern. Ordinary patterns take a few KiB; `(x{1,1000}){1000}`
@@ -128,7 +128,7 @@ const QUOTE: usize = 60;
 
 /// Returns the maximum number of bytes of one compiled pattern.
 pub(super) fn most_bytes() -> usize {
-    if stands(Control::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
+    if enforced(Control::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
 }
 
 /// Returns the maximum number of backtracking steps of a match.
@@ -137,7 +137,7 @@ pub(super) fn backtracks() -> usize {
 }
 
 fn bounded(most: usize) -> usize {
-    if stands(Control::PatternBacktracks) { most } else { usize::MAX }
+    if enforced(Control::PatternBacktracks) { most } else { usize::MAX }
 }
 
 /// The state of the check that runs on this thread: the cost of its backtracking matches, and the

@@ -17,7 +17,7 @@ use super::index::{Index, SchemaRef, Target, ignores_siblings, inside};
 use super::keywords::{Subschemas, expected_form, subschemas};
 use super::pattern::{Pattern, Unusable};
 use super::work::MAX_BYTES;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::refusal::shorten;
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
@@ -114,7 +114,7 @@ impl<'a> Writer<'a> {
     /// Counts the bytes of a copy, and refuses it if they exceed the limit.
     fn spend(&mut self, copied: SchemaRef<'a>) -> Result<(), String> {
         self.spent += copied.0.to_string().len();
-        if self.spent > MAX_BYTES && stands(Control::SchemaCopies) {
+        if self.spent > MAX_BYTES && enforced(Control::SchemaCopies) {
             return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
         }
         Ok(())

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::measure::{Cost, Measure};
 use super::pattern::name_weight;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::json::MAX_DEPTH;
 use crate::contract::outcome::refusal::{Fault, FaultKind};
 
@@ -65,11 +65,11 @@ const HASHED: u64 = 20;
 /// Refuses a schema that is too large to be processed.
 pub(super) fn admit(schema: &Value) -> Result<(), String> {
     let bytes = schema.to_string().len();
-    if bytes > MAX_BYTES && stands(Control::SchemaBytes) {
+    if bytes > MAX_BYTES && enforced(Control::SchemaBytes) {
         return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
     }
     let patterns = patterns(schema);
-    if patterns > MAX_PATTERNS && stands(Control::Patterns) {
+    if patterns > MAX_PATTERNS && enforced(Control::Patterns) {
         return Err(format!(
             "the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"
         ));
@@ -93,7 +93,7 @@ impl Work {
             .collect::<Result<_, _>>()?;
         let marks =
             count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
-        if marks.fold(0, u64::saturating_add) > MAX_MARKS && stands(Control::SchemaWork) {
+        if marks.fold(0, u64::saturating_add) > MAX_MARKS && enforced(Control::SchemaWork) {
             return Err(
                 "`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas"
                     .into(),
@@ -105,8 +105,9 @@ impl Work {
     /// Checks that this value can be checked within the budget.
     pub(super) fn check_budget(&self, value: &Value) -> Result<(), Vec<Fault>> {
         let measure = Measure::of(value);
-        let is_long = measure.matched(&self.costs) > PATTERN_BUDGET && stands(Control::PatternWork);
-        let is_large = measure.steps(&self.costs) > BUDGET && stands(Control::SchemaWork);
+        let is_long =
+            measure.matched(&self.costs) > PATTERN_BUDGET && enforced(Control::PatternWork);
+        let is_large = measure.steps(&self.costs) > BUDGET && enforced(Control::SchemaWork);
         if is_long || is_large {
             return Err(vec![
                 Fault::of_kind("", FaultKind::TooCostly).with_got(measure.to_string()),
@@ -176,10 +177,10 @@ impl<'a> Count<'a> {
                 "the schema refers to itself for the same value: its check would never end".into(),
             );
         }
-        if self.open.len() > MAX_CHAIN && stands(Control::SchemaDepth) {
+        if self.open.len() > MAX_CHAIN && enforced(Control::SchemaDepth) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
         }
-        if self.known.len() > MAX_SUBSCHEMAS * (MAX_DEPTH + 1) && stands(Control::Subschemas) {
+        if self.known.len() > MAX_SUBSCHEMAS * (MAX_DEPTH + 1) && enforced(Control::Subschemas) {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);
@@ -200,7 +201,8 @@ impl<'a> Count<'a> {
             return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() });
         };
         let mut total = if depth == 0 { own(keywords) } else { Cost::default() };
-        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Control::SchemaReferences))
+        if let Some(reference) =
+            keywords.get("$ref").filter(|_| enforced(Control::SchemaReferences))
         {
             total = total + self.visits(self.target(reference)?, depth, Walk::Check)?;
         }
@@ -234,7 +236,8 @@ impl<'a> Count<'a> {
         let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
         // Each of the places inside is recorded.
         let mut total = if depth <= 1 { own(keywords) } else { Cost::default() };
-        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Control::SchemaReferences))
+        if let Some(reference) =
+            keywords.get("$ref").filter(|_| enforced(Control::SchemaReferences))
         {
             total = total + self.visits(self.target(reference)?, depth, Walk::Mark)?;
         }

@@ -16,7 +16,7 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
 use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Definition, shortened};
 use crate::contract::error::Error;
 use crate::contract::json::Json;
@@ -77,7 +77,7 @@ pub(in crate::engine) fn functions(
     if found.is_empty() {
         return Err(Error::no_tools(NONE, None));
     }
-    if found.len() > MAX_TOOLS && stands(Control::Tools) {
+    if found.len() > MAX_TOOLS && enforced(Control::Tools) {
         return Err(Error::too_large(
             "tools of the component",
             found.len() as u64,

@@ -14,7 +14,7 @@ use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADA
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::engine::compile::config::proposals;
 use crate::engine::compile::scan;
@@ -134,7 +134,7 @@ fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| Error::malformed(error.to_string()))?;
         let is_metadata = matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(METADATA))
-            && stands(Control::ModuleMetadata);
+            && enforced(Control::ModuleMetadata);
         let Some((_, range)) = payload.as_section() else { continue };
         // From the end of the section before, since the id and the size are part of the section.
         let section = bytes.get(copied..range.end).unwrap_or_default();

@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 
 use super::resources::EngineResources;
 use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::Rights;
 use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::secrets::redact::{Inflated, Redactor, Redactors};
@@ -91,7 +91,7 @@ impl CallRedactor {
             known: RwLock::new(Known { granted: named, redactor }),
         });
         let over_events = Arc::clone(&veil);
-        if stands(Control::ToldSecrets) {
+        if enforced(Control::ToldSecrets) {
             invocation
                 .events
                 .set_redactor(move |event| SecretRedactor(over_events.redactor()).event(event));
@@ -162,7 +162,7 @@ impl CallRedactor {
     /// Returns bytes that a tool printed without the secrets.
     pub(in crate::engine) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let redactor = self.redactor();
-        if stands(Control::ReturnedSecrets) && redactor.contains_value(&bytes) {
+        if enforced(Control::ReturnedSecrets) && redactor.contains_value(&bytes) {
             redactor.redact(&bytes)
         } else {
             bytes
@@ -170,7 +170,7 @@ impl CallRedactor {
     }
 
     fn result(&self, result: CallResult) -> CallResult {
-        if stands(Control::ReturnedSecrets) {
+        if enforced(Control::ReturnedSecrets) {
             SecretRedactor(self.redactor()).result(result)
         } else {
             result

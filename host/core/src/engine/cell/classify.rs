@@ -10,7 +10,7 @@ use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
 use super::{COPY_SLACK, Cell, frames};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{
     Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,
 };
@@ -181,7 +181,7 @@ fn plain(text: &str, most: usize) -> String {
     text.trim()
         .chars()
         .take(most)
-        .map(|c| if c.is_control() && c != '\n' && stands(Control::PlainWords) { '?' } else { c })
+        .map(|c| if c.is_control() && c != '\n' && enforced(Control::PlainWords) { '?' } else { c })
         .collect()
 }
 

@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 
 use wasmtime::{FrameInfo, WasmBacktrace};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
@@ -104,7 +104,7 @@ impl Write for Bounded {
 /// log.
 fn plain(name: &str) -> String {
     let allowed = |c: char| {
-        !stands(Control::PlainSymbols)
+        !enforced(Control::PlainSymbols)
             || c.is_ascii_alphanumeric()
             || "_$.:<>()&[], *{}#-".contains(c)
     };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::call_redactor::CallRedactor;
 use super::resources::EngineResources;
 use crate::capability::http::{Credential, OutboundScan, Secrets, SendError};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::tool::handler::Invocation;
 
@@ -55,7 +55,7 @@ impl ScanContext {
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
         let redactor =
-            veil.as_ref().filter(|_| stands(Control::LaterAnswers)).map(|veil| veil.redactor());
+            veil.as_ref().filter(|_| enforced(Control::LaterAnswers)).map(|veil| veil.redactor());
         Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }
 }

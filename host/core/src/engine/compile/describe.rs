@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::contract::call::{CallContext, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::limits::Limits;
@@ -47,7 +47,7 @@ pub(in crate::engine) fn describe(
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
-    if definitions.len() > MAX_TOOLS && stands(Control::Tools) {
+    if definitions.len() > MAX_TOOLS && enforced(Control::Tools) {
         return Err(Error::too_large(
             "tools of the component",
             definitions.len() as u64,
@@ -56,12 +56,12 @@ pub(in crate::engine) fn describe(
     }
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
-        if stands(Control::NamesTwice)
+        if enforced(Control::NamesTwice)
             && definitions.iter().take(index).any(|earlier| earlier.name == *name)
         {
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
-        if definition.description.len() > MAX_DESCRIPTION && stands(Control::DescriptionBytes) {
+        if definition.description.len() > MAX_DESCRIPTION && enforced(Control::DescriptionBytes) {
             return Err(Error::definition(
                 name,
                 format_args!("its description is over {MAX_DESCRIPTION} bytes"),

@@ -27,7 +27,7 @@ use super::on_demand::{CodeHandle, OnDemand, Source};
 use super::tier::optimise::{self, Names};
 use super::tier::{Code, Current, Optimise, Tier};
 use super::worker::{self, Watch};
-use crate::contract::controls::{self, Control, stands};
+use crate::contract::controls::{self, Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::grants::Grants;
@@ -120,7 +120,9 @@ pub(in crate::engine) fn load(
     let denied: Vec<_> = (loaded.inspection.missing(&loaded.definitions, grants))
         .map(|(name, _)| name.clone())
         .collect();
-    if denied.is_empty() || missing == OnMissingGrant::Denied || !stands(Control::UngrantedImports)
+    if denied.is_empty()
+        || missing == OnMissingGrant::Denied
+        || !enforced(Control::UngrantedImports)
     {
         return Ok(loaded);
     }

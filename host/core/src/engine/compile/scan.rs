@@ -8,7 +8,7 @@
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::engine::adapt::preview1::{METADATA, PREVIEW1};
 
@@ -58,7 +58,7 @@ pub(in crate::engine) struct Outline {
 /// # Errors
 /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if stands(Control::Format) && bytes.len() as u64 <= MAX_COMPONENT {
+    if enforced(Control::Format) && bytes.len() as u64 <= MAX_COMPONENT {
         check_format(bytes)?;
     }
     bounds(bytes)
@@ -274,8 +274,8 @@ fn add_instances(open: &mut [u64], instances: u64) -> Result<(), Error> {
     bounded(Control::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
 }
 
-fn bounded(defence: Control, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
-    if got > limit && stands(defence) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
+fn bounded(control: Control, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    if got > limit && enforced(control) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 
 pub(in crate::engine) fn malformed(error: wasmparser::BinaryReaderError) -> Error {

@@ -9,7 +9,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The linker's marker for this implementation, on a [`View`].
 pub(super) struct Errors;
@@ -26,7 +26,7 @@ impl error::Host for View<'_> {}
 impl error::HostError for View<'_> {
     fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
         let error = self.0.get(&error)?;
-        Ok(if stands(Control::ErrorTexts) { text(error) } else { format!("{error:?}") })
+        Ok(if enforced(Control::ErrorTexts) { text(error) } else { format!("{error:?}") })
     }
 
     fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {

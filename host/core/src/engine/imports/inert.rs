@@ -16,7 +16,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 use super::errors;
 use super::lines::Lines;
 use super::seeded_random::{Purpose, SeededRandom};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Access, SCRATCH};
@@ -106,7 +106,7 @@ pub(in crate::engine) fn context(
     }
     builder
         .stderr(lines.stream(LogSource::Stderr))
-        .max_random_size(if stands(Control::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
+        .max_random_size(if enforced(Control::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
@@ -141,14 +141,14 @@ fn has_scratch(rights: &Rights) -> bool {
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
     let allows = |name: &str| {
-        !stands(Control::Environment)
+        !enforced(Control::Environment)
             || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
     };
     rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
 
 fn coarse(duration: Duration) -> Duration {
-    let step = if stands(Control::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
+    let step = if enforced(Control::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
     Duration::new(duration.as_secs(), duration.subsec_nanos() / step * step)
 }
 
@@ -176,7 +176,7 @@ impl Clock {
     fn elapsed(&self) -> Duration {
         match self.pace {
             Pace::Running => self.began.elapsed(),
-            Pace::Frozen if stands(Control::FrozenClock) => Duration::ZERO,
+            Pace::Frozen if enforced(Control::FrozenClock) => Duration::ZERO,
             Pace::Frozen => self.began.elapsed(),
         }
     }

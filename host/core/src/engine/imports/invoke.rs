@@ -11,7 +11,7 @@ use wasmtime::component::Linker;
 use super::secrets::denial_text;
 use crate::contract::call::CallResult;
 use crate::contract::call::usage::Meter;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::limits::Limits;
 use crate::contract::outcome::{Outcome, Question};
@@ -92,7 +92,9 @@ impl Cell {
             return Ok(None);
         }
         match self.authorize(&request(false)) {
-            Err(denial) if stands(Control::InvokeGrant) => Err(Fault::Denied(denial_text(&denial))),
+            Err(denial) if enforced(Control::InvokeGrant) => {
+                Err(Fault::Denied(denial_text(&denial)))
+            }
             Err(_) | Ok(()) => Ok(Some(self.shared_rights())),
         }
     }
@@ -100,7 +102,7 @@ impl Cell {
     /// Returns what this call has left of its limits.
     fn remaining(&self, fuel: u64) -> Limits {
         let limits = self.invocation.limits;
-        if !stands(Control::SubCallBudget) {
+        if !enforced(Control::SubCallBudget) {
             return limits;
         }
         let logged = self.invocation.meter.log_bytes.load(Relaxed);
@@ -121,7 +123,7 @@ struct Charging<'a> {
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        if !stands(Control::SubCallBudget) {
+        if !enforced(Control::SubCallBudget) {
             return;
         }
         let left = self.store.get_fuel().unwrap_or_default();

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::{Event, LogLevel, LogSource};
 use crate::tool::handler::Invocation;
 
@@ -183,7 +183,7 @@ pub(in crate::engine) fn emit(
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
-    if cost > room && stands(Control::LogBytes) {
+    if cost > room && enforced(Control::LogBytes) {
         meter.log_bytes_lost.fetch_add(cost, Ordering::Relaxed);
         return;
     }

@@ -33,7 +33,7 @@ use crate::capability::http::{
     self as egress, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share,
     TimeoutPhase, Times,
 };
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{self, Rights};
 use crate::contract::grants::{Method, Target};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
@@ -137,7 +137,7 @@ struct BodyStream {
 
 /// Returns true if the bodies of a call hold more than it may send.
 fn is_too_much(written: u64) -> bool {
-    written > DEFAULT_SENT && stands(Control::SentBytes)
+    written > DEFAULT_SENT && enforced(Control::SentBytes)
 }
 
 impl OutputStream for BodyStream {

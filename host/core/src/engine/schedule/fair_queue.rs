@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// A queue of items by flow.
 pub(super) struct FairQueue<T> {
@@ -106,11 +106,11 @@ impl<T> FairQueue<T> {
 
     fn line(&mut self, whose: &Arc<FlowState>) -> &mut Line<T> {
         self.items += 1;
-        let known =
-            Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Control::Turns));
+        let known = Some(whose.key())
+            .filter(|key| self.lines.contains_key(key) && enforced(Control::Turns));
         let key = known.unwrap_or_else(|| {
             let turn =
-                if stands(Control::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
+                if enforced(Control::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
             let key = self.key(turn);
             whose.set(key);
             key

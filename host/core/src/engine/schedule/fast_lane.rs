@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::fair_queue::{FairQueue, FlowState};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::contract::panic_guard::guarded;
 use crate::engine::cell::bounds::run_state::RunState;
@@ -239,7 +239,7 @@ impl Shared {
     /// Returns true if a thread runs that will look at the queue without being woken.
     fn is_awake(&self, now: Instant) -> bool {
         let since = self.nanoseconds(now).saturating_sub(self.last_seen.load(Ordering::Acquire));
-        let is_recent = Duration::from_nanos(since) < PAUSE || !stands(Control::Awake);
+        let is_recent = Duration::from_nanos(since) < PAUSE || !enforced(Control::Awake);
         self.awake.load(Ordering::Acquire) > 0 && is_recent
     }
 

@@ -18,7 +18,7 @@ use super::fast_lane::{POLL_TIME, Turn};
 use super::latency_class::LatencyClass;
 use super::runtimes::Lanes;
 use super::slow_lane::SlowLane;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::engine::cell::bounds::run_state::RunState;
 
 /// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.
@@ -231,7 +231,7 @@ impl<F: Future> Future for Remote<F> {
 
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
-        if stands(Control::Cancellation) {
+        if enforced(Control::Cancellation) {
             self.guest.kill();
         }
     }

@@ -3,6 +3,8 @@
 //! In: for each call, true if its first slice was interrupted. Calls whose first slice ended in a
 //! wait for the host do not count.
 //! Out: true if the next call should begin in the fast lane.
+//! Reason: a slice lasts half a tick to one and a half, so loops that begin together would fill the
+//! fast lane with first slices. Calls of a class that was often interrupted begin in the slow lane.
 //! Invariants: a latency class belongs to one tenant, so calls of one tenant slow no other tenant's
 //! calls to the same component. It is a prediction: a wrong one costs time, never an answer.
 //! Source: docs/threat-model.md, rows 1 and 56.
@@ -14,7 +16,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::fair_queue::FlowState;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The share that means that all calls were interrupted.
 const FULL_SHARE: u32 = 1 << 16;
@@ -84,7 +86,7 @@ impl LatencyClass {
 
     /// Returns true if most calls end before they are interrupted.
     pub(in crate::engine) fn is_short(&self) -> bool {
-        self.stopped.load(Relaxed) < SLOW_SHARE || !stands(Control::Habits)
+        self.stopped.load(Relaxed) < SLOW_SHARE || !enforced(Control::Habits)
     }
 }
 

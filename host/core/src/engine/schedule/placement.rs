@@ -17,7 +17,7 @@ use super::latency_class::LatencyClass;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
 use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Checks, Definition};
 use crate::contract::error::Error;
 use crate::contract::grants::rights::Rights;
@@ -135,7 +135,7 @@ async fn cell<T>(
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
-    let ended = if stands(Control::CellFence) {
+    let ended = if enforced(Control::CellFence) {
         let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
         AssertUnwindSafe(guest)
             .catch_unwind()
@@ -180,7 +180,7 @@ async fn run_cell<T: Send + 'static>(
 
 /// Returns the time at which the caller stops to wait for a cell.
 fn deadline(invocation: &Invocation) -> Option<Instant> {
-    invocation.deadline().filter(|_| stands(Control::Deadline))
+    invocation.deadline().filter(|_| enforced(Control::Deadline))
 }
 
 fn run_state(invocation: &Invocation) -> Arc<RunState> {

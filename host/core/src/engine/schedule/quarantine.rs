@@ -5,6 +5,8 @@
 //! Invariants: only panics of the host count, and errors that wasmtime reports as bugs of its own;
 //! no trap of a guest counts. They count for an hour. A component that is reinstated starts at
 //! zero.
+//! A panic on another thread that works for a cell is carried to the cell, ends its call, and
+//! counts.
 //! Source: docs/threat-model.md, row 82.
 
 use std::collections::VecDeque;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogLevel;
 use crate::contract::outcome::refusal::Refusal;
 use crate::contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
@@ -48,7 +50,7 @@ impl Quarantine {
 
     /// Refuses a call if the component is in quarantine.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
-        if self.is_closed() && stands(Control::Quarantine) {
+        if self.is_closed() && enforced(Control::Quarantine) {
             Err(Refusal::Quarantined)
         } else {
             Ok(())

@@ -12,6 +12,8 @@
 //! - No call waits that may have a cell.
 //! - A cell that becomes free goes to the waiting tenant with the fewest cells.
 //! - The text of the calls that wait is bounded in bytes.
+//! - A cell is taken here before wasmtime is asked for one, so a full pool is a wait or a refusal,
+//!   never an error of the engine.
 //!
 //! Source: docs/threat-model.md, row 56.
 
@@ -22,7 +24,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::os::clock::before;
 use crate::tenant::shared_bytes::{Reservation, SharedBytes};
 
@@ -192,9 +194,9 @@ impl State {
     /// Returns true if the free cells are for others. `is_shared`: the call's executor defines
     /// other tenants.
     fn is_reserved(&self, account: &Account, is_shared: bool) -> bool {
-        let is_shared = is_shared && stands(Control::DefinedTenants);
+        let is_shared = is_shared && enforced(Control::DefinedTenants);
         let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
-        is_one_of_several && account.cells >= self.free && stands(Control::TenantCells)
+        is_one_of_several && account.cells >= self.free && enforced(Control::TenantCells)
     }
 
     fn take(&mut self, account: usize) {
@@ -207,8 +209,9 @@ impl State {
     fn wait(&mut self, account: usize, place: Place) -> Option<u64> {
         let Account { tenant, line, .. } = &mut self.accounts[account];
         let places = MAX_WAITING.saturating_sub(self.waiting);
-        let is_held_back = tenant.is_some() && line.len() >= places && stands(Control::TenantQueue);
-        if (places == 0 || is_held_back) && stands(Control::Queue) {
+        let is_held_back =
+            tenant.is_some() && line.len() >= places && enforced(Control::TenantQueue);
+        if (places == 0 || is_held_back) && enforced(Control::Queue) {
             self.forget(account);
             return None;
         }
@@ -269,7 +272,7 @@ impl Account {
     /// Returns the account's rank among those that wait: by its cells, then by the ticket `first`
     /// of its first call.
     fn rank(&self, first: u64) -> (usize, u64) {
-        (if stands(Control::CellTurns) { self.cells } else { 0 }, first)
+        (if enforced(Control::CellTurns) { self.cells } else { 0 }, first)
     }
 }
 

@@ -12,7 +12,7 @@ mod error;
 use std::collections::BTreeMap;
 
 use crate::contract::call::ToolCall;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::json::{check, or_empty_object};
 use crate::contract::limits::DEFAULT_ARGUMENTS;
 
@@ -379,7 +379,7 @@ impl Open {
             return Ok(());
         }
         let more = held.saturating_add(id.len() + name.len() + text.len());
-        if more as u64 > limit && stands(Control::Fragments) {
+        if more as u64 > limit && enforced(Control::Fragments) {
             *held -= self.text();
             return Err(());
         }

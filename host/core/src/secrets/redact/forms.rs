@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The two alphabets of base32. Source: RFC 4648, sections 6 and 7.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -95,7 +95,7 @@ impl Forms {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
-            if stands(Control::SpacedSecrets) {
+            if enforced(Control::SpacedSecrets) {
                 forms.add_spaced(value, number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
@@ -183,7 +183,7 @@ const PUNCTUATION: Dropped = {
 
 /// Returns the bytes that a skeleton leaves out.
 pub(super) fn in_skeleton() -> &'static Dropped {
-    if stands(Control::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
+    if enforced(Control::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
 }
 
 /// Returns the bytes that are not dropped. Written without a branch because every searched byte
@@ -206,7 +206,7 @@ fn is_mixed(text: &[u8]) -> bool {
 
 fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
-    if extent == Extent::Plain || !stands(Control::EncodedSecrets) {
+    if extent == Extent::Plain || !enforced(Control::EncodedSecrets) {
         return forms;
     }
     let mut encoded = base64(value);
@@ -247,7 +247,7 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     forms.push(hex.clone());
     if extent == Extent::Every {
         forms.push(escape_bytes(value, |byte| format!("0x{byte:02x}")));
-        if stands(Control::NestedSecrets) {
+        if enforced(Control::NestedSecrets) {
             for alphabet in [BASE32, BASE32_HEX] {
                 forms.extend((0..5).map(|before| base32_inside(before, value, alphabet)));
             }
@@ -340,7 +340,7 @@ fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
 /// Returns the parts of half a value's length: a value that is split in two anywhere leaves one of
 /// them whole, and both if it is split in the middle.
 fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
-    if !stands(Control::BrokenSecrets) {
+    if !enforced(Control::BrokenSecrets) {
         return Vec::new();
     }
     let half = value.len() / 2;

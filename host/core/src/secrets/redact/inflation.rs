@@ -9,7 +9,7 @@ use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use super::Redactor;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Bytes. The largest inflated body: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
@@ -67,7 +67,7 @@ impl Inflation {
 
     /// Creates a search for the sought values.
     pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
-        let is_needed = is_sought.contains(&true) && stands(Control::DeflatedSecrets);
+        let is_needed = is_sought.contains(&true) && enforced(Control::DeflatedSecrets);
         let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
         Self { redactor, is_sought, state: stage, tail: Vec::new(), inflated: 0, searched: 0 }
     }

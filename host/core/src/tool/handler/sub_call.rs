@@ -15,7 +15,7 @@ use super::Invocation;
 use crate::capability::http::Budget;
 use crate::contract::call::usage::Meter;
 use crate::contract::call::{CallContext, CallOptions, Completion, ToolCall};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogLevel;
 use crate::contract::grants::rights::Rights;
 use crate::contract::limits::Limits;
@@ -93,11 +93,12 @@ impl Invocation {
         left: Limits,
     ) -> Result<SubCall, Excess> {
         let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
-        if depth > invoker.most_depth() && stands(Control::CallDepth) {
+        if depth > invoker.most_depth() && enforced(Control::CallDepth) {
             return Err(Excess::Depth(invoker.most_depth()));
         }
         let made = self.caller.as_ref().map_or_else(|| &self.sub_calls, |caller| &caller.calls);
-        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && stands(Control::SubCallCount) {
+        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && enforced(Control::SubCallCount)
+        {
             return Err(Excess::Count);
         }
         let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -106,7 +107,7 @@ impl Invocation {
             depth,
             calls: Arc::clone(made),
             rights,
-            redactor: veiled.clone().filter(|_| stands(Control::InheritedSecrets)),
+            redactor: veiled.clone().filter(|_| enforced(Control::InheritedSecrets)),
             egress: self.egress_budget(),
             meter: Arc::default(),
         };
@@ -119,7 +120,7 @@ impl Invocation {
             .with_stop_grace(self.stop_grace);
         options.overlay.clone_from(&self.overlays.call);
         let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
-        if let Some(veiled) = veiled.filter(|_| stands(Control::PassedSecrets))
+        if let Some(veiled) = veiled.filter(|_| enforced(Control::PassedSecrets))
             && veiled.call(&mut call)
         {
             let removed = format!(

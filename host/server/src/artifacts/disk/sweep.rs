@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use super::Store;
 
@@ -19,7 +19,7 @@ const PIECE: usize = 16;
 impl Store {
     /// Removes expired artifacts, and the directories of tenants that have none left.
     pub(in crate::artifacts) fn sweep(&self) {
-        if stands(Control::ArtifactSweep) {
+        if enforced(Control::ArtifactSweep) {
             self.sweep_up_to(MAX_REMOVED);
         }
     }

@@ -21,7 +21,7 @@ use rmcp::model::{ErrorData, ProtocolVersion, RequestId as RpcId};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 use tracing::Instrument as _;
 
 use super::events::{self, DetachedRequest, KEEP_ALIVE, refusal_response, refused_for};
@@ -76,7 +76,7 @@ pub fn routes(service: Service, options: McpOptions) -> Router {
         session_questions,
         service.metrics().clone(),
     ));
-    let streams = Places::new(if stands(Control::StreamCount) { streams } else { usize::MAX });
+    let streams = Places::new(if enforced(Control::StreamCount) { streams } else { usize::MAX });
     let questions = handler::question_places(&options);
     let options = Arc::new(options);
     let endpoint = Endpoint {
@@ -192,7 +192,7 @@ impl Endpoint {
                     params: message.params,
                     meta: message.meta,
                     cancelled: running.cancelled.clone(),
-                    resources: stands(Control::WorkPlaces).then(|| Arc::clone(&posted.resources)),
+                    resources: enforced(Control::WorkPlaces).then(|| Arc::clone(&posted.resources)),
                 };
                 admit(&self.service, &request, principal).await?;
                 let span = parts

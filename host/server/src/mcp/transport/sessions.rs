@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolcell::defence::{Control, stands};
+use toolcell::controls::{Control, enforced};
 
 use crate::mcp::session::Session;
 use crate::mcp::session::client::Capabilities;
@@ -90,7 +90,7 @@ impl Sessions {
         if is_same && principal.expires_after(&opened.principal) {
             opened.principal = principal.clone();
         }
-        let is_found = is_same || !stands(Control::SessionPrincipal);
+        let is_found = is_same || !enforced(Control::SessionPrincipal);
         if is_found {
             opened.session.mark_used();
         }
@@ -111,7 +111,7 @@ impl Sessions {
             let open = self.open.lock();
             let is_over = |opened: &Opened| {
                 opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
-                    || stands(Control::RevokedStreams) && !known(&opened.principal)
+                    || enforced(Control::RevokedStreams) && !known(&opened.principal)
             };
             open.iter()
                 .filter(|(_, opened)| is_over(opened))

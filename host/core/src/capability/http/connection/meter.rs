@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connect::Stream;
 use crate::capability::http::MAX_HEAD;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Bytes of framing around a body. Chunks of five hundred bytes stay far below it, and so do two
 /// hundred thousand smaller ones. A body sent byte by byte exceeds it and costs more to read than
@@ -55,7 +55,7 @@ impl Meter {
         let take = |left: u64| left.checked_sub(bytes);
         match self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
-            Err(_) if !stands(Control::ConnectionBytes) => Ok(()),
+            Err(_) if !enforced(Control::ConnectionBytes) => Ok(()),
             Err(_) => {
                 self.0.is_exceeded.store(true, Ordering::Release);
                 Err(io::ErrorKind::QuotaExceeded.into())

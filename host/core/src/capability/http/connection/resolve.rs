@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::threads::RESOLVING;
 use crate::capability::http::{Budget, SendError, TimeoutPhase};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::{Host, Method, Target, is_allowed_address};
 use crate::contract::panic_guard::resume_panic;
 use crate::tenant::slots::Slots;
@@ -90,7 +90,7 @@ pub(in crate::capability::http) fn allowed_addresses(
     private: &[IpNet],
 ) -> Vec<IpAddr> {
     found.retain(|address| {
-        is_allowed_address(*address, private) || !stands(Control::PublicAddresses)
+        is_allowed_address(*address, private) || !enforced(Control::PublicAddresses)
     });
     found
 }
@@ -122,7 +122,7 @@ impl Names {
             .ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
-            let _slot = stands(Control::UnansweredNames).then_some(slot);
+            let _slot = enforced(Control::UnansweredNames).then_some(slot);
             timeout(LOOKUP_TIMEOUT, resolver.resolve(&name, port)).await
         });
         // An embedder's resolver may panic.

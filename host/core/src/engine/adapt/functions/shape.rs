@@ -9,7 +9,7 @@ use std::fmt;
 
 use wasmtime::component::{Type, Val};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// Levels of nested types: the schema of one takes up to four levels of JSON.
 const MAX_LEVELS: usize = 24;
@@ -100,7 +100,7 @@ impl Parts {
 
     fn add(&mut self, parts: usize) -> Result<(), &'static str> {
         self.0 += parts;
-        let is_within = self.0 <= MAX_PARTS || !stands(Control::FunctionTypes);
+        let is_within = self.0 <= MAX_PARTS || !enforced(Control::FunctionTypes);
         if is_within { Ok(()) } else { Err("types with more than 1500 parts") }
     }
 }

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::panic_guard::resume_panic;
 use crate::os::clock::before;
 use crate::os::threads::Threads;
@@ -85,7 +85,7 @@ impl IoPool {
     pub(in crate::engine) fn way(self: &Arc<Self>, tenant: Option<&str>) -> PoolAccess {
         let share =
             tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
-        let of_cell = if stands(Control::CellThreads) { OF_CELL } else { THREADS };
+        let of_cell = if enforced(Control::CellThreads) { OF_CELL } else { THREADS };
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
 
@@ -118,7 +118,7 @@ impl IoPool {
 impl Share {
     fn new() -> Arc<Self> {
         let of_tenant =
-            if stands(Control::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+            if enforced(Control::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
         Arc::new(Self {
             free: Arc::new(Semaphore::new(of_tenant)),
             abandoned: watch::Sender::new(0),
@@ -169,7 +169,7 @@ impl PoolAccess {
         let turn = self.share.permit().await?;
         let threads = self.pool.threads()?;
         let stage = WorkState::new(&self.share);
-        let turns = stands(Control::BusyThreads).then_some([own, turn]);
+        let turns = enforced(Control::BusyThreads).then_some([own, turn]);
         let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();

@@ -18,7 +18,7 @@ use wasmtime_wasi_http::p2::types::{
     HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest,
 };
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 use crate::engine::imports::wasi_http::{CHUNK, FIELDS};
 use crate::tenant::limit_reached::LimitReached;
@@ -83,7 +83,7 @@ impl Drop for Charge {
 
 /// Returns an error if this sum exceeds the limit.
 pub(in crate::engine::cell) fn within(total: u64) -> Result<(), LimitReached> {
-    if total <= HOST_BYTES || !stands(Control::HostBytes) {
+    if total <= HOST_BYTES || !enforced(Control::HostBytes) {
         Ok(())
     } else {
         Err(LimitReached(LimitHit::new(LimitKind::HostBytes, HOST_BYTES, total)))

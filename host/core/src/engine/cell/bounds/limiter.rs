@@ -5,7 +5,7 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 use crate::engine::compile::config::TABLE_ELEMENTS;
 
@@ -51,7 +51,7 @@ impl Limiter {
 
     fn grow(&mut self, by: u64) -> bool {
         let asked = self.held.saturating_add(by);
-        if asked > self.limit && stands(Control::Memory) {
+        if asked > self.limit && enforced(Control::Memory) {
             self.hit = Some(LimitHit::new(LimitKind::Memory, self.limit, asked));
             return false;
         }
@@ -76,7 +76,7 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired > TABLE_ELEMENTS && stands(Control::TableElements) {
+        if desired > TABLE_ELEMENTS && enforced(Control::TableElements) {
             self.hit = Some(LimitHit::new(
                 LimitKind::TableElements,
                 TABLE_ELEMENTS as u64,
@@ -100,7 +100,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        if stands(Control::Instances) { INSTANCES } else { usize::MAX }
+        if enforced(Control::Instances) { INSTANCES } else { usize::MAX }
     }
 
     fn tables(&self) -> usize {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use wasmtime::EngineWeak;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 
 /// The longest time that a guest runs before the host can interrupt it.
@@ -135,7 +135,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
             // No thread can be started: try again after a tick.
             Err(_) => thread::sleep(TICK),
         }
-        replaced = stands(Control::TickerWatch);
+        replaced = enforced(Control::TickerWatch);
     }
 }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 
 /// The extensions of an entry's files.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];
@@ -39,7 +39,7 @@ struct CacheEntry {
 /// If the entry alone is larger than the bound.
 pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::Result<()> {
     let needed: u64 = lengths.iter().map(|length| on_disk(*length as u64)).sum();
-    if !stands(Control::CacheBytes) {
+    if !enforced(Control::CacheBytes) {
         return Ok(());
     }
     let Some(most) = most.checked_sub(needed) else {

@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 pub(super) use entry_lock::{EntryLock, wait};
 
@@ -131,7 +131,7 @@ impl Cache {
             length,
         )?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
-        if fits || !stands(Control::ArtifactMac) {
+        if fits || !enforced(Control::ArtifactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
         // A MAC of another length is of an earlier version with another layout: no warning.
@@ -231,7 +231,7 @@ impl EntryHead {
     fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
         let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
         let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
-        (mac.is_some() && mac == found) || !stands(Control::ArtifactMac)
+        (mac.is_some() && mac == found) || !enforced(Control::ArtifactMac)
     }
 }
 

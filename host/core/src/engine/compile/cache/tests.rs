@@ -172,7 +172,9 @@ fn set_last_use(cache: &Cache, number: usize, at: SystemTime) {
 /// Returns the numbers of the entries that are whole.
 fn complete_entries(cache: &Cache) -> Vec<usize> {
     (0..10)
-        .filter(|number| eviction::PARTS.iter().all(|part| cache.path(&name(*number), part).exists()))
+        .filter(|number| {
+            eviction::PARTS.iter().all(|part| cache.path(&name(*number), part).exists())
+        })
         .collect()
 }
 

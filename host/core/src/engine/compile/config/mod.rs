@@ -18,7 +18,7 @@ use wasmtime::{
 };
 
 use super::tier::Tier;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use proposals::DISABLED;
 
@@ -129,7 +129,7 @@ fn base() -> Config {
         // times over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
-    if stands(Control::Proposals) {
+    if enforced(Control::Proposals) {
         config.shared_memory(false);
         for (proposal, _) in DISABLED {
             config.wasm_features(proposal, false);

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::load::hex;
 use super::scan;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::grants::rights::grants_declared;
@@ -148,7 +148,7 @@ impl Inspection {
             .map(|(name, _)| name.clone())
             .filter(|name| none_could(name))
             .collect();
-        if !denied.is_empty() && stands(Control::Imports) {
+        if !denied.is_empty() && enforced(Control::Imports) {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
                 Some(name) => Error::proposals(format!("WASI 0.3 (`{name}`)")),

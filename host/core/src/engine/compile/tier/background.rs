@@ -1,6 +1,8 @@
 //! Compiles optimised code in the background, one component at a time, with a lower priority than
 //! calls.
 //!
+//! The thread ends with its process. So a component that only short commands call stays on quick
+//! code, until a command outlasts the optimiser or `toolcell check` waits for it.
 //! Invariants: there is at most one thread, and only while there is work. The waiting components
 //! are bounded in bytes, in all and for each tenant. No tenant has two turns in a row while others
 //! wait. A component that was dropped is not compiled. However a job ends, its component's code is
@@ -14,7 +16,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::Current;
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::panic_guard::guarded;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::worker::Watch;
@@ -113,7 +115,7 @@ impl<R> Queue<R> {
         let fits = |jobs: &VecDeque<Job<R>>| {
             let all: usize = jobs.iter().chain([&job]).map(bytes).sum();
             let tenants: usize = jobs.iter().chain([&job]).filter(is_of_tenant).map(bytes).sum();
-            all <= MAX_WAITING && (tenants <= OF_TENANT || !stands(Control::OptimiserShare))
+            all <= MAX_WAITING && (tenants <= OF_TENANT || !enforced(Control::OptimiserShare))
         };
         if !fits(&self.jobs) {
             self.jobs.retain(Job::is_wanted);
@@ -129,7 +131,8 @@ impl<R> Queue<R> {
     /// there is one. If there is none, records that the thread ends.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
-        let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Control::OptimiserTurn);
+        let is_others =
+            |job: &Job<R>| job.tenant != self.served || !enforced(Control::OptimiserTurn);
         let others = self.jobs.iter().position(is_others);
         let Some(job) = self.jobs.remove(others.unwrap_or(0)) else {
             self.is_worked_on = false;

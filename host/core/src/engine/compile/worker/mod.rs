@@ -23,7 +23,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use super::config::{self, Priority, proposals};
 use super::scan;
 use super::tier::Tier;
-use crate::contract::controls::{self, Control, stands};
+use crate::contract::controls::{self, Control, enforced};
 use crate::contract::error::Error;
 use crate::os::{signals, spawn};
 
@@ -236,7 +236,7 @@ impl Worker {
             let watch = scope.spawn(move || {
                 match news.recv_timeout(wall) {
                     Ok(WaitEnd::Ended) => {}
-                    Err(_) if !stands(Control::CompileWall) => {}
+                    Err(_) if !enforced(Control::CompileWall) => {}
                     Ok(WaitEnd::Cancelled) | Err(_) => child.kill()?,
                 }
                 child.wait()
@@ -269,7 +269,7 @@ struct WorkerExit {
 /// Reads a pipe up to a bound, then closes it; a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(if stands(Control::CompileOutput) { most } else { u64::MAX })
+    pipe.take(if enforced(Control::CompileOutput) { most } else { u64::MAX })
         .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -332,8 +332,13 @@ fn bounded_compile(
     let _ = rustix::process::nice(NICENESS);
     let seconds = order.seconds;
     for (resource, soft, hard, is_up) in [
-        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Control::CompileTime)),
-        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, stands(Control::CompileMemory)),
+        (
+            Resource::Cpu,
+            seconds,
+            seconds.saturating_add(LAST_SECOND),
+            enforced(Control::CompileTime),
+        ),
+        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, enforced(Control::CompileMemory)),
         (Resource::Core, 0, 0, true),
     ] {
         if !is_up {

@@ -14,7 +14,7 @@ use super::devices::Device;
 use super::streams::{PIECE, Source};
 use super::ungranted::is_ungranted;
 use crate::capability::files::{Area, OpenMark, is_exhausted};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::blocking_pool::Unserved;
@@ -71,7 +71,7 @@ impl Cell {
         let (from, area) = self.writable(one)?;
         let to = self.directory(other)?;
         let same = self.files().area_of(other).ok_or(ErrorCode::NotPermitted)?;
-        let is_same = Arc::ptr_eq(&area, &same) || !stands(Control::DirectoriesApart);
+        let is_same = Arc::ptr_eq(&area, &same) || !enforced(Control::DirectoriesApart);
         if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
 

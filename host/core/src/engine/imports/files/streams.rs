@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::capability::files::{OpenMark, WritePosition};
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::engine::cell::bounds::blocking_pool::{PoolAccess, StartedWork, Unserved};
 use crate::engine::cell::bounds::host_memory::Charge;
 use crate::tenant::descriptors::Slot;
@@ -73,7 +73,7 @@ impl Writer {
 impl OutputStream for Writer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         match self.state {
-            Writing::Ready if bytes.len() > PIECE && stands(Control::WritePermits) => {
+            Writing::Ready if bytes.len() > PIECE && enforced(Control::WritePermits) => {
                 return Err(StreamError::trap("a write of more than was permitted"));
             }
             Writing::Ready => {}

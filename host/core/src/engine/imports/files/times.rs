@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
 
-use crate::contract::controls::{Control, stands};
+use crate::contract::controls::{Control, enforced};
 use crate::engine::imports::inert::Clock;
 
 /// Converts a time that a tool sets.
@@ -53,7 +53,7 @@ pub(super) fn rounded_times(
         &mut file.data_modification_timestamp,
         &mut file.status_change_timestamp,
     ];
-    for time in times.into_iter().filter(|_| stands(Control::FileTimes)) {
+    for time in times.into_iter().filter(|_| enforced(Control::FileTimes)) {
         let told = time
             .and_then(since_1970)
             .map(|since| if set.contains(&since) { since } else { clock.to_cell_time(since) });

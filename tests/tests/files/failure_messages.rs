@@ -20,7 +20,11 @@ const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
 fn file_error_text_reveals_nothing_of_the_host() {
     if env::var_os(UNDER).is_none() {
         let mut child = Command::new(env::current_exe().expect("this test"));
-        child.args(["told::file_error_text_reveals_nothing_of_the_host", "--exact", "--nocapture"]);
+        child.args([
+            "failure_messages::file_error_text_reveals_nothing_of_the_host",
+            "--exact",
+            "--nocapture",
+        ]);
         child.env(UNDER, "1").env("RUST_BACKTRACE", "1").env("RUST_LIB_BACKTRACE", "1");
         let output = child.output().expect("it starts");
         let said = [output.stdout, output.stderr]

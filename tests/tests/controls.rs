@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use toolcell::defence::{self, Control};
+use toolcell::controls::{self, Control};
 
 /// Seconds that a test has to fail. A test that has to be killed has detected nothing.
 const PATIENCE: u32 = 60;
@@ -30,7 +30,7 @@ const HEADING: &str = "\n## 2. Controls\n";
 /// A line of a table of controls: ``| `NAME` | effect | `test` |``.
 #[derive(Debug)]
 struct Line {
-    defence: String,
+    control: String,
     test: String,
 }
 
@@ -55,12 +55,12 @@ fn lines() -> Vec<Line> {
     let (_, section) = page.split_once(HEADING).expect("the section of controls");
     let section = section.split("\n## ").next().unwrap_or_default();
     let line = |line: &str| {
-        let (defence, rest) =
+        let (control, rest) =
             line.split_once("` | ").unwrap_or_else(|| panic!("no effect: {line}"));
         let (_, test) = rest.rsplit_once(" | `").unwrap_or_else(|| panic!("no test: {line}"));
         let test = test.strip_suffix("` |").filter(|test| !test.contains('`'));
         Line {
-            defence: defence.to_owned(),
+            control: control.to_owned(),
             test: test.unwrap_or_else(|| panic!("not one test: {line}")).to_owned(),
         }
     };
@@ -143,14 +143,14 @@ fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
 
 /// Runs a test alone with the control switched off. Returns its message if it fails, or the reason
 /// that this was not its own failure.
-fn failure(test: &Test, defence: &str) -> Result<String, String> {
+fn failure(test: &Test, control: &str) -> Result<String, String> {
     let script = format!("ulimit -c 0; ulimit -d {MEMORY}; exec \"$0\" \"$@\"");
     let output = Command::new("timeout")
         .args(["--signal=KILL", &PATIENCE.to_string(), "sh", "-c", &script])
         .arg(&test.executable)
         .args([&test.name, "--exact"])
         .current_dir(&test.folder)
-        .env("TOOLCELL_DOWN", defence)
+        .env("TOOLCELL_DOWN", control)
         // The failure is intended: its snapshots must not be kept.
         .env("INSTA_UPDATE", "no")
         // Texts that cross to a guest must have no backtraces even with these settings.
@@ -187,11 +187,11 @@ fn judge_output(output: &Output) -> Result<String, String> {
 
 #[test]
 fn every_control_is_in_the_threat_model_once() {
-    let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
-    let all: Vec<_> = Control::ALL.iter().map(|defence| defence.name()).collect();
+    let on_the_page: Vec<_> = lines().into_iter().map(|line| line.control).collect();
+    let all: Vec<_> = Control::ALL.iter().map(|control| control.name()).collect();
     assert_eq!(
         on_the_page, all,
-        "the page and `defence/table.rs` have the same controls in the same order"
+        "the page and `controls/table.rs` have the same controls in the same order"
     );
 }
 
@@ -207,7 +207,7 @@ fn each_test_fails_without_its_control() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(line) = lines.get(index) else { break };
                     let failed =
-                        meant(&tests, &line.test).and_then(|test| failure(test, &line.defence));
+                        meant(&tests, &line.test).and_then(|test| failure(test, &line.control));
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, failed);
                 }
             });
@@ -221,9 +221,9 @@ fn each_test_fails_without_its_control() {
             Err(words) => ('!', words),
         };
         unproved += usize::from(result.is_err());
-        let _ = writeln!(table, "{mark} {:24} {:72} {words}", line.defence, line.test);
+        let _ = writeln!(table, "{mark} {:24} {:72} {words}", line.control, line.test);
     }
-    assert_eq!(unproved, 0, "of these tests some say nothing of their defence:\n{table}");
+    assert_eq!(unproved, 0, "of these tests some say nothing of their control:\n{table}");
     // Written past the capture of a passing test's output: the table is the result of this test.
     let _ = std::io::stdout().write_all(table.as_bytes());
 }
@@ -234,14 +234,14 @@ fn each_test_fails_without_its_control() {
 fn user_build_cannot_disable_controls() {
     let scratch = tempfile::tempdir().expect("a directory");
     let probe = scratch.path().join("probe.rs");
-    fs::create_dir(scratch.path().join("defence")).expect("a directory");
-    for file in ["defence/mod.rs", "defence/table.rs"] {
+    fs::create_dir(scratch.path().join("controls")).expect("a directory");
+    for file in ["controls/mod.rs", "controls/table.rs"] {
         fs::copy(root().join("host/core/src/contract").join(file), scratch.path().join(file))
             .expect("its source");
     }
     let main =
-        "fn main() { assert!(defence::Control::ALL.iter().all(|one| defence::stands(*one))); }";
-    fs::write(&probe, format!("mod defence;\n{main}\n")).expect("a file");
+        "fn main() { assert!(controls::Control::ALL.iter().all(|one| controls::enforced(*one))); }";
+    fs::write(&probe, format!("mod controls;\n{main}\n")).expect("a file");
     let build = |assertions: &str, features: &[&str]| {
         let program = scratch.path().join(format!("{assertions}{}", features.len()));
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
@@ -268,12 +268,12 @@ fn user_build_cannot_disable_controls() {
     assert!(!ends(&program, Some("fuel")).0);
     let (_, said) = ends(&program, Some("fuell"));
     assert!(
-        said.contains("there is no defence `fuell`, only fuel, ticks, "),
+        said.contains("there is no control `fuell`, only fuel, ticks, "),
         "a slip is told: {said}"
     );
 }
 
 #[test]
 fn tests_run_with_all_controls_enforced() {
-    assert_eq!(defence::down(), None);
+    assert_eq!(controls::down(), None);
 }
