@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor,
-    HOST_BYTES, Json, Limits, Outcome, Placement, Resume, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json,
+    Limits, Outcome, Placement, Resume, ToolCall,
 };
 
 /// The placements of cells: every promise must hold at each.
@@ -24,7 +24,7 @@ const REST: u64 = 768 << 20;
 /// `memory` bytes of its own.
 #[must_use]
 pub fn worst_case(cells: u32, memory: u64) -> u64 {
-    u64::from(cells) * (memory + HOST_BYTES) + REST
+    u64::from(cells) * (memory + Limits::HOST_BYTES) + REST
 }
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

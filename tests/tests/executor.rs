@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Exit, Halt, Handler,
-    HandlerFuture, Invocation, Limits, Outcome, Placement, RESERVED_HALT_REASONS, Tool, ToolCall,
-    ToolError,
+    HandlerFuture, Invocation, Limits, Outcome, Placement, Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -101,7 +100,7 @@ fn native_handlers_end_as_the_contract_says() {
 
 #[test]
 fn native_reserved_halt_is_an_invalid_return() {
-    for word in RESERVED_HALT_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"])
+    for word in Halt::RESERVED_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"])
     {
         let halts = Tool::native(definition(), move |_: Value| async move {
             Outcome::Halt(Halt::new(word, json!(1)))

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolcell::{
-    CallOptions, CallResult, Definition, Executor, MAX_FAULTS, Refusal, ReturnRule, Tool, ToolCall,
-    ToolError,
+    CallOptions, CallResult, Definition, Executor, Refusal, ReturnRule, Tool, ToolCall, ToolError,
 };
 use toolcell_tests::wait;
 
@@ -49,7 +48,7 @@ fn nested_alternatives_do_not_multiply_faults() {
                 panic!("{depth} levels of {breadth}: {result:?}")
             };
             assert!(
-                (1..=MAX_FAULTS + 1).contains(&faults.len()),
+                (1..=Refusal::MAX_FAULTS + 1).contains(&faults.len()),
                 "{depth} levels of {breadth}: {faults:?}"
             );
             let text = serde_json::to_string(&result).expect("JSON");

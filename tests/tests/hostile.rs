@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use toolcell::{
-    CallContext, CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError,
-};
+use toolcell::{CallContext, CallResult, Engine, Halt, Limits, Outcome, Placement, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
@@ -312,8 +310,8 @@ fn invalid_returns_have_typed_reasons() {
         (Answer::Value(nested), "invalid_return/not_json"),
         (Answer::Megabytes(1), "invalid_return/too_large"),
         (Answer::Megabytes(16), "invalid_return/too_large"),
-        (Answer::Parts(MAX_PARTS), "ok"),
-        (Answer::Parts(MAX_PARTS + 1), "invalid_return/too_many_parts"),
+        (Answer::Parts(Outcome::MAX_PARTS), "ok"),
+        (Answer::Parts(Outcome::MAX_PARTS + 1), "invalid_return/too_many_parts"),
         (Answer::Halt("done"), "halt"),
         (Answer::NoShape, "invalid_return/unreadable"),
         (Answer::Outside, "invalid_return/unreadable"),
@@ -344,7 +342,7 @@ fn invalid_returns_have_typed_reasons() {
 fn guest_reserved_or_empty_halt_is_invalid() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for word in RESERVED_HALT_REASONS {
+        for word in Halt::RESERVED_REASONS {
             let component = load(&engine, Hostile::answering(Answer::Halt(word)).component())
                 .expect("describe behaves");
             let result = call(&component, "hostile", "{}", tight()).result;

@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, DEFAULT_SEAL_LIFETIME, Definition,
-    Event, Executor, Handler, HandlerFuture, Invocation, Json, MAX_STATE, Outcome, Placement,
-    Question, RawCall, Registry, Resume, Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
+    CallContext, CallOptions, CallResult, Completion, Component, Definition, Event, Executor,
+    Handler, HandlerFuture, Invocation, Json, Outcome, Placement, Question, RawCall, Registry,
+    Resume, Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
 };
 use toolcell_tests::{ending, load, wait};
 
@@ -148,7 +148,7 @@ fn each_resume_refusal_states_its_reason() {
         (desk.tool("submit_plan").expect("a tool"), upgraded.tool("book_table").expect("a tool"));
     let other_key = Executor::new().with_sealer(Sealer::new([2; 32]));
     let fresh = executor.clone();
-    let life = DEFAULT_SEAL_LIFETIME.as_secs();
+    let life = Sealer::DEFAULT_LIFETIME.as_secs();
     let table = [
         (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
         (
@@ -315,8 +315,8 @@ fn state_is_sealed_for_observers_and_size_limited() {
     let ask = |bytes: u64| {
         call(&executor, &tool, &json!({ "bytes": bytes }).to_string(), CallContext::default())
     };
-    assert!(is_sealed(&state(&ask(MAX_STATE - 2))));
-    assert_eq!(ending(&ask(MAX_STATE - 1).result), "invalid_return/state_too_large");
+    assert!(is_sealed(&state(&ask(Sealer::MAX_STATE - 2))));
+    assert_eq!(ending(&ask(Sealer::MAX_STATE - 1).result), "invalid_return/state_too_large");
     let seen = seen.lock().expect("no panic");
     assert!(seen.len() == 4 && seen.iter().all(|event| !event.contains("ssss")), "{seen:?}");
 }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolcell::{CallContext, DEFAULT_COMPILE_TIME, Tool, names};
+use toolcell::{CallContext, Engine, Tool, names};
 use toolcell_config::ReadOptions;
 
 use crate::args::{Global, target};
@@ -122,7 +122,8 @@ pub(crate) fn file_here() -> Option<String> {
 fn hint_command(global: &Global) -> Again {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let config = global.config.clone().or_else(env::config);
-    let compile_time = Some(global.compile_time).filter(|time| time.0 != DEFAULT_COMPILE_TIME);
+    let compile_time =
+        Some(global.compile_time).filter(|time| time.0 != Engine::DEFAULT_COMPILE_TIME);
     let typed = [
         ("--config", config.as_deref().map(path)),
         ("--state-dir", global.state_dir.as_deref().map(path)),

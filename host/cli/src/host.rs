@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use toolcell::{
-    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS,
-    OnMissingGrant, Optimise, Placement, Proxy, Recorder,
+    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, OnMissingGrant,
+    Optimise, Placement, Proxy, Recorder,
 };
 
 use crate::args::{self, Global};
@@ -55,7 +55,10 @@ pub(crate) fn engines<'a>(
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
-    let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
+    let cells = u32::try_from(calls.max(1))
+        .unwrap_or(Engine::MAX_CELLS)
+        .saturating_mul(2)
+        .min(Engine::MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
     // A single call competes with no other call of this process. On low-priority threads, a busy
     // machine would end it at its time limit.

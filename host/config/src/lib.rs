@@ -66,7 +66,4 @@ pub use tenants::offered::OfferedTools;
 pub use tenants::quota::TenantQuota;
 pub use text::hint_command::{HintCommand, quoted};
 
-/// The folder of a state directory with the counts of granted directories, which processes share.
-pub const COUNTS: &str = "directories";
-
 pub(crate) use file::configuration::{Places, is_name};

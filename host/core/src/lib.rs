@@ -65,57 +65,46 @@ pub use contract::names;
 
 pub use capability::files::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use capability::http::{
-    Answer, DEFAULT_CONNECTIONS, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
+    Answer, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
 };
 pub use contract::call::{
     AbortSignal, CallCanceller, CallContext, CallFiles, CallOptions, CallResult, Completion,
-    DEFAULT_STOP_GRACE, Resume, ToolCall,
+    Resume, ToolCall,
 };
-pub use contract::definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use contract::definition::{Checks, Definition, Hints, Need};
 pub use contract::error::Error;
 pub use contract::event::{Event, EventSink, LogLevel, LogSource};
 pub use contract::grants::{
-    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory,
-    GrantKind, Grants, Host, HttpRule, Injection, InvokeRule, KeyRule, Method, Overlay, PathRule,
-    Room, SecretGrant, Target, has_metadata_service, is_metadata_service,
+    Access, BadRule, BadTarget, Directory, GrantKind, Grants, Host, HttpRule, Injection,
+    InvokeRule, KeyRule, Method, Overlay, PathRule, Room, SecretGrant, Target,
+    has_metadata_service, is_metadata_service,
 };
-pub use contract::json::{Json, JsonFault, MAX_DEPTH, MAX_NODES};
-pub use contract::limits::{
-    DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY,
-    DEFAULT_RESULT, DEFAULT_TIMEOUT, Limits,
-};
+pub use contract::json::{Json, JsonFault};
+pub use contract::limits::Limits;
 pub use contract::message::encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
 pub use contract::message::failure::Failure;
-pub use contract::message::{AWAITING_USER, Halted, Message, RunEvent, RunFailure, Settled};
+pub use contract::message::{Halted, Message, RunEvent, RunFailure, Settled};
 pub use contract::outcome::{
-    Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS,
-    Resource, ResourceContent,
+    Halt, HandlerError, Media, Outcome, Output, Part, Question, Resource, ResourceContent,
 };
 pub use engine::adapt::component_kind::{
     Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind,
 };
 pub use engine::{
-    Code, Contents, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_LINKED_BYTES,
-    DEFAULT_PANICS, Engine, EngineBuilder, HOST_BYTES, ImportStatus, InUse, Inspection, Isolation,
-    MAX_CELLS, MAX_COMPONENT, Module, OnMissingGrant, Optimise, PathUse, Placement, Producer,
-    Recorded, Recorder, Section, compile_worker,
+    Code, Contents, Engine, EngineBuilder, ImportStatus, InUse, Inspection, Isolation, Module,
+    OnMissingGrant, Optimise, PathUse, Placement, Producer, Recorded, Recorder, Section,
+    compile_worker,
 };
 pub use executor::{Executor, TreeRoom};
 pub use os::clock::{Clock, ManualClock, Sleep, SystemClock};
-pub use process::{DEFAULT_GRACE, Worker, WorkerProcess, WorkerProcessBuilder};
+pub use process::{Worker, WorkerProcess, WorkerProcessBuilder};
 pub use provider::assemble::{AssembleError, Assembler, Fragment, OpenCall};
 pub use run::policy::{OnToolError, Policy, Verdict};
 pub use tenant::Tenant;
 pub use tenant::api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
-pub use tenant::compile_quota::DEFAULT_COMPILES;
-pub use tool::blocking::{BLOCKING_THREADS, BlockingFn, BlockingPool};
-pub use tool::breaker::{
-    Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME, DEFAULT_SUCCESSES_TO_CLOSE,
-};
-pub use tool::handler::{
-    DEFAULT_CALL_DEPTH, Handler, HandlerFuture, Invocation, MAX_SUB_CALLS, ValidateFuture,
-    VisibleFuture,
-};
+pub use tool::blocking::{BlockingFn, BlockingPool};
+pub use tool::breaker::{Breaker, BreakerState};
+pub use tool::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 pub use tool::middleware::Middleware;
 pub use tool::native::NativeFn;
 /// Files that only this user can read and write.
@@ -125,12 +114,10 @@ pub mod private_file {
 pub use contract::call::usage::Usage;
 pub use contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use contract::grants::rights::{
-    Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text,
+    Decision, Denial, Layer, Request, Rights, Suggestion, toml_text,
 };
 pub use contract::message::view::ResultView;
-pub use contract::outcome::refusal::{
-    Fault, FaultKind, LengthUnit, MAX_FAULTS, Refusal, ResumeFault,
-};
+pub use contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, ResumeFault};
 pub use contract::outcome::tool_error::{
     Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout,
     ToolError,
@@ -142,16 +129,14 @@ pub use provider::{
 };
 pub use run::registry::{Registry, Toolbox};
 pub use run::runner::{RunOptions, RunOutcome, RunStream, Runner, UnknownTools};
-pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
+pub use seal::Sealer;
 pub use secrets::secret::{
-    KnownFuture, MAX_SECRET, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource,
-    StoredSecrets,
+    KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets,
 };
 pub use step::{
-    AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT,
-    DEFAULT_STEP_TIMEOUT, Deliberate, FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall,
-    STEP_TIMEOUT_VARIABLE, Step, StepConfig, StepEvent, Stepper, Turn, TurnMemory,
+    AbortStatus, Deliberate, FunctionResponse, HistoryEntry, RawCall, Step, StepConfig, StepEvent,
+    Stepper, Turn, TurnMemory,
 };
 pub use tool::Tool;
-pub use tool::retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
+pub use tool::retry::Retry;
 pub use tool::statistics::{LastError, Statistics};

@@ -38,7 +38,7 @@ pub mod otlp;
 mod service;
 mod tenants;
 
-pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
+pub use artifacts::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
 pub use auth::outbound::UrlError;
 pub use auth::{
     ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, DEFAULT_CELLS, Engine, Executor, Limits, Placement,
-    Refusal, Timeout, Tool, ToolError,
+    CallContext, CallOptions, CallResult, Engine, Executor, Limits, Placement, Refusal, Timeout,
+    Tool, ToolError,
 };
 use toolcell_benches::timing::percentile;
 use toolcell_benches::tools::{optimised, to};
@@ -52,7 +52,7 @@ const CROWDS: [Crowd; 2] = [
     },
     Crowd {
         title: "docs/threat-model.md, row 56: one tenant with ten times as many loops as there are cells, and nine others",
-        calls: 10 * DEFAULT_CELLS as usize,
+        calls: 10 * Engine::DEFAULT_CELLS as usize,
         tenant: Some("abuser"),
         limit: Duration::from_secs(1),
         others: 9,

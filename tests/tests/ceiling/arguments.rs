@@ -9,8 +9,8 @@ use std::task::{Context, Waker};
 use futures_executor::block_on;
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Sealer,
-    Step, Stepper, Tool, ToolCall, Turn,
+    CallOptions, Definition, Engine, Executor, Json, Limits, Registry, Sealer, Step, Stepper, Tool,
+    ToolCall, Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, wait};
@@ -24,12 +24,12 @@ const MOST: u64 = 200 << 20;
 
 /// Arguments with the most values that are allowed, in the shape with the largest tree.
 pub(crate) fn worst() -> String {
-    format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; (MAX_NODES - 2) / 2].join(","))
+    format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; (Json::MAX_NODES - 2) / 2].join(","))
 }
 
 /// Arguments of that shape with as many values as the text may have room for.
 pub(crate) fn more_than_worst() -> String {
-    let items = (DEFAULT_ARGUMENTS as usize - r#"{"a":[]}"#.len()) / r#"{"":0},"#.len();
+    let items = (Limits::DEFAULT_ARGUMENTS as usize - r#"{"a":[]}"#.len()) / r#"{"":0},"#.len();
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
 }
 

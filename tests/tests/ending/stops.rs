@@ -15,9 +15,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::{
-    AbortSignal, CallCanceller, CallOptions, DEFAULT_STOP_GRACE, Definition, Engine, Event,
-    Executor, Grants, HttpRule, Invocation, Limits, Message, Registry, RunEvent, RunOptions,
-    Runner, Tool, ToolCall,
+    AbortSignal, CallCanceller, CallOptions, Definition, Engine, Event, Executor, Grants, HttpRule,
+    Invocation, Limits, Message, Registry, RunEvent, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -68,7 +67,7 @@ impl Drop for Noted {
 /// Without a grace, the call is over when it is next polled.
 #[test]
 fn stop_without_grace_is_immediate() {
-    assert_eq!(DEFAULT_STOP_GRACE, Duration::ZERO);
+    assert_eq!(AbortSignal::DEFAULT_GRACE, Duration::ZERO);
     let dropped = Arc::new(AtomicBool::new(false));
     let note = Arc::clone(&dropped);
     let stuck = Tool::native(definition(), async move |_: Value| -> Value {

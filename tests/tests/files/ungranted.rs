@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::{
     Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer,
-    OnMissingGrant, Overlay, PLACEHOLDER, Placement, ToolCall,
+    OnMissingGrant, Overlay, Placement, Suggestion, ToolCall,
 };
 use toolcell_tests::{engine, wait};
 
@@ -44,7 +44,8 @@ fn denied(
 
 fn grant(directory: &str, access: &str) -> String {
     format!(
-        "directories = [{{ name = \"{directory}\", path = \"{PLACEHOLDER}\", access = \"{access}\" }}]"
+        "directories = [{{ name = \"{directory}\", path = \"{}\", access = \"{access}\" }}]",
+        Suggestion::PLACEHOLDER
     )
 }
 

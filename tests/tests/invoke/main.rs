@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event,
-    Executor, Grants, InvokeRule, Limits, MAX_SUB_CALLS, OnMissingGrant, Overlay, Placement,
-    Registry, Runner, Tool, ToolCall,
+    CallOptions, CallResult, Completion, Component, Definition, Engine, Event, Executor, Grants,
+    Invocation, InvokeRule, Limits, OnMissingGrant, Overlay, Placement, Registry, Runner, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, wait};
@@ -221,8 +221,8 @@ fn sub_call_depth_is_limited() {
         let made = host.completion(&nested(depth), CallOptions::default());
         innermost(&json!({"ok": value(&made.result)})).clone()
     };
-    assert_eq!(ended(&host, DEFAULT_CALL_DEPTH), json!({"ok": []}));
-    assert!(ended(&host, DEFAULT_CALL_DEPTH + 1)["limit"].is_string());
+    assert_eq!(ended(&host, Executor::DEFAULT_CALL_DEPTH), json!({"ok": []}));
+    assert!(ended(&host, Executor::DEFAULT_CALL_DEPTH + 1)["limit"].is_string());
     let none = Host { executor: host.executor.clone().with_call_depth(0), ..host };
     assert!(ended(&none, 1)["limit"].is_string());
 }
@@ -236,8 +236,8 @@ fn sub_call_count_is_limited_across_depths() {
         // One more call, at another depth: all depths count together.
         host.call_ending("relay", &calls)["ok"][0].clone()
     };
-    assert_eq!(ended(MAX_SUB_CALLS - 1)["tool_error"]["reason"], "not_found");
-    assert!(ended(MAX_SUB_CALLS)["limit"].is_string());
+    assert_eq!(ended(Invocation::MAX_SUB_CALLS - 1)["tool_error"]["reason"], "not_found");
+    assert!(ended(Invocation::MAX_SUB_CALLS)["limit"].is_string());
 }
 
 #[test]
@@ -265,7 +265,8 @@ fn nested_calls_do_not_deadlock_on_one_cell() {
             let mut calls = JoinSet::new();
             for _ in 0..8 {
                 let (executor, relay) = (executor.clone(), relay.clone());
-                let call = ToolCall::with_value("1", "relay", &nested(DEFAULT_CALL_DEPTH));
+                let call =
+                    ToolCall::with_value("1", "relay", &nested(Executor::DEFAULT_CALL_DEPTH));
                 calls.spawn(
                     async move { executor.call(&relay, call, CallOptions::default()).await },
                 );

@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Event, Executor, Grants,
-    Halt, Limits, MAX_SUB_CALLS, OnMissingGrant, Outcome, Placement, Question, Registry,
-    RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Completion, Component, Definition, Event, Executor, Grants, Halt, Invocation,
+    Limits, OnMissingGrant, Outcome, Placement, Question, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
@@ -194,15 +194,18 @@ fn calls_in_code_are_limited_in_count_and_depth() {
     let code = Code::new(grants(&["own find_place", "run_code"]), tools());
     let counted = "let calls = 0; try { for (;;) { await tools.find_place(); calls++; } } \
                    catch (error) { return [calls, error.kind]; }";
-    assert_eq!(code.value(counted), json!([MAX_SUB_CALLS, "limit"]));
+    assert_eq!(code.value(counted), json!([Invocation::MAX_SUB_CALLS, "limit"]));
     // Code that runs `run_code` again ends at a depth.
     let nested = "const run = async (left) => left === 0 ? 'deep' : \
                   tools.run_code({ code: `const run = ${run}; return run(${left - 1});` });";
     let deep = |levels: u32| format!("{nested} return run({levels});");
-    assert_eq!(code.value(&deep(DEFAULT_CALL_DEPTH)), "deep");
-    let told = code.failure(&deep(DEFAULT_CALL_DEPTH + 1));
+    assert_eq!(code.value(&deep(Executor::DEFAULT_CALL_DEPTH)), "deep");
+    let told = code.failure(&deep(Executor::DEFAULT_CALL_DEPTH + 1));
     assert!(
-        told.contains(&format!("tools can call tools at most {DEFAULT_CALL_DEPTH} levels deep")),
+        told.contains(&format!(
+            "tools can call tools at most {} levels deep",
+            Executor::DEFAULT_CALL_DEPTH
+        )),
         "{told}"
     );
 }

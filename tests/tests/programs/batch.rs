@@ -9,10 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::{
-    AWAITING_USER, CallContext, EncodeError, EncodeInput, Encoder, Executor, Failure, Halt, Halted,
-    HandlerError, Invocation, JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS,
-    Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner, Settled, Tool, ToolCall, ToolError,
-    Verdict,
+    CallContext, EncodeError, EncodeInput, Encoder, Executor, Failure, Halt, Halted, HandlerError,
+    Invocation, JsonEncoder, Message, OnToolError, Outcome, Question, Reason, Registry, RunEvent,
+    RunOptions, RunOutcome, Runner, Settled, Tool, ToolCall, ToolError, Verdict,
 };
 use toolcell_tests::wait_here;
 
@@ -175,7 +174,7 @@ fn calls_beside_a_halt_still_complete() -> anyhow::Result<()> {
         contents(&outcome),
         [
             ("1", r#"{"x":1}"#),
-            ("2", AWAITING_USER),
+            ("2", Message::AWAITING_USER),
             ("3", r#"{"final":true}"#),
             ("4", r#"{"error":"no","data":{"code":7}}"#),
         ]
@@ -300,7 +299,7 @@ fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
 
 #[test]
 fn reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
-    for word in RESERVED_HALT_REASONS {
+    for word in Halt::RESERVED_REASONS {
         let options =
             RunOptions::default().with_on_tool_error(OnToolError::decide(|_, failure| {
                 let Failure::ToolError(error @ ToolError::InvalidReturn(_)) = failure else {

@@ -9,8 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Event, Executor, Failure, Halt, HandlerError,
-    Invocation, Json, Limits, Outcome, Output, Question, RESERVED_HALT_REASONS, Reason, Resume,
-    Sealer, Tool, ToolCall,
+    Invocation, Json, Limits, Outcome, Output, Question, Reason, Resume, Sealer, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 
@@ -155,7 +154,7 @@ fn panicking_handler_ends_only_its_call() -> anyhow::Result<()> {
 
 #[test]
 fn malformed_answer_is_an_invalid_return() -> anyhow::Result<()> {
-    for word in RESERVED_HALT_REASONS {
+    for word in Halt::RESERVED_REASONS {
         let completion = call(&answering(Outcome::Halt(Halt::new(word, Value::Null)))?, &json!({}));
         assert_eq!(reason(&completion), Some(Reason::InvalidReturn), "{word}");
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
-use toolcell::{MAX_CELLS, OnToolError, UnknownTools};
+use toolcell::{Engine, OnToolError, UnknownTools};
 
 use super::{GrantArgs, LimitArgs, complete};
 use crate::print::format::{self, Format};
@@ -50,7 +50,7 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
     pub(crate) on_tool_error: OnFailure,
     /// The most calls at once [default: two for each core]
-    #[arg(long, value_name = "N", value_parser = whole_number_parser(1..=MAX_CELLS))]
+    #[arg(long, value_name = "N", value_parser = whole_number_parser(1..=Engine::MAX_CELLS))]
     pub(crate) max_concurrency: Option<u32>,
     /// Print JSON also if the run cannot start: {"error"}
     ///

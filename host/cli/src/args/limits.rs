@@ -1,6 +1,6 @@
 //! The limits of one call on the command line.
 
-use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT, Limits};
+use toolcell::Limits;
 
 use crate::print::units::{Count, Size, Time};
 
@@ -9,20 +9,20 @@ use crate::print::units::{Count, Size, Time};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    #[arg(long, value_name = "TIME", help = limit_help("Wall time, waiting included", Time(DEFAULT_TIMEOUT)), long_help = limit_help(
-        "Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter", Time(DEFAULT_TIMEOUT)
+    #[arg(long, value_name = "TIME", help = limit_help("Wall time, waiting included", Time(Limits::DEFAULT_TIMEOUT)), long_help = limit_help(
+        "Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter", Time(Limits::DEFAULT_TIMEOUT)
     ))]
     pub(crate) timeout: Option<Time>,
-    #[arg(long, value_name = "N", help = limit_help("Executed instructions", Count(DEFAULT_FUEL)), long_help = limit_help(
-        "Executed instructions; one unit is about one WebAssembly instruction: `1000000`, `500M`, `10G`", Count(DEFAULT_FUEL)
+    #[arg(long, value_name = "N", help = limit_help("Executed instructions", Count(Limits::DEFAULT_FUEL)), long_help = limit_help(
+        "Executed instructions; one unit is about one WebAssembly instruction: `1000000`, `500M`, `10G`", Count(Limits::DEFAULT_FUEL)
     ))]
     pub(crate) fuel: Option<Count>,
-    #[arg(long, value_name = "SIZE", help = limit_help("Memory of the tool", Size(DEFAULT_MEMORY)), long_help = limit_help(
-        "All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`", Size(DEFAULT_MEMORY)
+    #[arg(long, value_name = "SIZE", help = limit_help("Memory of the tool", Size(Limits::DEFAULT_MEMORY)), long_help = limit_help(
+        "All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`", Size(Limits::DEFAULT_MEMORY)
     ))]
     pub(crate) memory: Option<Size>,
-    #[arg(long, value_name = "SIZE", help = limit_help("Size of the answer", Size(DEFAULT_RESULT)), long_help = limit_help(
-        "Everything that the tool answers, as JSON: `64KiB`, `8MiB`", Size(DEFAULT_RESULT)
+    #[arg(long, value_name = "SIZE", help = limit_help("Size of the answer", Size(Limits::DEFAULT_RESULT)), long_help = limit_help(
+        "Everything that the tool answers, as JSON: `64KiB`, `8MiB`", Size(Limits::DEFAULT_RESULT)
     ))]
     pub(crate) max_result: Option<Size>,
 }

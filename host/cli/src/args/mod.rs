@@ -23,7 +23,7 @@ mod worker;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
-use toolcell::{DEFAULT_CACHE_BYTES, DEFAULT_COMPILE_TIME};
+use toolcell::Engine;
 
 use crate::built::CURRENT_DIR;
 use crate::print::exit;
@@ -103,7 +103,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Limit on disk space for compiled components; the least recently used are removed first
-    #[arg(long, global = true, hide_short_help = true, value_name = "SIZE", default_value_t = Size(DEFAULT_CACHE_BYTES), help_heading = "Global options")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "SIZE", default_value_t = Size(Engine::DEFAULT_CACHE_BYTES), help_heading = "Global options")]
     pub(crate) cache_size: Size,
     /// Neither read nor write the cache of compiled components
     #[arg(long, global = true, hide_short_help = true, help_heading = "Global options")]
@@ -127,7 +127,7 @@ pub(crate) struct Global {
     pub(crate) now: Option<Date>,
     /// Limit on the processor time to compile a component that is not in the cache. A second,
     /// optimising compilation runs in the background; its limit is twice this
-    #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(Engine::DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Log to standard error; -vv logs more
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Global options")]

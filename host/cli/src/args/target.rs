@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use toolcell::{ComponentKind, DEFAULT_ARGUMENTS, Definition, Tool, names};
+use toolcell::{ComponentKind, Definition, Limits, Tool, names};
 
 use crate::args::CallArgs;
 use crate::config::quoted;
@@ -85,7 +85,7 @@ impl<'a> TypedArguments<'a> {
     /// Reads the file or standard input that a text refers to.
     pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
         match self {
-            Self::Text(text) => files::arguments(text, DEFAULT_ARGUMENTS).map(Read::Text),
+            Self::Text(text) => files::arguments(text, Limits::DEFAULT_ARGUMENTS).map(Read::Text),
             Self::Members(members) => Ok(Read::Members(members)),
         }
     }

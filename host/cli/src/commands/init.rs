@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell::{Inspection, MAX_COMPONENT, MAX_NAME, toml_text};
+use toolcell::{Definition, Engine, Inspection, toml_text};
 use toolcell_config::quoted;
 
 use crate::args::{Global, InitArgs};
@@ -125,7 +125,7 @@ fn components(folder: &Path) -> std::io::Result<BTreeMap<String, FoundFile>> {
 fn component(path: &Path) -> Option<FoundFile> {
     let file = path.file_name()?.to_str()?.to_owned();
     let is_readable = |path: &Path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT)
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= Engine::MAX_COMPONENT)
     };
     // Reading a pipe of this name would wait for its writer.
     if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
@@ -142,12 +142,15 @@ fn component(path: &Path) -> Option<FoundFile> {
 fn name(file: &str, taken: &BTreeMap<String, FoundFile>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    let plain: String =
-        stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
+    let plain: String = stem
+        .chars()
+        .map(|char| if is_plain(&char) { char } else { '-' })
+        .take(Definition::MAX_NAME)
+        .collect();
     let plain = if plain.is_empty() { "component".to_owned() } else { plain };
     let numbered = (2..).map(|number| {
         let end = format!("-{number}");
-        format!("{}{end}", &plain[..plain.len().min(MAX_NAME - end.len())])
+        format!("{}{end}", &plain[..plain.len().min(Definition::MAX_NAME - end.len())])
     });
     let mut names = std::iter::once(plain.clone()).chain(numbered);
     names.find(|name| !taken.contains_key(name)).unwrap_or_default()

@@ -25,7 +25,7 @@ pub(crate) fn dir(global: &Global) -> Option<PathBuf> {
 /// Returns the directory of the counts of granted directories, which commands share; none without a
 /// state directory.
 pub(crate) fn counts(global: &Global) -> Option<PathBuf> {
-    dir(global).map(|state| state.join(toolcell_config::COUNTS))
+    dir(global).map(|state| state.join(toolcell_config::Engines::COUNTS))
 }
 
 /// Creates the state directory if it is missing, and checks that files can be written there.

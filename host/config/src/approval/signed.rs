@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::controls::{Control, enforced};
-use toolcell::{MAX_NAME, names};
+use toolcell::{Definition, names};
 
 use super::signature::{Publishers, Signer, Trust};
 use crate::error::Error;
@@ -85,7 +85,8 @@ impl<'a> Signatures<'a> {
         let mut publishers = Publishers::default();
         for (name, said) in &file.publishers {
             if !crate::is_name(name) {
-                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                let hint =
+                    format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
                 problems.error(
                     &said.span,
                     format!("`{}` cannot be a publisher's name", name.escape_debug()),

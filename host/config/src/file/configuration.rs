@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 use toolcell::controls::{Control, enforced};
-use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
+use toolcell::{Definition, Executor, Limits, StoredSecrets, Tenant};
 
 use super::network::{self, Network};
 use super::problem::{Problem, Problems, in_order};
@@ -288,7 +288,8 @@ impl Configuration {
         let mut real_files = HashMap::new();
         for (name, said) in &file.components {
             if !is_name(name) {
-                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                let hint =
+                    format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
                 problems.error(
                     &said.span,
                     format!("`{}` cannot be a component's name", name.escape_debug()),
@@ -440,7 +441,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len())
+    (1..=Definition::MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 

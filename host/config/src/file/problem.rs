@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use toolcell::{BadRule, PLACEHOLDER};
+use toolcell::{BadRule, Suggestion};
 
 use crate::file::At;
 
@@ -115,11 +115,11 @@ impl<'a> Problems<'a> {
     pub(crate) fn rule<T: FromStr<Err = BadRule>>(&mut self, text: &At<String>) -> Option<T> {
         match text.value.parse() {
             Ok(rule) => Some(rule),
-            Err(bad) if text.value == PLACEHOLDER => {
+            Err(bad) if text.value == Suggestion::PLACEHOLDER => {
                 let hint = format!("in its place, {}", bad.hint);
                 self.error(
                     &text.span,
-                    format!("the rule is still the placeholder `{PLACEHOLDER}`"),
+                    format!("the rule is still the placeholder `{}`", Suggestion::PLACEHOLDER),
                     hint,
                 );
                 None

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolcell::{ComponentKind, Grants, Limits, MAX_NAME, names};
+use toolcell::{ComponentKind, Definition, Grants, Limits, names};
 
 use super::isolation::Isolation;
 use super::problem::Problem;
@@ -82,7 +82,7 @@ pub fn name_of_file(path: &Path) -> String {
     let name: String = stem
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
-        .take(MAX_NAME / 2)
+        .take(Definition::MAX_NAME / 2)
         .collect();
     if name.is_empty() { "command".to_owned() } else { name }
 }

@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use toolcell::{
-    Access, Directory, Grants, HttpRule, Injection, Overlay, PLACEHOLDER, PathRule, Room,
-    SecretGrant, Suggestion, has_metadata_service,
+    Access, Directory, Grants, HttpRule, Injection, Overlay, PathRule, Room, SecretGrant,
+    Suggestion, has_metadata_service,
 };
 
 use crate::file::problem::Problems;
@@ -62,7 +62,7 @@ pub(crate) fn grants(
                 ),
                 "write NAME = \"value\"",
             );
-        } else if value.value == PLACEHOLDER {
+        } else if value.value == Suggestion::PLACEHOLDER {
             problems.error(
                 &value.span,
                 format!("the value of the variable `{name}` is still the placeholder `…`"),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use toolcell::controls::{Control, enforced};
-use toolcell::{MAX_COMPONENT, names};
+use toolcell::{Engine, names};
 
 use crate::approval::signature::MAX_SIGNATURE;
 use crate::error::Error;
@@ -57,16 +57,16 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
     let known = file.metadata().map_or(0, |metadata| metadata.len());
     // One byte more than the file has, so that the read that finds the end does not grow the
     // buffer.
-    let mut bytes = Vec::with_capacity(known.min(MAX_COMPONENT) as usize + 1);
-    let read = if known > MAX_COMPONENT {
+    let mut bytes = Vec::with_capacity(known.min(Engine::MAX_COMPONENT) as usize + 1);
+    let read = if known > Engine::MAX_COMPONENT {
         Ok(known)
     } else {
-        read_bounded(&file, MAX_COMPONENT, &mut bytes)
+        read_bounded(&file, Engine::MAX_COMPONENT, &mut bytes)
     };
     match read {
-        Ok(size) if size > MAX_COMPONENT => {
-            let (shown, limit) = (path.display(), Size(MAX_COMPONENT));
-            let message = if known > MAX_COMPONENT {
+        Ok(size) if size > Engine::MAX_COMPONENT => {
+            let (shown, limit) = (path.display(), Size(Engine::MAX_COMPONENT));
+            let message = if known > Engine::MAX_COMPONENT {
                 format!(
                     "`{shown}` is too large for a component: {}, the limit is {limit}",
                     Size(known).rounded()

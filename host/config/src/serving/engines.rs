@@ -14,7 +14,7 @@ use toolcell::{
     StoredSecrets,
 };
 
-use crate::{COUNTS, Configuration, Error, Isolation, Keys};
+use crate::{Configuration, Error, Isolation, Keys};
 
 /// Builds [`Engines`].
 ///
@@ -54,7 +54,7 @@ impl Configuration {
         let builder = builder.keys(Keys::new(state, self.path.as_deref()));
         let builder = state
             .into_iter()
-            .fold(builder, |builder, dir| builder.directory_counts(dir.join(COUNTS)));
+            .fold(builder, |builder, dir| builder.directory_counts(dir.join(Engines::COUNTS)));
         let builder = self
             .options
             .cache_dir
@@ -90,6 +90,10 @@ impl EnginesBuilder {
 }
 
 impl Engines {
+    /// The folder of a state directory with the counts of granted directories, which processes
+    /// share.
+    pub const COUNTS: &str = "directories";
+
     /// Returns the engine for components of this isolation. A process uses strict cells too.
     ///
     /// # Errors

@@ -65,10 +65,6 @@ pub(crate) use response::{Body, Incoming};
 pub use route::Route;
 pub(crate) use send_error::{SendError, Share, TimeoutPhase};
 
-/// Connections that are open at the same time, over all calls. The default is below the limit of
-/// about a thousand file descriptors that most hosts have. A tenant can hold a quarter of them, a
-/// call eight. Further requests wait, within their own time limit.
-pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes. The headers of one message.
 const MAX_HEAD: usize = 64 << 10;
 /// Replaces the deadline while the control [`Control::RequestDeadline`] is off.
@@ -80,7 +76,7 @@ const MAX_HEADERS: usize = 100;
 ///
 /// # Defaults
 /// [`SystemResolver`], the certificate authorities of the public internet, no proxy,
-/// [`DEFAULT_CONNECTIONS`].
+/// [`Egress::DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
@@ -94,6 +90,11 @@ pub struct Egress {
 }
 
 impl Egress {
+    /// Connections that are open at the same time, over all calls. The default is below the limit
+    /// of about a thousand file descriptors that most hosts have. A tenant can hold a quarter of
+    /// them, a call eight. Further requests wait, within their own time limit.
+    pub const DEFAULT_CONNECTIONS: usize = 128;
+
     /// Creates an egress with the defaults.
     #[must_use]
     pub fn new() -> Self {
@@ -102,7 +103,7 @@ impl Egress {
             answers: None,
             transport: Arc::new(RwLock::new(Transport::default())),
             on_no_connection: None,
-            connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
+            connections: Arc::new(Slots::new(Self::DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
         }
     }

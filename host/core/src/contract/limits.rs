@@ -12,8 +12,9 @@ use std::time::Duration;
 /// Bytes, unless the field says otherwise.
 ///
 /// # Defaults
-/// [`DEFAULT_FUEL`], [`DEFAULT_TIMEOUT`], [`DEFAULT_MEMORY`], [`DEFAULT_ARGUMENTS`],
-/// [`DEFAULT_RESULT`], [`DEFAULT_LOG`], [`DEFAULT_HOST_CALLS`].
+/// [`Limits::DEFAULT_FUEL`], [`Limits::DEFAULT_TIMEOUT`], [`Limits::DEFAULT_MEMORY`],
+/// [`Limits::DEFAULT_ARGUMENTS`], [`Limits::DEFAULT_RESULT`], [`Limits::DEFAULT_LOG`],
+/// [`Limits::DEFAULT_HOST_CALLS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -34,37 +35,41 @@ pub struct Limits {
     pub host_calls: u64,
 }
 
-/// Instruction units: a few seconds of one core in a tight loop.
-pub const DEFAULT_FUEL: u64 = 10_000_000_000;
-/// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes. It is enough for a language runtime and its data. Filling it with one instruction takes
-/// about 30 ms, which is the longest time that a guest runs without checking the clock.
-pub const DEFAULT_MEMORY: u64 = 64 << 20;
-/// Bytes: more than a model writes in one call.
-pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;
-/// Bytes: more than a model reads in one result.
-pub const DEFAULT_RESULT: u64 = 1 << 20;
-/// Bytes: a few hundred lines.
-pub const DEFAULT_LOG: u64 = 64 << 10;
-/// Calls: at most about a second of host time.
-pub const DEFAULT_HOST_CALLS: u64 = 100_000;
-
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            fuel: DEFAULT_FUEL,
-            timeout: DEFAULT_TIMEOUT,
-            memory: DEFAULT_MEMORY,
-            arguments: DEFAULT_ARGUMENTS,
-            result: DEFAULT_RESULT,
-            log: DEFAULT_LOG,
-            host_calls: DEFAULT_HOST_CALLS,
+            fuel: Self::DEFAULT_FUEL,
+            timeout: Self::DEFAULT_TIMEOUT,
+            memory: Self::DEFAULT_MEMORY,
+            arguments: Self::DEFAULT_ARGUMENTS,
+            result: Self::DEFAULT_RESULT,
+            log: Self::DEFAULT_LOG,
+            host_calls: Self::DEFAULT_HOST_CALLS,
         }
     }
 }
 
 impl Limits {
+    /// Instruction units: a few seconds of one core in a tight loop.
+    pub const DEFAULT_FUEL: u64 = 10_000_000_000;
+    /// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+    /// Bytes. It is enough for a language runtime and its data. Filling it with one instruction
+    /// takes about 30 ms, which is the longest time that a guest runs without checking the clock.
+    pub const DEFAULT_MEMORY: u64 = 64 << 20;
+    /// Bytes: more than a model writes in one call.
+    pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;
+    /// Bytes: more than a model reads in one result.
+    pub const DEFAULT_RESULT: u64 = 1 << 20;
+    /// Bytes: a few hundred lines.
+    pub const DEFAULT_LOG: u64 = 64 << 10;
+    /// Calls: at most about a second of host time.
+    pub const DEFAULT_HOST_CALLS: u64 = 100_000;
+    /// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies,
+    /// streams, listings), beside the cell's memory limit: as much as a key-value store holds. A
+    /// process with N cells needs N times both.
+    pub const HOST_BYTES: u64 = 16 << 20;
+
     /// Sets the number of instruction units.
     #[must_use]
     pub fn with_fuel(mut self, fuel: u64) -> Self {

@@ -30,7 +30,7 @@ use crate::contract::error::Error;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::compile_quota::{self as turns, DEFAULT_COMPILES};
+use crate::tenant::compile_quota as turns;
 use crate::tenant::descriptors::Descriptors;
 use cell::bounds::ticker;
 use cell::resources::{EngineResources, Pace};
@@ -41,28 +41,17 @@ use compile::{cache, on_compile, single_flight as flights, tier};
 use schedule::runtimes::Lanes;
 use schedule::{latency_class as habit, queue};
 
-pub use cell::bounds::host_memory::HOST_BYTES;
 pub use cell::recorder::{PathUse, Recorded, Recorder};
-pub use compile::cache::DEFAULT_CACHE_BYTES;
 pub use compile::config::isolation::Isolation;
 pub use compile::inspection::Inspection;
 pub use compile::inspection::contents::{Contents, Module, Producer, Section};
 pub use compile::load::OnMissingGrant;
-pub use compile::on_demand::DEFAULT_LINKED_BYTES;
-pub use compile::scan::MAX_COMPONENT;
 pub use compile::tier::{Code, Optimise};
-pub use compile::worker::{DEFAULT_COMPILE_TIME, compile_worker};
+pub use compile::worker::compile_worker;
 pub use imports::ImportStatus;
 pub(crate) use loaded::LoadedComponent;
 pub use schedule::in_use::InUse;
 pub use schedule::placement::Placement;
-pub use schedule::quarantine::DEFAULT_PANICS;
-
-/// Cells that can exist at the same time. Each takes up to its memory limit of RAM, [`HOST_BYTES`]
-/// of host memory, and 16 GiB of address space.
-pub const DEFAULT_CELLS: u32 = 128;
-/// The largest number of cells. Their address space is about half of what a process has.
-pub const MAX_CELLS: u32 = 4000;
 
 /// Loads components and runs their tools. Cheap to clone; make one per process.
 #[derive(Clone)]
@@ -99,10 +88,10 @@ struct Inner {
 /// Configures and builds an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after
-/// [`DEFAULT_PANICS`]; two lanes with as many threads each as the machine has cores; no cache, or
-/// one of [`DEFAULT_CACHE_BYTES`]; compilation in this process, at most [`DEFAULT_COMPILES`]
-/// components a minute for each tenant; [`Optimise::Later`].
+/// [`Engine::DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after
+/// [`Engine::DEFAULT_PANICS`]; two lanes with as many threads each as the machine has cores; no
+/// cache, or one of [`Engine::DEFAULT_CACHE_BYTES`]; compilation in this process, at most
+/// [`Engine::DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -123,9 +112,9 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait.
-    /// Where the machine has too little address space for so many, there are fewer, and the log
-    /// says how many.
+    /// Sets how many cells can exist at the same time, up to [`Engine::MAX_CELLS`]. Further calls
+    /// wait. Where the machine has too little address space for so many, there are fewer, and the
+    /// log says how many.
     ///
     /// A tenant gets another cell while it has fewer cells than are free: alone half of them,
     /// beside one busy tenant a third, and so on. So a tenant without cells gets one at once. This
@@ -187,7 +176,7 @@ impl EngineBuilder {
     /// Compiles in child processes: `program` is started with `arguments` and one more argument,
     /// the order, which it must pass to [`compile_worker`](crate::compile_worker). Without this,
     /// components are compiled in this process, and a hostile component can keep a thread busy for
-    /// hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    /// hours. [`Engine::DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
     /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
@@ -302,11 +291,12 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or
-    /// above [`MAX_CELLS`], or if the cache directory cannot be used.
+    /// above [`Engine::MAX_CELLS`], or if the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
-        if !(1..=MAX_CELLS).contains(&self.cells) {
+        if !(1..=Engine::MAX_CELLS).contains(&self.cells) {
             return Err(Error::engine(format!(
-                "cells must be 1 to {MAX_CELLS}, not {}",
+                "cells must be 1 to {}, not {}",
+                Engine::MAX_CELLS,
                 self.cells
             )));
         }
@@ -351,22 +341,47 @@ impl EngineBuilder {
 }
 
 impl Engine {
+    /// Bytes of disk for one cache directory: about a hundred language runtimes, or thousands of
+    /// ordinary tools.
+    pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
+    /// Bytes of compiled code that stay linked: several hundred ordinary tools.
+    pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
+    /// The most bytes of a component: language runtimes take 12 to 19 MB.
+    pub const MAX_COMPONENT: u64 = 64 << 20;
+    /// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15
+    /// s. A component that is made to stall the compiler is ended within 30 s if the machine has a
+    /// core for it. Source: docs/threat-model.md, row 8.
+    pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
+    /// Cells that can exist at the same time. Each takes up to its memory limit of RAM,
+    /// [`Limits::HOST_BYTES`](crate::Limits::HOST_BYTES) of host memory, and 16 GiB of address
+    /// space.
+    pub const DEFAULT_CELLS: u32 = 128;
+    /// The largest number of cells. Their address space is about half of what a process has.
+    pub const MAX_CELLS: u32 = 4000;
+    /// Panics of the host within an hour in calls of one component, after which its calls are
+    /// refused.
+    pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
+    /// Components that are compiled per minute for one tenant: one every six seconds, each of which
+    /// takes up to [`Engine::DEFAULT_COMPILE_TIME`]. After a minute without a
+    /// compilation, that many can be compiled at once.
+    pub const DEFAULT_COMPILES: u32 = 10;
+
     /// Returns a builder with the defaults.
     pub fn builder() -> EngineBuilder {
         EngineBuilder {
-            cells: DEFAULT_CELLS,
+            cells: Self::DEFAULT_CELLS,
             isolation: Isolation::default(),
             threads: None,
             placement: Placement::Cells,
-            panics: Some(DEFAULT_PANICS),
+            panics: Some(Self::DEFAULT_PANICS),
             cache: None,
-            cache_bytes: DEFAULT_CACHE_BYTES,
+            cache_bytes: Self::DEFAULT_CACHE_BYTES,
             worker: None,
             on_compile: on_compile::OnCompile::default(),
-            compiles: DEFAULT_COMPILES,
+            compiles: Self::DEFAULT_COMPILES,
             quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
-            linked_bytes: DEFAULT_LINKED_BYTES,
+            linked_bytes: Self::DEFAULT_LINKED_BYTES,
             resources: EngineResources::default(),
         }
     }

@@ -12,7 +12,7 @@ use super::sealing::origin;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor};
 use crate::contract::call::CallResult;
-use crate::contract::json::{MAX_DEPTH, Size, measure};
+use crate::contract::json::{Json, Size, measure};
 use crate::contract::outcome::refusal::{Fault, Refusal, ResumeFault};
 use crate::contract::outcome::tool_error::{Raised, ToolError};
 use crate::contract::panic_guard::guarded;
@@ -30,7 +30,7 @@ impl Executor {
         let mut size = checks::measured(&invocation.call, &invocation.limits)?;
         if let Some(resume) = &invocation.context.resume {
             // The answer to a question is also compared with a schema.
-            size.tree += measure(resume.answer.as_str(), MAX_DEPTH).unwrap_or_default().tree;
+            size.tree += measure(resume.answer.as_str(), Json::MAX_DEPTH).unwrap_or_default().tree;
         }
         let (parsed, room) = if trees::is_large(size) {
             // Boxed, because it is rare and would make the future of every call larger.

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::trees::is_large;
 use crate::contract::call::{CallContext, CallResult, ToolCall};
 use crate::contract::controls::{Control, enforced};
-use crate::contract::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
+use crate::contract::json::{self, Json, JsonFault, Size, exact, measure, parse_measured};
 use crate::contract::limits::Limits;
 use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
 use crate::contract::outcome::tool_error::{Raised, ReturnRule, ToolError};
-use crate::contract::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
+use crate::contract::outcome::{Halt, Outcome};
 use crate::contract::panic_guard::{Panic, dispose};
 use crate::seal::fingerprint;
 use crate::tool::Tool;
@@ -57,7 +57,7 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
         return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
     }
-    measure(&call.arguments, MAX_DEPTH)
+    measure(&call.arguments, Json::MAX_DEPTH)
         .map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
 }
 
@@ -180,7 +180,7 @@ pub(super) fn check_outcome(
 
 /// Returns true if a halt reason equals one of the host's, ignoring case and surrounding spaces.
 fn is_reserved(reason: &str) -> bool {
-    RESERVED_HALT_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
+    Halt::RESERVED_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
 }
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
@@ -189,11 +189,11 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         return Some(ReturnRule::TooLarge { limit, got });
     }
     if let Outcome::Ok(output) = outcome
-        && output.parts.len() > MAX_PARTS
+        && output.parts.len() > Outcome::MAX_PARTS
         && enforced(Control::ResultParts)
     {
         return Some(ReturnRule::TooManyParts {
-            limit: MAX_PARTS as u64,
+            limit: Outcome::MAX_PARTS as u64,
             got: output.parts.len() as u64,
         });
     }

@@ -71,6 +71,9 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// The depth to which tools can call tools, unless the embedder sets another one.
+    pub const DEFAULT_CALL_DEPTH: u32 = 4;
+
     /// Creates an executor with the defaults.
     #[must_use]
     pub fn new() -> Self {

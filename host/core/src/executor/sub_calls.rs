@@ -11,7 +11,7 @@ use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::refusal::Refusal;
 use crate::tool::Tool;
-use crate::tool::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
+use crate::tool::handler::{Caller, Invoker};
 use crate::tool::statistics::Counting;
 
 /// Finds a tool by name.
@@ -53,8 +53,8 @@ impl Executor {
         self
     }
 
-    /// Sets how deep calls of tools by tools can be nested. Default: [`DEFAULT_CALL_DEPTH`]. With
-    /// 0, no tool can call another one.
+    /// Sets how deep calls of tools by tools can be nested. Default:
+    /// [`Executor::DEFAULT_CALL_DEPTH`]. With 0, no tool can call another one.
     #[must_use]
     pub fn with_call_depth(mut self, most: u32) -> Self {
         self.call_depth = Some(most);
@@ -76,7 +76,7 @@ impl Executor {
 
 impl Invoker for Executor {
     fn most_depth(&self) -> u32 {
-        self.call_depth.unwrap_or(DEFAULT_CALL_DEPTH)
+        self.call_depth.unwrap_or(Executor::DEFAULT_CALL_DEPTH)
     }
 
     fn invoke<'a>(

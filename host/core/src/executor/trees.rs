@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::contract::call::CallResult;
 use crate::contract::controls::{Control, enforced};
-use crate::contract::json::{MAX_DEPTH, Size, measure};
+use crate::contract::json::{Json, Size, measure};
 use crate::contract::outcome::refusal::Refusal;
 use crate::engine::schedule::queue::{Queue, Slot};
 use crate::tenant::shared_bytes::{Reservation, SharedBytes};
@@ -85,7 +85,7 @@ impl TreeRoom {
     /// # Cancel safety
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
-        let size = measure(text, MAX_DEPTH).unwrap_or_default();
+        let size = measure(text, Json::MAX_DEPTH).unwrap_or_default();
         let is_in_turn = size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
@@ -142,7 +142,7 @@ pub(super) async fn room(
 pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
     // An answer that cannot be measured is refused before it is parsed.
-    let size = measure(value.as_str(), MAX_DEPTH).unwrap_or_default();
+    let size = measure(value.as_str(), Json::MAX_DEPTH).unwrap_or_default();
     size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns)
 }
 

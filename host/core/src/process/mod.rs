@@ -34,10 +34,6 @@ use worker_handler::WorkerHandler;
 
 pub use worker::Worker;
 
-/// The time after a call's end (its deadline or its cancellation) after which a worker that has not
-/// answered is killed. A worker normally ends a guest within a millisecond.
-pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
-
 /// The command that starts the child of a [`WorkerProcess`].
 #[derive(Clone)]
 pub(crate) struct Launch {
@@ -49,8 +45,8 @@ pub(crate) struct Launch {
 /// Configures and starts a [`WorkerProcess`].
 ///
 /// # Defaults
-/// No arguments, an empty environment, [`DEFAULT_GRACE`]. The worker has this process's working
-/// directory and standard error.
+/// No arguments, an empty environment, [`WorkerProcess::DEFAULT_GRACE`]. The worker has this
+/// process's working directory and standard error.
 #[derive(Clone)]
 #[must_use]
 pub struct WorkerProcessBuilder {
@@ -144,12 +140,16 @@ pub struct WorkerProcess {
 }
 
 impl WorkerProcess {
+    /// The time after a call's end (its deadline or its cancellation) after which a worker that has
+    /// not answered is killed. A worker normally ends a guest within a millisecond.
+    pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+
     /// Configures a worker process that runs this program. The program must detect that it is the
     /// worker, for instance by an argument, and then call [`Worker::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
         let launch =
             Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
-        WorkerProcessBuilder { launch, grace: DEFAULT_GRACE }
+        WorkerProcessBuilder { launch, grace: Self::DEFAULT_GRACE }
     }
 
     /// Returns the tools of the worker process.

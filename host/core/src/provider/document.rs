@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Provider;
-use crate::contract::json::{JsonFault, MAX_DEPTH, exact, fits, parse_strict};
+use crate::contract::json::{Json, JsonFault, exact, fits, parse_strict};
 
 /// Names of members that hold a call's arguments, or a piece of them.
 const ARGUMENTS: [&str; 4] = ["args", "arguments", "delta", "input"];
@@ -28,8 +28,8 @@ impl Provider {
     ///
     /// # Errors
     /// [`JsonFault`] for a text that is not JSON, and outside of arguments for more than
-    /// [`MAX_DEPTH`] levels and for a member that is named twice. [`JsonFault::TooManyNodes`] for
-    /// more than [`MAX_NODES`](crate::MAX_NODES) values.
+    /// [`Json::MAX_DEPTH`] levels and for a member that is named twice. [`JsonFault::TooManyNodes`]
+    /// for more than [`Json::MAX_NODES`] values.
     ///
     /// ```
     /// # use toolcell::Provider;
@@ -41,7 +41,7 @@ impl Provider {
     pub fn document(text: &str) -> Result<Value, JsonFault> {
         let text: &RawValue =
             serde_json::from_str(text).map_err(|error| JsonFault::syntax(&error))?;
-        read(text.get(), MAX_DEPTH)
+        read(text.get(), Json::MAX_DEPTH)
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::contract::call::ToolCall;
-    use crate::contract::json::{MAX_NODES, check};
+    use crate::contract::json::check;
 
     #[test]
     fn bad_arguments_leave_the_other_calls_readable() {
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(Provider::document(text), Ok(expected), "{text}");
         }
         let deep = format!("{}1e400{}", "[".repeat(100_000), "]".repeat(100_000));
-        let many = format!("[1e400{}]", ",0".repeat(MAX_NODES));
+        let many = format!("[1e400{}]", ",0".repeat(Json::MAX_NODES));
         for text in [r#"{"id":1,"id":2}"#, "{} {}", "", "[1,]", r#"{"input":nul}"#, &deep, &many] {
             assert!(Provider::document(text).is_err(), "{:.40}", text);
         }

@@ -36,12 +36,6 @@ use crate::contract::outcome::refusal::{Refusal, ResumeFault};
 use crate::contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 use crate::tool::Tool;
 
-/// Lifetime of a question: a day, so that a person can answer the next morning.
-pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes. The largest state of a question with its answer schema. A client sends it with each
-/// answer; sealed, it still fits into one argument of a command line (128 KiB).
-pub const MAX_STATE: u64 = 64 << 10;
-
 /// The version of the form. It changes with the form.
 const PREFIX: &str = "tc2.";
 const KEY_BYTES: usize = 32;
@@ -54,7 +48,7 @@ type Fingerprint = [u8; FINGERPRINT_BYTES];
 const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>() + size_of::<u32>();
 /// The longest sealed text, in its quotes. A longer one is not decoded.
 const MAX_SEALED: usize = PREFIX.len()
-    + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3)
+    + ((NONCE_BYTES + HEAD_BYTES + Sealer::MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3)
     + 2;
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
@@ -99,7 +93,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 /// ```
 ///
 /// # Defaults
-/// [`DEFAULT_SEAL_LIFETIME`], the system's clock.
+/// [`Sealer::DEFAULT_LIFETIME`], the system's clock.
 #[derive(Clone)]
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
@@ -110,6 +104,12 @@ pub struct Sealer {
 }
 
 impl Sealer {
+    /// Lifetime of a question: a day, so that a person can answer the next morning.
+    pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+    /// Bytes. The largest state of a question with its answer schema. A client sends it with each
+    /// answer; sealed, it still fits into one argument of a command line (128 KiB).
+    pub const MAX_STATE: u64 = 64 << 10;
+
     /// Creates a sealer with this key: 32 random bytes that are kept secret.
     #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
@@ -117,7 +117,7 @@ impl Sealer {
         Self {
             cipher,
             principal: None,
-            lifetime: DEFAULT_SEAL_LIFETIME,
+            lifetime: Self::DEFAULT_LIFETIME,
             clock: Arc::new(SystemTime::now),
         }
     }
@@ -167,14 +167,15 @@ impl Sealer {
     /// Seals the state of a question, for an answer to the same call.
     ///
     /// # Errors
-    /// [`ToolError::InvalidReturn`] if state and answer schema together exceed [`MAX_STATE`].
+    /// [`ToolError::InvalidReturn`] if state and answer schema together exceed
+    /// [`Sealer::MAX_STATE`].
     pub(crate) fn seal(&self, origin: &Origin<'_>, question: &Question) -> Result<Json, ToolError> {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
         let got = (schema.len() + state.len()) as u64;
-        if got > MAX_STATE && enforced(Control::SealedBytes) {
+        if got > Self::MAX_STATE && enforced(Control::SealedBytes) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
-                limit: MAX_STATE,
+                limit: Self::MAX_STATE,
                 got,
             }));
         }

@@ -224,11 +224,11 @@ fn answer_is_checked_against_the_sealed_schema() {
             Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) })
         );
     }
-    let together = question_with(Some(&json(&"x".repeat(MAX_STATE as usize - 10))))
+    let together = question_with(Some(&json(&"x".repeat(Sealer::MAX_STATE as usize - 10))))
         .with_answer_schema(json!({"minimum": 1}));
     assert!(matches!(
         sealer.seal(&origin, &together),
-        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, .. }))
+        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: Sealer::MAX_STATE, .. }))
     ));
 }
 
@@ -236,15 +236,15 @@ fn answer_is_checked_against_the_sealed_schema() {
 fn largest_state_fits_into_one_command_argument() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
-    let sealed = seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE))).unwrap();
+    let sealed = seal(&sealer, &origin(&arguments), Some(&of(Sealer::MAX_STATE))).unwrap();
     assert_eq!(sealed.as_str().len(), MAX_SEALED);
     const { assert!(MAX_SEALED < 128 << 10) };
-    assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
+    assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(Sealer::MAX_STATE))));
     assert_eq!(
-        seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE + 1))),
+        seal(&sealer, &origin(&arguments), Some(&of(Sealer::MAX_STATE + 1))),
         Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
-            limit: MAX_STATE,
-            got: MAX_STATE + 1
+            limit: Sealer::MAX_STATE,
+            got: Sealer::MAX_STATE + 1
         }))
     );
 }

@@ -14,31 +14,37 @@ use zeroize::Zeroizing;
 
 use crate::contract::controls::{Control, enforced};
 
-/// Bytes. The shortest value: a shorter one would match ordinary text when responses are redacted.
-pub const MIN_SECRET: usize = 8;
-
-/// Bytes. The longest value: most servers accept no longer header. A search for a longer value in
-/// all its encodings would slow down each call that can use it.
-pub const MAX_SECRET: usize = 16 << 10;
-
 /// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped.
 /// `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
+    /// Bytes. The shortest value: a shorter one would match ordinary text when responses are
+    /// redacted.
+    pub const MIN_BYTES: usize = 8;
+    /// Bytes. The longest value: most servers accept no longer header. A search for a longer value
+    /// in all its encodings would slow down each call that can use it.
+    pub const MAX_BYTES: usize = 16 << 10;
+
     /// Creates a secret with this value.
     ///
     /// # Errors
-    /// [`SecretError`] if it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or
-    /// contains a control character, which a header cannot hold.
+    /// [`SecretError`] if it is shorter than [`Secret::MIN_BYTES`] or longer than
+    /// [`Secret::MAX_BYTES`] bytes, or contains a control character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
-        if value.len() < MIN_SECRET && enforced(Control::SecretLength) {
-            return Err(SecretError::new(format!("its value is shorter than {MIN_SECRET} bytes")));
+        if value.len() < Self::MIN_BYTES && enforced(Control::SecretLength) {
+            return Err(SecretError::new(format!(
+                "its value is shorter than {} bytes",
+                Self::MIN_BYTES
+            )));
         }
-        if value.len() > MAX_SECRET {
-            return Err(SecretError::new(format!("its value is longer than {MAX_SECRET} bytes")));
+        if value.len() > Self::MAX_BYTES {
+            return Err(SecretError::new(format!(
+                "its value is longer than {} bytes",
+                Self::MAX_BYTES
+            )));
         }
         if value.chars().any(char::is_control) {
             return Err(SecretError::new(
@@ -203,9 +209,11 @@ mod tests {
 
     #[test]
     fn unhideable_or_unsendable_secret_is_refused() {
-        for value in ["", "short", "with a line\n", "a\u{1b}[31mred", &"x".repeat(MAX_SECRET + 1)] {
+        for value in
+            ["", "short", "with a line\n", "a\u{1b}[31mred", &"x".repeat(Secret::MAX_BYTES + 1)]
+        {
             assert!(Secret::new(value).is_err(), "{value:?}");
         }
-        assert!(Secret::new("x".repeat(MAX_SECRET)).is_ok());
+        assert!(Secret::new("x".repeat(Secret::MAX_BYTES)).is_ok());
     }
 }

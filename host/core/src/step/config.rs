@@ -6,29 +6,15 @@
 
 use std::time::Duration;
 
-use crate::contract::call::DEFAULT_STOP_GRACE;
+use crate::contract::call::AbortSignal;
 use crate::contract::error::Error;
-
-/// The timeout of a step's call. Source: docs/contract.md, section 6.
-pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
-/// The smallest timeout of a step. With a shorter one, tools that use the network would fail by
-/// chance. Source: docs/contract.md, section 6.
-pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// The environment variable that sets the timeout, in whole milliseconds. Source: docs/contract.md,
-/// section 6.
-pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
-/// The number of iterations of a turn after which tools are told to mention how the user can stop
-/// it.
-pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
-/// The number of errors in a row that do not end a turn. A model that did not react to five of them
-/// will not react to a sixth.
-pub const DEFAULT_MAX_ERRORS: u32 = 5;
 
 /// The configuration of steps.
 ///
 /// # Defaults
-/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`],
-/// [`DEFAULT_STOP_GRACE`], as many calls at the same time as a run makes.
+/// [`StepConfig::DEFAULT_TIMEOUT`], [`StepConfig::DEFAULT_SOFT_WARN_AT`],
+/// [`StepConfig::DEFAULT_MAX_ERRORS`], [`AbortSignal::DEFAULT_GRACE`], as many calls at the same
+/// time as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
     pub(super) timeout: Duration,
@@ -41,24 +27,40 @@ pub struct StepConfig {
 impl Default for StepConfig {
     fn default() -> Self {
         Self {
-            timeout: DEFAULT_STEP_TIMEOUT,
-            soft_warn_at: DEFAULT_SOFT_WARN_AT,
-            max_errors: DEFAULT_MAX_ERRORS,
-            stop_grace: DEFAULT_STOP_GRACE,
+            timeout: Self::DEFAULT_TIMEOUT,
+            soft_warn_at: Self::DEFAULT_SOFT_WARN_AT,
+            max_errors: Self::DEFAULT_MAX_ERRORS,
+            stop_grace: AbortSignal::DEFAULT_GRACE,
             max_concurrency: None,
         }
     }
 }
 
 impl StepConfig {
+    /// The timeout of a step's call. Source: docs/contract.md, section 6.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+    /// The smallest timeout of a step. With a shorter one, tools that use the network would fail by
+    /// chance. Source: docs/contract.md, section 6.
+    pub const MIN_TIMEOUT: Duration = Duration::from_secs(10);
+    /// The environment variable that sets the timeout, in whole milliseconds. Source:
+    /// docs/contract.md, section 6.
+    pub const TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
+    /// The number of iterations of a turn after which tools are told to mention how the user can
+    /// stop it.
+    pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
+    /// The number of errors in a row that do not end a turn. A model that did not react to five of
+    /// them will not react to a sixth.
+    pub const DEFAULT_MAX_ERRORS: u32 = 5;
+
     /// Returns the defaults, changed by the environment variables that `variable` looks up. A
     /// variable that is absent or blank changes nothing.
     ///
     /// # Errors
-    /// [`Error::is_options`] if [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
+    /// [`Error::is_options`] if [`StepConfig::TIMEOUT_VARIABLE`] is not a whole number of
+    /// milliseconds.
     pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let config = Self::default();
-        let Some(text) = variable(STEP_TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty())
+        let Some(text) = variable(Self::TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty())
         else {
             return Ok(config);
         };
@@ -68,20 +70,20 @@ impl StepConfig {
                 let shown: String = text.chars().take(80).collect();
                 let problem =
                     format!("is not a whole number of milliseconds: {shown:?} ({problem})");
-                Err(Error::options(STEP_TIMEOUT_VARIABLE, problem))
+                Err(Error::options(Self::TIMEOUT_VARIABLE, problem))
             }
         }
     }
 
-    /// Sets the timeout of each step's call. A value below [`MIN_STEP_TIMEOUT`] is raised to it,
-    /// with a warning in the log. To tighten the limits of one turn, set its
+    /// Sets the timeout of each step's call. A value below [`StepConfig::MIN_TIMEOUT`] is raised to
+    /// it, with a warning in the log. To tighten the limits of one turn, set its
     /// [`limits`](crate::Turn::limits).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        if timeout < MIN_STEP_TIMEOUT {
-            tracing::warn!(?timeout, minimum = ?MIN_STEP_TIMEOUT, "the timeout of steps (StepConfig, or TOOL_EXECUTION_TIMEOUT_MS) is too short: the minimum is used");
+        if timeout < Self::MIN_TIMEOUT {
+            tracing::warn!(?timeout, minimum = ?Self::MIN_TIMEOUT, "the timeout of steps (StepConfig, or TOOL_EXECUTION_TIMEOUT_MS) is too short: the minimum is used");
         }
-        self.timeout = timeout.max(MIN_STEP_TIMEOUT);
+        self.timeout = timeout.max(Self::MIN_TIMEOUT);
         self
     }
 
@@ -141,7 +143,7 @@ mod tests {
             (Some("30s"), None),
         ] {
             let config = StepConfig::from_vars(|name| {
-                text.filter(|_| name == STEP_TIMEOUT_VARIABLE).map(str::to_owned)
+                text.filter(|_| name == StepConfig::TIMEOUT_VARIABLE).map(str::to_owned)
             });
             match (config, expected) {
                 (Ok(config), Some(millis)) => {
@@ -155,6 +157,9 @@ mod tests {
                 (other, _) => panic!("{text:?}: {other:?}"),
             }
         }
-        assert_eq!(StepConfig::default().with_timeout(Duration::ZERO).timeout, MIN_STEP_TIMEOUT);
+        assert_eq!(
+            StepConfig::default().with_timeout(Duration::ZERO).timeout,
+            StepConfig::MIN_TIMEOUT
+        );
     }
 }

@@ -15,7 +15,7 @@ use crate::contract::call::CallResult;
 use crate::contract::json::Json;
 use crate::contract::message::encode::{EncodeInput, GuardedEncoder, plain};
 use crate::contract::message::failure::Failure;
-use crate::contract::message::{AWAITING_USER, Halted, Message};
+use crate::contract::message::{Halted, Message};
 use crate::contract::outcome::tool_error::ToolError;
 use crate::contract::outcome::{Halt, Outcome, Part};
 use crate::tool::Tool;
@@ -108,7 +108,7 @@ impl FunctionResponse {
                 Self::value(EncodeInput::Value(&halt.result), &halt.result, encoder)
             }
             CallResult::Outcome(Outcome::AskUser(_)) => {
-                Ok(Self::Result { result: text(AWAITING_USER) })
+                Ok(Self::Result { result: text(Message::AWAITING_USER) })
             }
             CallResult::Outcome(Outcome::Error(error)) => Err(Failure::Error(error.clone())),
             CallResult::ToolError(error) => Err(Failure::ToolError(error.clone())),

@@ -27,14 +27,11 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
-pub use self::config::{
-    DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, MIN_STEP_TIMEOUT,
-    STEP_TIMEOUT_VARIABLE, StepConfig,
-};
+pub use self::config::StepConfig;
 pub use self::entry::{FunctionResponse, HistoryEntry};
 pub use self::next::{AbortStatus, Step, StepEvent};
 pub use self::raw_call::RawCall;
-pub use self::turn::{DEFAULT_CONTEXT_TURNS, Deliberate, Turn, TurnMemory};
+pub use self::turn::{Deliberate, Turn, TurnMemory};
 use crate::contract::call::{AbortSignal, CallOptions, CallResult, Completion, ToolCall};
 use crate::contract::message::encode::{Encoder, GuardedEncoder};
 use crate::contract::outcome::tool_error::{Exit, ToolError};

@@ -11,10 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::contract::call::{AbortSignal, CallContext};
 use crate::contract::limits::Limits;
 
-/// The number of further turns in which a tool stays allowed after a success in deliberate mode, so
-/// that a user can ask for the same again.
-pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
-
 /// One turn of an agent loop: everything between a person's message and the model's final answer.
 /// [`next_turn`](Self::next_turn) begins the next one.
 #[derive(Debug, Clone)]
@@ -56,7 +52,12 @@ pub struct Deliberate {
 }
 
 impl Deliberate {
-    /// Allows only these tools. A tool stays allowed for [`DEFAULT_CONTEXT_TURNS`] after a success.
+    /// The number of further turns in which a tool stays allowed after a success in deliberate
+    /// mode, so that a user can ask for the same again.
+    pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
+
+    /// Allows only these tools. A tool stays allowed for [`Deliberate::DEFAULT_CONTEXT_TURNS`]
+    /// after a success.
     pub fn new(allowed: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             allowed: Some(allowed.into_iter().map(Into::into).collect()),
@@ -67,7 +68,11 @@ impl Deliberate {
     /// Allows every tool. Triggers are reported.
     #[must_use]
     pub fn unrestricted() -> Self {
-        Self { allowed: None, triggers: BTreeMap::new(), context_turns: DEFAULT_CONTEXT_TURNS }
+        Self {
+            allowed: None,
+            triggers: BTreeMap::new(),
+            context_turns: Self::DEFAULT_CONTEXT_TURNS,
+        }
     }
 
     /// Allows this tool too, because `trigger` matched.

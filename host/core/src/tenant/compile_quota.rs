@@ -19,10 +19,6 @@ use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::os::clock::Clock;
 
-/// Components that are compiled per minute for one tenant: one every six seconds, each of which
-/// takes up to [`DEFAULT_COMPILE_TIME`](crate::DEFAULT_COMPILE_TIME). After a minute without a
-/// compilation, that many can be compiled at once.
-pub const DEFAULT_COMPILES: u32 = 10;
 /// The period of the quota.
 const MINUTE: Duration = Duration::from_secs(60);
 /// Loads of one tenant at once: one is served, and each that waits keeps its bytes in memory.

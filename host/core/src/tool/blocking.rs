@@ -26,10 +26,6 @@ use crate::contract::panic_guard::resume_panic;
 use crate::os::clock::before;
 use crate::tool::Tool;
 
-/// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls run at
-/// once.
-pub const BLOCKING_THREADS: usize = 64;
-
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
 /// returning anything that becomes an [`Outcome`]: the outcome itself, an
 /// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
@@ -82,6 +78,10 @@ struct Pool {
 }
 
 impl BlockingPool {
+    /// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls
+    /// run at once.
+    pub const DEFAULT_THREADS: usize = 64;
+
     /// Creates a pool of this many threads, at least one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
@@ -93,10 +93,11 @@ impl BlockingPool {
         }))
     }
 
-    /// Returns the pool that tools without a pool of their own share. It has [`BLOCKING_THREADS`].
+    /// Returns the pool that tools without a pool of their own share. It has
+    /// [`BlockingPool::DEFAULT_THREADS`].
     fn shared() -> &'static Self {
         static SHARED: LazyLock<BlockingPool> =
-            LazyLock::new(|| BlockingPool::new(BLOCKING_THREADS));
+            LazyLock::new(|| BlockingPool::new(Self::DEFAULT_THREADS));
         &SHARED
     }
 
@@ -152,7 +153,8 @@ impl Drop for Started {
 impl Tool {
     /// Creates a tool whose handler is a plain closure that may block: `|arguments| …` or
     /// `|arguments, invocation| …`. It runs on a thread of a pool that all such tools share
-    /// ([`BLOCKING_THREADS`]), so that blocking delays neither other calls nor deadlines.
+    /// ([`BlockingPool::DEFAULT_THREADS`]), so that blocking delays neither other calls nor
+    /// deadlines.
     ///
     /// ```
     /// # use std::path::PathBuf;

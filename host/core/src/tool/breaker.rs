@@ -28,21 +28,13 @@ use crate::contract::panic_guard::guarded;
 use crate::os::clock::{Clock, SystemClock};
 use crate::tool::Tool;
 
-/// Failures in a row that open the circuit. It tolerates occasional failures, and still spares most
-/// calls of a broken tool.
-pub const DEFAULT_FAILURES: u32 = 5;
-/// Probes that must succeed before the circuit closes.
-pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
-/// The time that the circuit stays open. It equals the default timeout of a call: long enough for a
-/// service to restart, and short enough for a person to wait.
-pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
-
 /// Settings of a circuit breaker: when the circuit opens, and for how long. [`Tool::with_breaker`]
 /// applies them. A tool without a breaker makes every call.
 ///
 /// # Defaults
-/// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that
-/// [`Tool::with_breaker`] lists, [`SystemClock`].
+/// [`Breaker::DEFAULT_FAILURES`], [`Breaker::DEFAULT_OPEN_TIME`],
+/// [`Breaker::DEFAULT_SUCCESSES_TO_CLOSE`], the failures that [`Tool::with_breaker`] lists,
+/// [`SystemClock`].
 #[derive(Clone)]
 pub struct Breaker {
     failures: u32,
@@ -74,9 +66,9 @@ pub enum BreakerState {
 impl Default for Breaker {
     fn default() -> Self {
         Self {
-            failures: DEFAULT_FAILURES,
-            open_time: DEFAULT_OPEN_TIME,
-            successes: DEFAULT_SUCCESSES_TO_CLOSE,
+            failures: Self::DEFAULT_FAILURES,
+            open_time: Self::DEFAULT_OPEN_TIME,
+            successes: Self::DEFAULT_SUCCESSES_TO_CLOSE,
             counts: None,
             clock: Arc::new(SystemClock),
         }
@@ -84,6 +76,15 @@ impl Default for Breaker {
 }
 
 impl Breaker {
+    /// Failures in a row that open the circuit. It tolerates occasional failures, and still spares
+    /// most calls of a broken tool.
+    pub const DEFAULT_FAILURES: u32 = 5;
+    /// Probes that must succeed before the circuit closes.
+    pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
+    /// The time that the circuit stays open. It equals the default timeout of a call: long enough
+    /// for a service to restart, and short enough for a person to wait.
+    pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
+
     /// Sets the number of failures in a row that open the circuit; at least one.
     #[must_use]
     pub fn with_failures(mut self, failures: u32) -> Self {

@@ -18,9 +18,7 @@ use serde_json::Value;
 
 use crate::capability::http::Budget;
 use crate::contract::call::usage::{CheckFuel, Meter};
-use crate::contract::call::{
-    AbortSignal, CallContext, CallFiles, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall,
-};
+use crate::contract::call::{AbortSignal, CallContext, CallFiles, CallResult, Resume, ToolCall};
 use crate::contract::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::contract::grants::Overlay;
 use crate::contract::grants::rights::Denial;
@@ -29,7 +27,6 @@ use crate::contract::outcome::refusal::Fault;
 use crate::contract::outcome::tool_error::ToolError;
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
-pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
 
 /// The future that [`Handler::call`] returns.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
@@ -177,6 +174,9 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// Calls that one call may lead to, at all depths together.
+    pub const MAX_SUB_CALLS: u32 = 1000;
+
     /// The call's arguments as a tree: an object that fits the tool's schema. A whole number that
     /// neither a 64-bit type nor a double holds exactly is a string with all its digits. The
     /// original text is in `call.arguments`. If [`reads_arguments`](Handler::reads_arguments) is
@@ -305,7 +305,7 @@ impl Invocation {
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
-            stop_grace: DEFAULT_STOP_GRACE,
+            stop_grace: AbortSignal::DEFAULT_GRACE,
             is_shared: false,
             overlays: Overlays::default(),
             files: None,

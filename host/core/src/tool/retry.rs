@@ -22,22 +22,12 @@ use crate::contract::outcome::tool_error::ToolError;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::tool::Tool;
 
-/// The number of attempts of a call, the first included. A call that fails three times in a row
-/// will most likely fail a fourth time.
-pub const DEFAULT_ATTEMPTS: u32 = 3;
-/// The largest number of attempts. It bounds how long a handler that fails at once can hold its
-/// caller's thread.
-pub const MAX_ATTEMPTS: u32 = 100;
-/// The longest wait between two attempts. It is a third of the default timeout, so that one long
-/// wait leaves time for the next attempt.
-pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
-
 /// The schedule of retries of a failed call. [`Tool::with_retry`] applies it; without it, no call
 /// is retried.
 ///
 /// # Defaults
-/// [`DEFAULT_ATTEMPTS`], each with the time that the call has left, [`DEFAULT_MAX_DELAY`], a random
-/// seed, [`SystemClock`].
+/// [`Retry::DEFAULT_ATTEMPTS`], each with the time that the call has left,
+/// [`Retry::DEFAULT_MAX_DELAY`], a random seed, [`SystemClock`].
 #[derive(Debug, Clone)]
 pub struct Retry {
     growth: Growth,
@@ -59,13 +49,23 @@ enum Growth {
 }
 
 impl Retry {
+    /// The number of attempts of a call, the first included. A call that fails three times in a row
+    /// will most likely fail a fourth time.
+    pub const DEFAULT_ATTEMPTS: u32 = 3;
+    /// The largest number of attempts. It bounds how long a handler that fails at once can hold its
+    /// caller's thread.
+    pub const MAX_ATTEMPTS: u32 = 100;
+    /// The longest wait between two attempts. It is a third of the default timeout, so that one
+    /// long wait leaves time for the next attempt.
+    pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
+
     fn new(growth: Growth, unit: Duration) -> Self {
         Self {
             growth,
             unit,
-            attempts: DEFAULT_ATTEMPTS,
+            attempts: Self::DEFAULT_ATTEMPTS,
             attempt_timeout: None,
-            max_delay: DEFAULT_MAX_DELAY,
+            max_delay: Self::DEFAULT_MAX_DELAY,
             seed: None,
             clock: Arc::new(SystemClock),
         }
@@ -97,10 +97,11 @@ impl Retry {
         Self::new(Growth::ExponentialWithJitter, first)
     }
 
-    /// Sets the number of attempts, the first included; at least one, at most [`MAX_ATTEMPTS`].
+    /// Sets the number of attempts, the first included; at least one, at most
+    /// [`Retry::MAX_ATTEMPTS`].
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts.clamp(1, MAX_ATTEMPTS);
+        self.attempts = attempts.clamp(1, Self::MAX_ATTEMPTS);
         self
     }
 

@@ -24,7 +24,7 @@ use toolcell::controls::{Control, enforced};
 use toolcell::{Clock, TemporaryDirectory, remove_tree};
 
 use super::probe::Probe;
-use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
+use super::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
 
 /// The most bytes of a head.
 const MAX_HEAD: usize = 1 << 10;
@@ -347,7 +347,7 @@ impl StoredArtifact {
     fn info(&self, id: &str, now: Instant) -> ArtifactInfo {
         ArtifactInfo {
             id: id.to_owned(),
-            uri: format!("{ARTIFACT_URI}{id}"),
+            uri: format!("{}{id}", Artifacts::URI),
             name: self.head.name.clone(),
             mime_type: self.head.mime_type.clone(),
             size: self.size,

@@ -17,7 +17,7 @@ use toolcell::{
 };
 
 use super::members::each_member;
-use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
+use super::{Artifact, Artifacts, id_of};
 
 /// The schema format of a property whose value is a reference to an artifact.
 const FORMAT: &str = "toolcell-file";
@@ -146,7 +146,7 @@ fn mount_files(
         } else {
             let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));
             let got: String = uri.chars().take(100).collect();
-            let expected = format!("the URI of one of your artifacts: {ARTIFACT_URI}ID");
+            let expected = format!("the URI of one of your artifacts: {}ID", Artifacts::URI);
             faults.push(Fault::new(pointer, expected).with_got(Value::from(got).to_string()));
         }
     }

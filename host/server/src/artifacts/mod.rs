@@ -27,8 +27,6 @@ pub(crate) use layer::Layer;
 
 use probe::is_full;
 
-/// The prefix of an artifact's URI.
-pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
 /// Characters of an artifact's name.
 const MAX_NAME: usize = 128;
 /// Characters of a media type.
@@ -179,6 +177,9 @@ impl From<io::Error> for ArtifactError {
 pub struct Artifacts(Arc<Store>);
 
 impl Artifacts {
+    /// The prefix of an artifact's URI.
+    pub const URI: &str = "toolcell://artifacts/";
+
     /// Opens the store in a directory, which is created if it is missing. Removes unfinished files
     /// that a killed process left.
     ///
@@ -383,5 +384,5 @@ pub(crate) async fn sweep_periodically(artifacts: Option<&Artifacts>) {
 
 /// Returns the id in an artifact's URI.
 pub(crate) fn id_of(uri: &str) -> Option<&str> {
-    uri.strip_prefix(ARTIFACT_URI)
+    uri.strip_prefix(Artifacts::URI)
 }

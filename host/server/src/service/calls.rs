@@ -49,7 +49,7 @@ impl CallRequest {
             request_id: None,
             context: CallContext::default(),
             limits: Limits::unlimited(),
-            stop_grace: toolcell::DEFAULT_STOP_GRACE,
+            stop_grace: toolcell::AbortSignal::DEFAULT_GRACE,
             events: None,
         }
     }

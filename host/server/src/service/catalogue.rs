@@ -133,7 +133,7 @@ fn cursor_after(name: &str) -> String {
 fn name_in(cursor: &str) -> Result<String, Refused> {
     let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let name = text.as_deref().and_then(|text| text.strip_prefix(FORM));
-    name.filter(|name| !name.is_empty() && name.len() <= toolcell::MAX_NAME)
+    name.filter(|name| !name.is_empty() && name.len() <= toolcell::Definition::MAX_NAME)
         .map(str::to_owned)
         .ok_or(Refused::BadCursor)
 }

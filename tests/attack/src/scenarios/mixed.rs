@@ -12,8 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::SqliteStore;
 use toolcell::{
     AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants,
-    HttpRule, Limits, MAX_NODES, Outcome, Placement, Question, Resolved, Resolver, Room, Tool,
-    ToolCall,
+    HttpRule, Json, Limits, Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
@@ -141,7 +140,12 @@ impl Mixed {
             kind(&notes, r#"{"action":"list"}"#, "ok", EndMode::Normal),
             kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", EndMode::Normal),
             kind(&hello, "[", "refusal/invalid_arguments", EndMode::Normal),
-            kind(&hello, &many_objects(MAX_NODES), "refusal/invalid_arguments", EndMode::Normal),
+            kind(
+                &hello,
+                &many_objects(Json::MAX_NODES),
+                "refusal/invalid_arguments",
+                EndMode::Normal,
+            ),
             kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", EndMode::Normal),
             kind(
                 &hostile(Misdeed::Recurse),
@@ -169,7 +173,7 @@ impl Mixed {
             kind(&spins, "{}", "dropped", EndMode::Dropped),
             kind(&sleeps, "{}", "dropped", EndMode::Dropped),
             kind(&waits, r#"{"a":1}"#, "ok", EndMode::Aborted),
-            kind(&waits, &many_objects(MAX_NODES / 2 - 1), "ok", EndMode::Aborted),
+            kind(&waits, &many_objects(Json::MAX_NODES / 2 - 1), "ok", EndMode::Aborted),
             kind(&tool(bytes("desk")), "{}", "ask_user", EndMode::Normal),
             kind(
                 &tool(bytes("fetch")),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolcell::{Definition, MAX_COMPONENT, Need, Rights, Tool};
+use toolcell::{Definition, Engine, Need, Rights, Tool};
 use wasmparser::ValType;
 use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
@@ -115,10 +115,11 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         .module(&module)
         .and_then(|mut encoder| encoder.encode());
     let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
-    if component.len() as u64 > MAX_COMPONENT {
+    if component.len() as u64 > Engine::MAX_COMPONENT {
         let message = format!(
-            "the component has {} bytes, and at most {MAX_COMPONENT} can be loaded",
-            component.len()
+            "the component has {} bytes, and at most {} can be loaded",
+            component.len(),
+            Engine::MAX_COMPONENT
         );
         let hint = "import less: one function by its path, where a package offers it";
         return Err(Error::new(ErrorKind::Source, message, hint));

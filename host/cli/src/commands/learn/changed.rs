@@ -8,9 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{
-    Decision, Host, HttpRule, PLACEHOLDER, Recorded, Request, Rights, Suggestion, toml_text,
-};
+use toolcell::{Decision, Host, HttpRule, Recorded, Request, Rights, Suggestion, toml_text};
 
 use crate::commands::explain::{self, Answer};
 use crate::config::{Chosen, Config};
@@ -70,7 +68,7 @@ pub(super) async fn changed(
             let Some(part) = rules.part(&place).filter(|_| !missing.is_empty()) else { continue };
             let both = [std::slice::from_ref(&used.bound_to), &missing].concat();
             let rule = one_rule(secret, &both).unwrap_or_else(|| {
-                let rule = one_rule(secret, &missing).unwrap_or_else(|| PLACEHOLDER.to_owned());
+                let rule = one_rule(secret, &missing).unwrap_or_else(|| Suggestion::PLACEHOLDER.to_owned());
                 found.warnings.insert(format!(
                     "a secret is for one host: the line printed for `{secret}` says `{rule}` in place of `{}`",
                     used.bound_to
@@ -100,5 +98,5 @@ fn one_rule(secret: &str, rules: &[HttpRule]) -> Option<String> {
     rules.iter().for_each(|rule| suggestion.add_secret(secret, rule));
     let table: toml::Table = suggestion.to_paste().concat().parse().ok()?;
     let rule = table.get("secrets")?.get(secret)?.get("for")?.as_str()?;
-    (rule != PLACEHOLDER).then(|| rule.to_owned())
+    (rule != Suggestion::PLACEHOLDER).then(|| rule.to_owned())
 }

@@ -8,9 +8,9 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind,
-    Media, Outcome, Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule,
-    Timeout, Tool, ToolError,
+    CallResult, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Limits, Media,
+    Outcome, Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout,
+    Tool, ToolError,
 };
 use toolcell_author::{SourceLine, shown_lines};
 
@@ -266,7 +266,7 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
     match error {
         ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, limit, .. }) => {
             let asked = limit.map_or(0, |limit| limit.asked.div_ceil(MIB).saturating_mul(MIB));
-            let enough = Size(asked.max(DEFAULT_MEMORY));
+            let enough = Size(asked.max(Limits::DEFAULT_MEMORY));
             format!(
                 "{}, for example to {enough}",
                 limit_place(

@@ -12,10 +12,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Time between a raised [`AbortSignal`] and the forced end of the call. It is zero for calls, runs
-/// and steps. Raise it if handlers need time to clean up.
-pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
-
 /// A signal with which a caller ends calls early. Clones are the same signal.
 ///
 /// Once it is raised, handlers see it and may end by themselves. A call that has not ended when the
@@ -30,6 +26,10 @@ pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
 pub struct AbortSignal(Option<CancellationToken>);
 
 impl AbortSignal {
+    /// Time between a raised [`AbortSignal`] and the forced end of the call. It is zero for calls,
+    /// runs and steps. Raise it if handlers need time to clean up.
+    pub const DEFAULT_GRACE: Duration = Duration::ZERO;
+
     /// Creates a signal that can be raised.
     #[must_use]
     pub fn new() -> Self {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
+pub use abort::{AbortSignal, CallCanceller};
 pub(crate) use files::CallDirectory;
 pub use files::CallFiles;
 
@@ -111,7 +111,7 @@ pub struct Resume {
 /// Options of one call: its context, limits, abort signal and overlay.
 ///
 /// # Defaults
-/// An empty context, no tightening, a signal that is never raised, [`DEFAULT_STOP_GRACE`].
+/// An empty context, no tightening, a signal that is never raised, [`AbortSignal::DEFAULT_GRACE`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -138,7 +138,7 @@ impl Default for CallOptions {
             context: Arc::default(),
             limits: Limits::unlimited(),
             abort: AbortSignal::default(),
-            stop_grace: DEFAULT_STOP_GRACE,
+            stop_grace: AbortSignal::DEFAULT_GRACE,
             overlay: None,
             files: None,
         }

@@ -17,10 +17,6 @@ use sha2::{Digest as _, Sha256};
 use super::controls::{Control, enforced};
 use super::error::Error;
 
-/// Longest tool name, in characters. All model providers accept names of this length. Source:
-/// docs/contract.md, section 5.
-pub const MAX_NAME: usize = 64;
-
 /// The definition of a tool: its name, what a model reads, its schemas and its needs.
 ///
 /// # Shape
@@ -66,6 +62,10 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Longest tool name, in characters. All model providers accept names of this length. Source:
+    /// docs/contract.md, section 5.
+    pub const MAX_NAME: usize = 64;
+
     /// Creates a definition with a name and a description; every other field is absent or empty.
     ///
     /// # Errors
@@ -229,17 +229,17 @@ const DIGEST: usize = 10;
 /// Shortens a name that is too long to its beginning and a digest of the whole name, so that the
 /// result is stable and unique. Returns `None` for a name that is short enough.
 pub(crate) fn shortened(name: &str) -> Option<String> {
-    let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
+    let beginning: String = name.chars().take(Definition::MAX_NAME - DIGEST - 1).collect();
     let digest = Sha256::digest(name)
         .iter()
         .take(DIGEST / 2)
         .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-    (name.len() > MAX_NAME).then(|| format!("{beginning}_{digest}"))
+    (name.len() > Definition::MAX_NAME).then(|| format!("{beginning}_{digest}"))
 }
 
 /// Refuses a name that model providers would refuse.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
-    let fits = (1..=MAX_NAME).contains(&name.len())
+    let fits = (1..=Definition::MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     if fits || !enforced(Control::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }

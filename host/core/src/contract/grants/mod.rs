@@ -38,11 +38,6 @@ pub(crate) const SCRATCH: &str = "/scratch";
 /// A second path for the same directory, which programs expect.
 pub(crate) const TEMPORARY: &str = "/tmp";
 
-/// The quota of a directory in bytes, unless its grant sets another one.
-pub const DEFAULT_DIRECTORY_BYTES: u64 = 64 << 20;
-/// The quota of a directory in files and directories, unless its grant sets another one.
-pub const DEFAULT_DIRECTORY_FILES: u64 = 10_000;
-
 /// Read access, or write access, which includes reading.
 ///
 /// # Shape
@@ -230,7 +225,7 @@ impl Directory {
 /// [counts](crate::EngineBuilder::directory_counts) share it.
 ///
 /// # Defaults
-/// [`DEFAULT_DIRECTORY_BYTES`], [`DEFAULT_DIRECTORY_FILES`].
+/// [`Room::DEFAULT_BYTES`], [`Room::DEFAULT_FILES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Bytes of all files together.
@@ -239,9 +234,16 @@ pub struct Room {
     pub files: u64,
 }
 
+impl Room {
+    /// The quota of a directory in bytes, unless its grant sets another one.
+    pub const DEFAULT_BYTES: u64 = 64 << 20;
+    /// The quota of a directory in files and directories, unless its grant sets another one.
+    pub const DEFAULT_FILES: u64 = 10_000;
+}
+
 impl Default for Room {
     fn default() -> Self {
-        Self { bytes: DEFAULT_DIRECTORY_BYTES, files: DEFAULT_DIRECTORY_FILES }
+        Self { bytes: Self::DEFAULT_BYTES, files: Self::DEFAULT_FILES }
     }
 }
 

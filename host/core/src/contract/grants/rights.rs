@@ -23,7 +23,7 @@ use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Definition, Need};
 
 pub use request::Request;
-pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
+pub use suggestion::{Suggestion, toml_text};
 
 /// A layer that narrows the rights of a tool.
 ///
@@ -95,8 +95,8 @@ impl Denial {
     }
 
     /// Creates the denial of a request to a host that is only on a private network. The suggested
-    /// grant names the network if no name was resolved to find it, and otherwise a [`PLACEHOLDER`]:
-    /// observers of a call may be other people than its operator.
+    /// grant names the network if no name was resolved to find it, and otherwise a
+    /// [`Suggestion::PLACEHOLDER`]: observers of a call may be other people than its operator.
     pub(crate) fn by_network(request: &Request<'_>) -> Self {
         let mut denial = Self::of(Layer::Network, request);
         if let Request::Http { method, target } = request

@@ -2,8 +2,9 @@
 //!
 //! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says
 //! where the text is invalid.
-//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels and [`MAX_NODES`]
-//! values, unless an embedder made it from a tree; the text is kept as it was written.
+//! Invariants: a `Json` always holds valid JSON of at most [`Json::MAX_DEPTH`] levels and
+//! [`Json::MAX_NODES`] values, unless an embedder made it from a tree; the text is kept as it was
+//! written.
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
 pub(crate) mod canonical;
@@ -20,15 +21,6 @@ use serde_json::value::RawValue;
 pub(crate) use exact::{exact, fits, scalars};
 pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
-/// The maximum nesting depth of arrays and objects. It is the parser's own recursion limit: deeper
-/// text is refused before it can exhaust a stack.
-pub const MAX_DEPTH: usize = 127;
-
-/// The maximum number of values in one JSON text: every object, array, string, number, boolean and
-/// null counts as one. A tree takes up to 700 bytes for an object with one member, so the largest
-/// tree takes some 35 MB.
-pub const MAX_NODES: usize = 100_000;
-
 /// One JSON value (RFC 8259). It is kept as text, not as a tree, so it is cheap to pass on.
 ///
 /// # Shape
@@ -37,11 +29,19 @@ pub const MAX_NODES: usize = 100_000;
 pub struct Json(Box<RawValue>);
 
 impl Json {
+    /// The maximum nesting depth of arrays and objects. It is the parser's own recursion limit:
+    /// deeper text is refused before it can exhaust a stack.
+    pub const MAX_DEPTH: usize = 127;
+    /// The maximum number of values in one JSON text: every object, array, string, number, boolean
+    /// and null counts as one. A tree takes up to 700 bytes for an object with one member, so the
+    /// largest tree takes some 35 MB.
+    pub const MAX_NODES: usize = 100_000;
+
     /// Checks `text` and keeps it.
     ///
     /// # Errors
-    /// [`JsonFault`] if the text is not one JSON value, is nested deeper than [`MAX_DEPTH`], or
-    /// holds more than [`MAX_NODES`] values.
+    /// [`JsonFault`] if the text is not one JSON value, is nested deeper than [`Json::MAX_DEPTH`],
+    /// or holds more than [`Json::MAX_NODES`] values.
     pub fn parse(text: String) -> Result<Self, JsonFault> {
         // The parser of raw values accepts text that no tree can hold. This check agrees with the
         // later checks of the tree.
@@ -104,14 +104,14 @@ impl Json {
 impl Json {
     /// Checks the depth and the number of values of a `Json` that an embedder made from a tree.
     pub(crate) fn check_size(&self) -> Result<(), JsonFault> {
-        measure(self.as_str(), MAX_DEPTH).map(drop)
+        measure(self.as_str(), Self::MAX_DEPTH).map(drop)
     }
 }
 
 impl From<Value> for Json {
-    /// Keeps the tree as text. A tree that is nested deeper than [`MAX_DEPTH`] or holds more than
-    /// [`MAX_NODES`] values is refused later, where it is used: a handler's answer with it is an
-    /// `invalid_return`.
+    /// Keeps the tree as text. A tree that is nested deeper than [`Json::MAX_DEPTH`] or holds more
+    /// than [`Json::MAX_NODES`] values is refused later, where it is used: a handler's answer with
+    /// it is an `invalid_return`.
     fn from(value: Value) -> Self {
         serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
     }
@@ -157,14 +157,14 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
     Json::deserialize(deserializer).map(Some)
 }
 
-/// Returns true if a tree is nested deeper than [`MAX_DEPTH`]. Does not recurse: such a tree could
-/// exhaust the stack if it were written as text.
+/// Returns true if a tree is nested deeper than [`Json::MAX_DEPTH`]. Does not recurse: such a tree
+/// could exhaust the stack if it were written as text.
 pub(crate) fn is_too_deep(tree: &Value) -> bool {
     let mut open = vec![(tree, 0)];
     while let Some((value, outside)) = open.pop() {
         let levels = outside + 1;
         match value {
-            Value::Array(_) | Value::Object(_) if levels > MAX_DEPTH => return true,
+            Value::Array(_) | Value::Object(_) if levels > Json::MAX_DEPTH => return true,
             Value::Array(items) => open.extend(items.iter().map(|item| (item, levels))),
             Value::Object(members) => open.extend(members.values().map(|member| (member, levels))),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -201,10 +201,10 @@ pub enum JsonFault {
         /// The column, from 1; 0 if the parser does not name it.
         column: usize,
     },
-    /// Nested deeper than this many levels, [`MAX_DEPTH`] or fewer.
+    /// Nested deeper than this many levels, [`Json::MAX_DEPTH`] or fewer.
     #[error("JSON nested deeper than {0} levels")]
     TooDeep(usize),
-    /// More than this many values, [`MAX_NODES`].
+    /// More than this many values, [`Json::MAX_NODES`].
     #[error("JSON with more than {0} values")]
     TooManyNodes(usize),
 }
@@ -240,16 +240,19 @@ mod tests {
     #[test]
     fn json_depth_is_bounded_outside_strings() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
-        assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep(MAX_DEPTH)));
-        assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep(MAX_DEPTH)));
-        assert!(parse_strict(&nested(MAX_DEPTH)).is_ok());
-        assert!(serde_json::from_str::<Json>(&nested(MAX_DEPTH + 1)).is_err());
+        assert!(Json::parse(nested(Json::MAX_DEPTH)).is_ok());
+        assert_eq!(
+            Json::parse(nested(Json::MAX_DEPTH + 1)),
+            Err(JsonFault::TooDeep(Json::MAX_DEPTH))
+        );
+        assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep(Json::MAX_DEPTH)));
+        assert!(parse_strict(&nested(Json::MAX_DEPTH)).is_ok());
+        assert!(serde_json::from_str::<Json>(&nested(Json::MAX_DEPTH + 1)).is_err());
         assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());
         let tree = |levels| (1..levels).fold(json!([]), |inner, _| json!({"a": [], "b": inner}));
         assert!(
-            !is_too_deep(&tree(MAX_DEPTH))
-                && is_too_deep(&tree(MAX_DEPTH + 1))
+            !is_too_deep(&tree(Json::MAX_DEPTH))
+                && is_too_deep(&tree(Json::MAX_DEPTH + 1))
                 && is_too_deep(&tree(3000))
         );
     }

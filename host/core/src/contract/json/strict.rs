@@ -12,7 +12,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{JsonFault, MAX_DEPTH, MAX_NODES};
+use super::{Json, JsonFault};
 use crate::contract::controls::{Control, enforced};
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
@@ -40,7 +40,7 @@ pub(crate) struct Size {
 /// # Errors
 /// [`JsonFault`] as for [`Json::parse`](super::Json::parse).
 pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
-    parse_within(text, MAX_DEPTH)
+    parse_within(text, Json::MAX_DEPTH)
 }
 
 /// Does the same as [`parse_strict`], with a maximum number of levels.
@@ -59,7 +59,7 @@ pub(crate) fn parse_measured(text: &str) -> Result<Value, JsonFault> {
 /// # Errors
 /// Those of [`parse_strict`].
 pub(crate) fn check(text: &str) -> Result<(), JsonFault> {
-    measure(text, MAX_DEPTH)?;
+    measure(text, Json::MAX_DEPTH)?;
     read(text)
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b':' => members += 1,
             _ => {}
         }
-        if nodes > MAX_NODES && enforced(Control::JsonNodes) {
-            return Err(JsonFault::TooManyNodes(MAX_NODES));
+        if nodes > Json::MAX_NODES && enforced(Control::JsonNodes) {
+            return Err(JsonFault::TooManyNodes(Json::MAX_NODES));
         }
     }
     let tree = text.len() as u64
@@ -276,15 +276,15 @@ mod tests {
     fn json_node_count_is_bounded() {
         let array = |items: usize| format!("[{}]", vec!["[0, {}, \"a,[b\"]"; items].join(", "));
         // Each item is an array of three values.
-        let most = (MAX_NODES - 1) / 4;
+        let most = (Json::MAX_NODES - 1) / 4;
         assert!(parse_strict(&array(most)).is_ok());
-        assert_eq!(parse_strict(&array(most + 1)), Err(JsonFault::TooManyNodes(MAX_NODES)));
-        assert_eq!(check(&array(most + 1)), Err(JsonFault::TooManyNodes(MAX_NODES)));
-        assert!(check(&format!("[{}]", "[], ".repeat(MAX_NODES))).is_err());
+        assert_eq!(parse_strict(&array(most + 1)), Err(JsonFault::TooManyNodes(Json::MAX_NODES)));
+        assert_eq!(check(&array(most + 1)), Err(JsonFault::TooManyNodes(Json::MAX_NODES)));
+        assert!(check(&format!("[{}]", "[], ".repeat(Json::MAX_NODES))).is_err());
         let exactly = |nodes: usize| format!("[{}0]", "0,".repeat(nodes - 2));
         assert!(
-            parse_strict(&exactly(MAX_NODES)).is_ok()
-                && parse_strict(&exactly(MAX_NODES + 1)).is_err()
+            parse_strict(&exactly(Json::MAX_NODES)).is_ok()
+                && parse_strict(&exactly(Json::MAX_NODES + 1)).is_err()
         );
     }
 
@@ -293,12 +293,12 @@ mod tests {
         // The measured size of a tree of 64-bit numbers and small maps: objects of one member take
         // 680 bytes each.
         let text = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
-        let Size { tree } = measure(&text, MAX_DEPTH).unwrap();
+        let Size { tree } = measure(&text, Json::MAX_DEPTH).unwrap();
         assert!((6_800_000..12_000_000).contains(&tree), "{tree}");
         let text = format!("[\"{}\"]", "x".repeat(1 << 20));
-        let Size { tree } = measure(&text, MAX_DEPTH).unwrap();
+        let Size { tree } = measure(&text, Json::MAX_DEPTH).unwrap();
         assert!((1 << 20..(1 << 20) + 1000).contains(&tree), "{tree}");
-        assert_eq!(measure("{}", MAX_DEPTH), Ok(Size::default()));
+        assert_eq!(measure("{}", Json::MAX_DEPTH), Ok(Size::default()));
     }
 
     /// Fails without: the check of values that are not kept.

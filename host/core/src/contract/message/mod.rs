@@ -19,10 +19,6 @@ pub(crate) mod failure;
 mod form;
 pub(crate) mod view;
 
-/// The content of the message of a call that waits for a person. Source: docs/contract.md, section
-/// 3.
-pub const AWAITING_USER: &str = "<awaiting user response>";
-
 /// A tool's message to the model.
 ///
 /// # Shape
@@ -54,6 +50,10 @@ pub struct Message {
 }
 
 impl Message {
+    /// The content of the message of a call that waits for a person. Source: docs/contract.md,
+    /// section 3.
+    pub const AWAITING_USER: &str = "<awaiting user response>";
+
     /// Creates a message with this content and no other fields.
     pub fn new(
         tool_call_id: impl Into<String>,
@@ -214,7 +214,7 @@ impl Settled {
     pub fn content(&self) -> &str {
         match self {
             Self::Encoded { content, .. } | Self::Halt { content, .. } => content,
-            Self::AskUser { .. } => AWAITING_USER,
+            Self::AskUser { .. } => Message::AWAITING_USER,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::AWAITING_USER;
+use super::Message;
 use super::encode::{failure_text, plain};
 use super::failure::Failure;
 use crate::contract::call::{CallResult, Completion};
@@ -84,7 +84,7 @@ impl ResultView {
                 message.clone()
             }
             (Some(value), _) => plain(value),
-            (None, _) => AWAITING_USER.to_owned(),
+            (None, _) => Message::AWAITING_USER.to_owned(),
         }
     }
 }

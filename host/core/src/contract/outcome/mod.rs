@@ -20,15 +20,6 @@ use super::json::{Json, present};
 
 pub use part::{Media, Part, Resource, ResourceContent};
 
-/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets
-/// `invalid_return`, also in other letters or with spaces around it: `Completed`, `completed `.
-pub const RESERVED_HALT_REASONS: [&str; 6] =
-    ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
-
-/// The maximum number of parts of one answer. A model reads each as an item, which costs more than
-/// its bytes.
-pub const MAX_PARTS: usize = 100;
-
 /// The answer of a handler.
 ///
 /// # Shape
@@ -50,6 +41,10 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The maximum number of parts of one answer. A model reads each as an item, which costs more
+    /// than its bytes.
+    pub const MAX_PARTS: usize = 100;
+
     /// Creates a success with this value.
     pub fn ok(value: impl Into<Json>) -> Self {
         Self::Ok(Output::new(value))
@@ -272,7 +267,7 @@ pub struct Question {
     pub answer_schema: Option<Json>,
     /// State that the handler gets back with the answer. An executor with a
     /// [`Sealer`](crate::Sealer) seals it: it becomes a JSON string that only the same key can
-    /// open, of at most [`MAX_STATE`](crate::MAX_STATE) bytes.
+    /// open, of at most [`Sealer::MAX_STATE`](crate::Sealer::MAX_STATE) bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }
@@ -312,13 +307,18 @@ impl Question {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Halt {
-    /// A word that is not blank and not one of [`RESERVED_HALT_REASONS`].
+    /// A word that is not blank and not one of [`Halt::RESERVED_REASONS`].
     pub reason: String,
     /// The result of the loop.
     pub result: Json,
 }
 
 impl Halt {
+    /// Halt reasons that the host reserves for the agent loop. A handler that uses one gets
+    /// `invalid_return`, also in other letters or with spaces around it: `Completed`, `completed `.
+    pub const RESERVED_REASONS: [&str; 6] =
+        ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
+
     /// Creates a halt for this reason with this result.
     pub fn new(reason: impl Into<String>, result: impl Into<Json>) -> Self {
         Self { reason: reason.into(), result: result.into() }

@@ -19,9 +19,6 @@ pub use fault::{Fault, FaultKind, LengthUnit};
 
 use crate::contract::json::needed;
 
-/// The number of faults that one refusal lists; further faults are only counted. A model corrects a
-/// few at a time, and hostile arguments could otherwise make the refusal larger than themselves.
-pub const MAX_FAULTS: usize = 32;
 /// The wait that an overloaded host suggests: 250 ms. It is a guess.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
 
@@ -160,6 +157,11 @@ impl fmt::Display for ResumeFault {
 }
 
 impl Refusal {
+    /// The number of faults that one refusal lists; further faults are only counted. A model
+    /// corrects a few at a time, and hostile arguments could otherwise make the refusal larger than
+    /// themselves.
+    pub const MAX_FAULTS: usize = 32;
+
     /// The refusal of a call for which no cell is free.
     pub(crate) fn overloaded() -> Self {
         Self::Overloaded { retry_after: RETRY_AFTER }

@@ -234,7 +234,8 @@ pub enum ReturnRule {
     },
     /// `halt` with an empty or blank reason.
     EmptyHalt,
-    /// `halt` with a reserved reason: see [`RESERVED_HALT_REASONS`](crate::RESERVED_HALT_REASONS).
+    /// `halt` with a reserved reason: see
+    /// [`Halt::RESERVED_REASONS`](crate::Halt::RESERVED_REASONS).
     ReservedHalt {
         /// The reason.
         reason: String,

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use super::pattern::BACKTRACKS;
 use crate::contract::json::parse_strict;
 use crate::contract::names;
-use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
+use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, shorten};
 
 /// The maximum number of characters that are quoted of an offending value.
 const QUOTE: usize = 60;
@@ -27,7 +27,7 @@ struct Known<'a> {
     declared: HashSet<&'a str>,
 }
 
-/// Returns all faults; those over [`MAX_FAULTS`] are only counted.
+/// Returns all faults; those over [`Refusal::MAX_FAULTS`] are only counted.
 pub(super) fn all<'a>(
     schema: &Value,
     value: &Value,
@@ -38,11 +38,15 @@ pub(super) fn all<'a>(
     let mut faults = Vec::new();
     let mut more = 0_usize;
     for error in errors {
-        if faults.len() < MAX_FAULTS { faults.extend(explain(&known, &error)) } else { more += 1 }
+        if faults.len() < Refusal::MAX_FAULTS {
+            faults.extend(explain(&known, &error))
+        } else {
+            more += 1
+        }
     }
     merge_misspelled(&mut faults);
-    more += faults.len().saturating_sub(MAX_FAULTS);
-    faults.truncate(MAX_FAULTS);
+    more += faults.len().saturating_sub(Refusal::MAX_FAULTS);
+    faults.truncate(Refusal::MAX_FAULTS);
     if more > 0 {
         faults.push(Fault::of_kind("", FaultKind::More { count: more }));
     }
@@ -247,7 +251,8 @@ fn unknown_members<'a>(
         fault.nearest = nearest_property(known.schema, error, name);
         fault
     };
-    let mut faults: Vec<Fault> = names.by_ref().take(MAX_FAULTS - 1).map(unknown).collect();
+    let mut faults: Vec<Fault> =
+        names.by_ref().take(Refusal::MAX_FAULTS - 1).map(unknown).collect();
     let count = names.count();
     if count > 0 {
         faults.push(Fault::of_kind(path, FaultKind::More { count }));

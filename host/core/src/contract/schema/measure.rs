@@ -5,7 +5,7 @@ use std::ops::Add;
 
 use serde_json::Value;
 
-use crate::contract::json::MAX_DEPTH;
+use crate::contract::json::Json;
 
 /// Bytes of text that count as one step: a check reads many bytes in a nanosecond.
 const STEP_BYTES: u64 = 128;
@@ -71,7 +71,7 @@ impl Measure {
         let mut open = vec![(value, 0)];
         while let Some((value, depth)) = open.pop() {
             layers[depth].nodes += 1;
-            let inside = (depth + 1).min(MAX_DEPTH);
+            let inside = (depth + 1).min(Json::MAX_DEPTH);
             if layers.len() <= inside && (value.is_array() || value.is_object()) {
                 layers.push(Layer::default());
             }

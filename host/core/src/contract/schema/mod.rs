@@ -71,7 +71,7 @@ impl Schema {
     /// Checks a value.
     ///
     /// # Errors
-    /// Every fault, up to [`MAX_FAULTS`](super::outcome::refusal::MAX_FAULTS) in full and the rest
+    /// Every fault, up to [`Refusal::MAX_FAULTS`](crate::Refusal::MAX_FAULTS) in full and the rest
     /// counted. A single fault without details if the value and the schema are so large that
     /// collecting all faults would cost too much.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {

@@ -252,7 +252,7 @@ fn valid_value_has_no_faults() {
 #[test]
 fn excess_faults_are_counted_not_listed() {
     let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
-    assert_eq!(text.lines().count(), crate::contract::outcome::refusal::MAX_FAULTS + 1);
+    assert_eq!(text.lines().count(), crate::contract::outcome::refusal::Refusal::MAX_FAULTS + 1);
     assert!(text.ends_with("968 more"), "{text}");
 }
 
@@ -381,7 +381,7 @@ fn fault_search_has_a_budget() {
     let text =
         faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
     assert!(
-        text.lines().count() <= crate::contract::outcome::refusal::MAX_FAULTS + 1
+        text.lines().count() <= crate::contract::outcome::refusal::Refusal::MAX_FAULTS + 1
             && text.len() < 10_000,
         "{}",
         text.len()

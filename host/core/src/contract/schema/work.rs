@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::measure::{Cost, Measure};
 use super::pattern::name_weight;
 use crate::contract::controls::{Control, enforced};
-use crate::contract::json::MAX_DEPTH;
+use crate::contract::json::Json;
 use crate::contract::outcome::refusal::{Fault, FaultKind};
 
 /// Bytes of a schema as text. Models get the schema with every request, so a larger one is of no
@@ -88,7 +88,7 @@ impl Work {
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
         let mut count =
             Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
-        let costs = (0..=MAX_DEPTH)
+        let costs = (0..=Json::MAX_DEPTH)
             .map(|depth| count.visits(schema, depth, Walk::Check))
             .collect::<Result<_, _>>()?;
         let marks =
@@ -180,7 +180,9 @@ impl<'a> Count<'a> {
         if self.open.len() > MAX_CHAIN && enforced(Control::SchemaDepth) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
         }
-        if self.known.len() > MAX_SUBSCHEMAS * (MAX_DEPTH + 1) && enforced(Control::Subschemas) {
+        if self.known.len() > MAX_SUBSCHEMAS * (Json::MAX_DEPTH + 1)
+            && enforced(Control::Subschemas)
+        {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);

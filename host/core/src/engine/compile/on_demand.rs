@@ -23,9 +23,6 @@ use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::loaded::on_a_thread;
 use crate::engine::{Engine, EngineBuilder, Inner};
 
-/// Bytes of compiled code that stay linked: several hundred ordinary tools.
-pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
-
 /// A function that reads the bytes of a component again.
 pub(in crate::engine) type Source = Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
 
@@ -199,7 +196,7 @@ impl Resident {
 impl EngineBuilder {
     /// Sets how many bytes of compiled code stay linked of components that are [loaded on
     /// demand](crate::Component::load_on_demand). Default:
-    /// [`DEFAULT_LINKED_BYTES`](crate::DEFAULT_LINKED_BYTES).
+    /// [`Engine::DEFAULT_LINKED_BYTES`].
     pub fn linked_bytes(mut self, most: u64) -> Self {
         self.linked_bytes = most;
         self

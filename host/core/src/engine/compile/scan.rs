@@ -10,10 +10,9 @@ use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 use super::config;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
+use crate::engine::Engine;
 use crate::engine::adapt::preview1::{METADATA, PREVIEW1};
 
-/// The most bytes of a component: language runtimes take 12 to 19 MB.
-pub const MAX_COMPONENT: u64 = 64 << 20;
 /// Functions with a body, over all modules.
 const MAX_FUNCTIONS: u64 = 200_000;
 /// Bytes of one function body: compile time grows with its square.
@@ -58,7 +57,7 @@ pub(in crate::engine) struct Outline {
 /// # Errors
 /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if enforced(Control::Format) && bytes.len() as u64 <= MAX_COMPONENT {
+    if enforced(Control::Format) && bytes.len() as u64 <= Engine::MAX_COMPONENT {
         check_format(bytes)?;
     }
     bounds(bytes)
@@ -69,7 +68,12 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
 /// # Errors
 /// [`Error::is_component`] if it is malformed or over a bound.
 pub(in crate::engine) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
-    bounded(Control::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
+    bounded(
+        Control::ComponentBytes,
+        "bytes of the component",
+        bytes.len() as u64,
+        Engine::MAX_COMPONENT,
+    )?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);

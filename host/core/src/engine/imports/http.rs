@@ -17,9 +17,10 @@ use super::secrets::{Handle, denial_text, register_secret};
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Share, Times};
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Access, Method, Target};
+use crate::contract::limits::Limits;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::http;
-use crate::engine::cell::bounds::host_memory::{Charge, HOST_BYTES};
+use crate::engine::cell::bounds::host_memory::Charge;
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
 use crate::tool::handler::Invocation;
 
@@ -94,7 +95,10 @@ fn bytes_of(headers: &[(String, String)]) -> usize {
 fn charge_response(charge: &mut Charge, response: http::Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
     let problem = || {
-        format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20)
+        format!(
+            "the responses that the call has not taken have more than {} MiB",
+            Limits::HOST_BYTES >> 20
+        )
     };
     charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
     Ok(response)

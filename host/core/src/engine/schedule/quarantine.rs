@@ -24,9 +24,6 @@ use crate::contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
 use crate::os::clock::Clock;
 use crate::tool::handler::Invocation;
 
-/// Panics of the host within an hour in calls of one component, after which its calls are refused.
-pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
-
 /// The time for which a panic counts. An author who has found an input that causes one repeats it
 /// at once; three by chance do not fall into one hour.
 const WINDOW: Duration = Duration::from_hours(1);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use crate::contract::call::ToolCall;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::json::{check, or_empty_object};
-use crate::contract::limits::DEFAULT_ARGUMENTS;
+use crate::contract::limits::Limits;
 
 pub use error::AssembleError;
 
@@ -158,10 +158,10 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// Creates an assembler that holds [`DEFAULT_ARGUMENTS`] bytes at most.
+    /// Creates an assembler that holds [`Limits::DEFAULT_ARGUMENTS`] bytes at most.
     #[must_use]
     pub fn new() -> Self {
-        Self { calls: BTreeMap::new(), last: None, held: 0, limit: DEFAULT_ARGUMENTS }
+        Self { calls: BTreeMap::new(), last: None, held: 0, limit: Limits::DEFAULT_ARGUMENTS }
     }
 
     /// Sets another limit.

@@ -1,6 +1,7 @@
 //! Streams of fragments and the calls or errors that they give.
 
 use super::*;
+use crate::contract::limits::Limits;
 
 /// `+id name` starts, `id text` adds, `-id` ends.
 fn fragment(line: &str) -> Fragment {
@@ -66,7 +67,7 @@ fn streamed_fragments_become_calls() {
         ("broken and cut off", &["+a t", "+a t", whole], &["started twice a", "started twice a"]),
     ];
     for (what, lines, expected) in cases {
-        assert_eq!(assembled(DEFAULT_ARGUMENTS, lines), expected, "{what}");
+        assert_eq!(assembled(Limits::DEFAULT_ARGUMENTS, lines), expected, "{what}");
     }
 }
 

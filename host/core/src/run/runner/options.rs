@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::call::{
-    AbortSignal, CallCanceller, CallContext, CallOptions, DEFAULT_STOP_GRACE,
-};
+use crate::contract::call::{AbortSignal, CallCanceller, CallContext, CallOptions};
 use crate::contract::error::Error;
 use crate::contract::grants::Overlay;
-use crate::contract::limits::{DEFAULT_TIMEOUT, Limits};
+use crate::contract::limits::Limits;
 use crate::os::cores::cores;
 use crate::run::policy::OnToolError;
 
@@ -33,7 +31,8 @@ pub enum UnknownTools {
 /// # Defaults
 /// An empty context, no tighter limits, failures are passed on to the model,
 /// [`UnknownTools::Refuse`], 30 s per call, as many calls at the same time as there are calls but
-/// at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
+/// at most two per core, a signal that is never raised, [`AbortSignal::DEFAULT_GRACE`], no
+/// canceller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -76,7 +75,7 @@ impl Default for RunOptions {
             tool_timeout: None,
             max_concurrency: None,
             abort: AbortSignal::default(),
-            stop_grace: DEFAULT_STOP_GRACE,
+            stop_grace: AbortSignal::DEFAULT_GRACE,
             canceller: None,
             overlay: None,
         }
@@ -156,7 +155,7 @@ impl RunOptions {
 
     /// Returns the limits of each call.
     pub(super) fn limits_of_a_call(&self) -> Limits {
-        let timeout = self.tool_timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = self.tool_timeout.unwrap_or(Limits::DEFAULT_TIMEOUT);
         self.limits.with_timeout(self.limits.timeout.min(timeout))
     }
 

@@ -12,7 +12,7 @@ use crate::contract::call::{CallResult, Completion, ToolCall};
 use crate::contract::json::Json;
 use crate::contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
 use crate::contract::message::failure::Failure;
-use crate::contract::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
+use crate::contract::message::{Halted, Message, RunEvent, Settled};
 use crate::contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 use crate::contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
 use crate::run::policy::{OnToolError, Policy, Verdict};
@@ -201,7 +201,7 @@ impl<'a> End<'a> {
     }
 
     fn ask(self, question: Question) -> SettledCall {
-        self.settled(AWAITING_USER.to_owned(), NextAction::Ask(question))
+        self.settled(Message::AWAITING_USER.to_owned(), NextAction::Ask(question))
     }
 
     fn halt(self, Halt { reason, result }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {

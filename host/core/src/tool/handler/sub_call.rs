@@ -21,11 +21,6 @@ use crate::contract::grants::rights::Rights;
 use crate::contract::limits::Limits;
 use crate::secrets::secret_redactor::SecretRedactor;
 
-/// The depth to which tools can call tools, unless the embedder sets another one.
-pub const DEFAULT_CALL_DEPTH: u32 = 4;
-/// Calls that one call may lead to, at all depths together.
-pub const MAX_SUB_CALLS: u32 = 1000;
-
 /// Makes calls for tools.
 pub(crate) trait Invoker: Send + Sync {
     /// Returns the depth to which tools can call tools.
@@ -97,7 +92,8 @@ impl Invocation {
             return Err(Excess::Depth(invoker.most_depth()));
         }
         let made = self.caller.as_ref().map_or_else(|| &self.sub_calls, |caller| &caller.calls);
-        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && enforced(Control::SubCallCount)
+        if made.fetch_add(1, Ordering::Relaxed) >= Invocation::MAX_SUB_CALLS
+            && enforced(Control::SubCallCount)
         {
             return Err(Excess::Count);
         }

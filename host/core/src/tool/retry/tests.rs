@@ -103,7 +103,7 @@ async fn attempts_are_counted_and_bounded() {
     assert_eq!(calls, [(Some(1), 0), (Some(2), 1000), (Some(3), 3000), (Some(4), 6000)]);
     let (_, calls) =
         run(&[Busy], Retry::fixed(Duration::ZERO).with_attempts(u32::MAX), SECOND).await;
-    assert_eq!(calls.len(), MAX_ATTEMPTS as usize);
+    assert_eq!(calls.len(), Retry::MAX_ATTEMPTS as usize);
 }
 
 /// The failure returns at once: no sleep begins if its end leaves no time for an attempt.

@@ -15,9 +15,7 @@ use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData,
     ServerNotification,
 };
-use toolcell::{
-    CallContext, DEFAULT_SEAL_LIFETIME, Event, Json, Question, Resume, Sealer, ToolCall,
-};
+use toolcell::{CallContext, Event, Json, Question, Resume, Sealer, ToolCall};
 
 use super::{Handler, resources};
 use crate::mcp::request::{self, Answer, Request};
@@ -220,7 +218,7 @@ async fn elicit(
     };
     let reply = tokio::select! {
         biased;
-        reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
+        reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut asking.reply) => reply,
         () = request.cancelled.cancelled() => {
             let params = CancelledNotificationParam::new(Some(asking.id.clone()), None);
             request.client.notify(ServerNotification::from(CancelledNotification::new(params)));

@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::json;
-use toolcell::DEFAULT_SEAL_LIFETIME;
+use toolcell::Sealer;
 
 use super::outbox::Outbox;
 use super::{PendingQuestion, Session};
@@ -142,7 +142,7 @@ impl Client {
         };
         let reply = tokio::select! {
             biased;
-            reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
+            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut asking.reply) => reply,
             () = no_answers => return Err(failed("it sends nothing more")),
         };
         let reply =

@@ -14,9 +14,6 @@ use crate::contract::grants::{
     Access, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service, private_networks,
 };
 
-/// The text in a suggested line that the operator has to replace.
-pub const PLACEHOLDER: &str = "…";
-
 /// Grants that could be added, as lines of configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Suggestion {
@@ -35,6 +32,9 @@ pub struct Suggestion {
 }
 
 impl Suggestion {
+    /// The text in a suggested line that the operator has to replace.
+    pub const PLACEHOLDER: &str = "…";
+
     /// Returns the grants that one request requires.
     #[must_use]
     pub fn of(request: &Request<'_>) -> Self {
@@ -52,11 +52,11 @@ impl Suggestion {
     }
 
     /// Returns the grant for requests of this rule to a host on a private network, with the
-    /// networks that are known without resolving a name, or a [`PLACEHOLDER`].
+    /// networks that are known without resolving a name, or a [`Suggestion::PLACEHOLDER`].
     pub(super) fn of_private(rule: &HttpRule) -> Self {
         let mut suggestion = Self::of_rule(rule);
         for networks in suggestion.http.values_mut().filter(|networks| networks.is_empty()) {
-            networks.insert(PLACEHOLDER.to_owned());
+            networks.insert(Self::PLACEHOLDER.to_owned());
         }
         suggestion
     }
@@ -158,7 +158,9 @@ impl Suggestion {
             "reveal" => drop(self.reveal.insert(pattern.clone())),
             "kv" => drop(self.keys.insert(pattern.clone())),
             // The operator decides which tools may be called.
-            "invoke" if pattern == ANY_TOOL => drop(self.invoke.insert(PLACEHOLDER.to_owned())),
+            "invoke" if pattern == ANY_TOOL => {
+                drop(self.invoke.insert(Self::PLACEHOLDER.to_owned()))
+            }
             "invoke" => drop(self.invoke.insert(pattern.clone())),
             // A need of an unknown kind is refused when the component is loaded.
             _ => {}
@@ -183,20 +185,22 @@ impl Suggestion {
         *self == Self::default()
     }
 
-    /// Returns one line of configuration for each kind, with a [`PLACEHOLDER`] for unknown values.
+    /// Returns one line of configuration for each kind, with a [`Suggestion::PLACEHOLDER`] for
+    /// unknown values.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let directory = |(name, access): (&String, &Access)| directory(name, *access, PLACEHOLDER);
+        let directory =
+            |(name, access): (&String, &Access)| directory(name, *access, Self::PLACEHOLDER);
         let secrets = self
             .secrets
             .keys()
-            .map(|name| format!("{} = {{ for = \"{PLACEHOLDER}\" }}", key(name)));
+            .map(|name| format!("{} = {{ for = \"{}\" }}", key(name), Self::PLACEHOLDER));
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
     /// Returns the lines as they can be pasted: a directory has a path beside the configuration; a
     /// secret has the requests that may contain it and the environment variable that holds its
-    /// value. Values that only the operator knows are a [`PLACEHOLDER`]: see
+    /// value. Values that only the operator knows are a [`Suggestion::PLACEHOLDER`]: see
     /// [`steps`](Self::steps).
     #[must_use]
     pub fn to_paste(&self) -> Vec<String> {
@@ -236,13 +240,16 @@ impl Suggestion {
             )
         });
         let variables = self.environment.iter().map(|name| {
-            format!("environment variable `{name}`: write its value in place of `{PLACEHOLDER}`")
+            format!(
+                "environment variable `{name}`: write its value in place of `{}`",
+                Self::PLACEHOLDER
+            )
         });
         let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
         let secrets = names.into_iter().map(|name| {
-            let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == PLACEHOLDER);
+            let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == Self::PLACEHOLDER);
             let bind = if is_unbound {
-                format!("replace `{PLACEHOLDER}` by the requests that may contain the secret, and ")
+                format!("replace `{}` by the requests that may contain the secret, and ", Self::PLACEHOLDER)
             } else {
                 String::new()
             };
@@ -278,7 +285,7 @@ impl Suggestion {
 
     /// Returns the rule that a secret is bound to, made from the rules of the requests that contain
     /// it, or from all HTTP rules if there are none. Several rules for one host become one rule for
-    /// that host; several hosts become a [`PLACEHOLDER`].
+    /// that host; several hosts become a [`Suggestion::PLACEHOLDER`].
     fn bound_to(&self, rules: &BTreeSet<String>) -> String {
         let mut methods = BTreeSet::new();
         let mut origins = BTreeSet::new();
@@ -299,7 +306,7 @@ impl Suggestion {
         }
         match origins.iter().collect::<Vec<_>>().as_slice() {
             [origin] => format!("{} {origin}", methods.into_iter().collect::<Vec<_>>().join(",")),
-            _ => PLACEHOLDER.to_owned(),
+            _ => Self::PLACEHOLDER.to_owned(),
         }
     }
 
@@ -386,7 +393,7 @@ fn beside(name: &str) -> &str {
 }
 
 fn variable(name: &str) -> String {
-    format!("{} = \"{PLACEHOLDER}\"", key(name))
+    format!("{} = \"{}\"", key(name), Suggestion::PLACEHOLDER)
 }
 
 #[cfg(test)]

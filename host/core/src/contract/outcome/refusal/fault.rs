@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 
 pub(crate) use text::shorten;
 
-use super::MAX_FAULTS;
+use super::Refusal;
 use crate::contract::json::JsonFault;
 
 /// Characters of one problem that a handler's own check reports. The rest is cut.
@@ -218,8 +218,8 @@ impl Fault {
     /// Creates the faults that a handler's own check reports. Their number and length are bounded,
     /// because the texts are untrusted.
     pub(crate) fn of_handler(problems: Vec<String>) -> Vec<Self> {
-        let more = problems.len().saturating_sub(MAX_FAULTS);
-        let spelled = problems.into_iter().take(MAX_FAULTS).map(|problem| {
+        let more = problems.len().saturating_sub(Refusal::MAX_FAULTS);
+        let spelled = problems.into_iter().take(Refusal::MAX_FAULTS).map(|problem| {
             let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
             if shown.len() < problem.len() {
                 shown.push('…');

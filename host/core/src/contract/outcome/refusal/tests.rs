@@ -36,10 +36,11 @@ fn every_refusal_kind_has_a_hint() {
 
 #[test]
 fn handler_problems_are_bounded_and_the_rest_counted() {
-    let faults = Fault::of_handler(vec!["é".repeat(fault::MAX_PROBLEM + 1); MAX_FAULTS + 2]);
-    assert_eq!(faults.len(), MAX_FAULTS + 1);
+    let faults =
+        Fault::of_handler(vec!["é".repeat(fault::MAX_PROBLEM + 1); Refusal::MAX_FAULTS + 2]);
+    assert_eq!(faults.len(), Refusal::MAX_FAULTS + 1);
     assert_eq!(faults[0].expected(), "é".repeat(fault::MAX_PROBLEM) + "…");
-    assert_eq!(faults[MAX_FAULTS].kind, FaultKind::More { count: 2 });
+    assert_eq!(faults[Refusal::MAX_FAULTS].kind, FaultKind::More { count: 2 });
     assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
 }
 

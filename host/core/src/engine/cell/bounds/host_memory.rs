@@ -19,14 +19,11 @@ use wasmtime_wasi_http::p2::types::{
 };
 
 use crate::contract::controls::{Control, enforced};
+use crate::contract::limits::Limits;
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 use crate::engine::imports::wasi_http::{CHUNK, FIELDS};
 use crate::tenant::limit_reached::LimitReached;
 
-/// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams,
-/// listings), beside the cell's memory limit: as much as a key-value store holds. A process with N
-/// cells needs N times both.
-pub const HOST_BYTES: u64 = 16 << 20;
 /// Bytes of a body that is being sent, beside those that the guest has written into it.
 const OUTGOING: u64 = CHUNK as u64;
 /// Bytes of a response: its head, and the last piece that was read of its body.
@@ -83,10 +80,10 @@ impl Drop for Charge {
 
 /// Returns an error if this sum exceeds the limit.
 pub(in crate::engine::cell) fn within(total: u64) -> Result<(), LimitReached> {
-    if total <= HOST_BYTES || !enforced(Control::HostBytes) {
+    if total <= Limits::HOST_BYTES || !enforced(Control::HostBytes) {
         Ok(())
     } else {
-        Err(LimitReached(LimitHit::new(LimitKind::HostBytes, HOST_BYTES, total)))
+        Err(LimitReached(LimitHit::new(LimitKind::HostBytes, Limits::HOST_BYTES, total)))
     }
 }
 
@@ -131,13 +128,16 @@ mod tests {
     #[test]
     fn objects_share_and_release_one_budget() {
         let retained = Arc::<HostMemory>::default();
-        let mut first = retained.charge(HOST_BYTES / 2).unwrap();
-        let second = retained.charge(HOST_BYTES / 2).unwrap();
+        let mut first = retained.charge(Limits::HOST_BYTES / 2).unwrap();
+        let second = retained.charge(Limits::HOST_BYTES / 2).unwrap();
         let LimitReached(hit) = retained.charge(1).unwrap_err();
-        assert_eq!(hit, LimitHit::new(LimitKind::HostBytes, HOST_BYTES, HOST_BYTES + 1));
-        assert_eq!(retained.charged(), HOST_BYTES, "what was refused is not kept");
+        assert_eq!(
+            hit,
+            LimitHit::new(LimitKind::HostBytes, Limits::HOST_BYTES, Limits::HOST_BYTES + 1)
+        );
+        assert_eq!(retained.charged(), Limits::HOST_BYTES, "what was refused is not kept");
         drop(second);
-        first.grow(HOST_BYTES / 2).unwrap();
+        first.grow(Limits::HOST_BYTES / 2).unwrap();
         drop(first);
         assert_eq!(retained.charged(), 0);
     }

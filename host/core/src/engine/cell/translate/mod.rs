@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::bindings::exports::toolcell::tool::tool as wire;
 use crate::contract::definition::{Checks, Definition, Hints, Need};
 use crate::contract::error::Error;
-use crate::contract::json::{Json, MAX_DEPTH, parse_within};
+use crate::contract::json::{Json, parse_within};
 use crate::contract::outcome::tool_error::ReturnRule;
 use crate::contract::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 use crate::tool::handler::Invocation;
 
 /// Levels of JSON in a definition. A definition is stored inside of other JSON, a few levels
 /// deeper, and must be readable again.
-const LEVELS: usize = MAX_DEPTH - 8;
+const LEVELS: usize = Json::MAX_DEPTH - 8;
 
 /// The extension of the context of `visible` that holds the call's arguments.
 const ARGUMENTS: &str = "arguments";

@@ -30,6 +30,7 @@ use tempfile::NamedTempFile;
 
 use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
+use crate::engine::Engine;
 pub(super) use entry_lock::{EntryLock, wait};
 
 /// The context from which the MAC's key is derived. An entry of another layout never fits.
@@ -42,9 +43,6 @@ const MAX_MAC: u64 = 2 * blake3::OUT_LEN as u64 + 1;
 /// Bytes of a component's definitions. A larger entry is not written; it is far more than a
 /// component may have.
 const MAX_TOOLS: u64 = 64 << 20;
-/// Bytes of disk for one cache directory: about a hundred language runtimes, or thousands of
-/// ordinary tools.
-pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
 /// The longest time by which an entry's recorded use may lag behind its last use, so that uses cost
 /// one write an hour instead of one a load.
 const LAG: Duration = Duration::from_hours(1);
@@ -127,7 +125,7 @@ impl Cache {
         let length = file.metadata()?.len();
         let found = hash::keyed(
             &self.code_key,
-            file.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)),
+            file.take(self.most_bytes.max(Engine::DEFAULT_CACHE_BYTES)),
             length,
         )?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);

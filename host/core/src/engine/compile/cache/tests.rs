@@ -3,12 +3,13 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
+use crate::engine::Engine;
 
 /// Bytes of a page of memory.
 const PAGE: usize = 4096;
 
 fn open(dir: &Path) -> Cache {
-    Cache::open(dir, DEFAULT_CACHE_BYTES).unwrap()
+    Cache::open(dir, Engine::DEFAULT_CACHE_BYTES).unwrap()
 }
 
 #[test]
@@ -28,7 +29,11 @@ fn existing_directory_keeps_its_permissions() {
     let dir = tempfile::tempdir().unwrap();
     for (mode, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
         fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
-        assert_eq!(Cache::open(dir.path(), DEFAULT_CACHE_BYTES).is_ok(), is_used, "{mode:o}");
+        assert_eq!(
+            Cache::open(dir.path(), Engine::DEFAULT_CACHE_BYTES).is_ok(),
+            is_used,
+            "{mode:o}"
+        );
         assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, mode);
     }
     let made = dir.path().join("a/b");

@@ -21,16 +21,12 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use super::config::{self, Priority, proposals};
-use super::scan;
 use super::tier::Tier;
 use crate::contract::controls::{self, Control, enforced};
 use crate::contract::error::Error;
+use crate::engine::Engine;
 use crate::os::{signals, spawn};
 
-/// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15 s. A
-/// component that is made to stall the compiler is ended within 30 s if the machine has a core for
-/// it. Source: docs/threat-model.md, row 8.
-pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
 /// Multiplier of the CPU time of a background compilation. If it is ended, only faster code is
 /// lost.
 const BACKGROUND_FACTOR: u32 = 2;
@@ -351,7 +347,7 @@ fn bounded_compile(
         setrlimit(resource, limit).map_err(|error| failed(error.into()))?;
     }
     let mut component = Vec::new();
-    input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
+    input.take(Engine::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
     // If the parent died before the death signal was set, this write fails. So the magic bytes are
     // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;

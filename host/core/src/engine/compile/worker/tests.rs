@@ -56,7 +56,7 @@ fn worker_exit_maps_to_compile_result() {
 /// which its compiler dies.
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
-    let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
+    let worker = Worker { limit: Engine::DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
     assert!(worker.seconds(Priority::Awaited) + LAST_SECOND < 30);
     for (haste, order) in [(Priority::Awaited, "quick/25\n"), (Priority::Background, "quick/50\n")]
     {

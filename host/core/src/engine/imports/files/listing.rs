@@ -102,7 +102,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::cell::bounds::host_memory::{HOST_BYTES, HostMemory};
+    use crate::contract::limits::Limits;
+    use crate::engine::cell::bounds::host_memory::HostMemory;
 
     fn names(listing: Listing) -> Vec<String> {
         let mut names: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();
@@ -122,9 +123,10 @@ mod tests {
         assert_eq!(retained.charged(), 2 * (size_of::<Entry>() as u64 + 1));
         assert_eq!(names(listing), ["a", "b"]);
         assert_eq!(retained.charged(), 0);
-        let all_but_one = retained.charge(HOST_BYTES - size_of::<Entry>() as u64 - 1).unwrap();
+        let all_but_one =
+            retained.charge(Limits::HOST_BYTES - size_of::<Entry>() as u64 - 1).unwrap();
         assert!(Listing::of(&file, retained.charge(0).unwrap()).is_err());
-        assert_eq!(retained.charged(), HOST_BYTES - size_of::<Entry>() as u64 - 1);
+        assert_eq!(retained.charged(), Limits::HOST_BYTES - size_of::<Entry>() as u64 - 1);
         drop(all_but_one);
     }
 }

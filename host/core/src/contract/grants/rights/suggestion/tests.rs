@@ -96,7 +96,7 @@ fn pasted_suggestion_is_valid_configuration() {
     for (asked, expected) in [
         (&["GET https://a.example/v1"][..], "GET https://a.example/v1"),
         (&["GET https://a.example/v1", "POST https://a.example/v2"], "GET,POST https://a.example"),
-        (&["GET https://a.example/v1", "GET https://b.example/"], PLACEHOLDER),
+        (&["GET https://a.example/v1", "GET https://b.example/"], Suggestion::PLACEHOLDER),
     ] {
         assert_eq!(bound(asked), expected);
     }
