@@ -8,9 +8,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+use toolcell::call::Resume;
+use toolcell::runtime::Placement;
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json,
-    Limits, Outcome, Placement, Resume, ToolCall,
+    Limits, Outcome, ToolCall,
 };
 
 /// The placements of cells: every promise must hold at each.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use toolcell::HttpRule;
+use toolcell::grants::HttpRule;
 
 /// Time that a client has to send its request.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use toolcell::{Engine, Limits, Placement};
+use toolcell::runtime::Placement;
+use toolcell::{Engine, Limits};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
 

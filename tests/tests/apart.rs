@@ -5,10 +5,12 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
 use toolcell::kv::SqliteStore;
+use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
-    Component, Definition, Engine, Event, Executor, Grants, OnMissingGrant, Registry, RunOptions,
-    Runner, Secret, StoredSecrets, Tool, ToolCall,
+    Component, Definition, Engine, Event, Executor, Grants, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};

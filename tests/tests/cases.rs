@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcell::{CallOptions, Executor, Grants, Inspection, Placement, ToolCall};
+use toolcell::component::Inspection;
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Executor, Grants, ToolCall};
 use toolcell_tests::{context, engine, load, wait};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");

@@ -10,9 +10,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use toolcell::run::RunEvent;
+use toolcell::tool::Invocation;
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Invocation, Limits, Registry,
-    RunEvent, RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Limits, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};

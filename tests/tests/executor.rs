@@ -8,9 +8,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::outcome::{Exit, Halt};
+use toolcell::runtime::Placement;
+use toolcell::tool::{Handler, HandlerFuture, Invocation};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Exit, Halt, Handler,
-    HandlerFuture, Invocation, Limits, Outcome, Placement, Tool, ToolCall, ToolError,
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Limits, Outcome,
+    Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};

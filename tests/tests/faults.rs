@@ -1,9 +1,8 @@
 //! The text of a refusal is bounded, even for a schema that multiplies its faults.
 
 use serde_json::{Map, Value, json};
-use toolcell::{
-    CallOptions, CallResult, Definition, Executor, Refusal, ReturnRule, Tool, ToolCall, ToolError,
-};
+use toolcell::outcome::ReturnRule;
+use toolcell::{CallOptions, CallResult, Definition, Executor, Refusal, Tool, ToolCall, ToolError};
 use toolcell_tests::wait;
 
 /// Bytes: some hundred words for each fault that is spelled out.

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits,
-    OnMissingGrant, Placement, Room, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Directory, Room};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
 use toolcell_tests::{ending, engine, wait};
 
 /// The environment variable that marks the process with the limit.

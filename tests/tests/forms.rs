@@ -10,11 +10,13 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use toolcell::{
-    AbortStatus, CallResult, Completion, Definition, Event, Exit, Halted, Layer, LimitKind,
-    LogLevel, LogSource, Part, RaisedKind, Reason, Refusal, ResultView, ReturnRule, RunEvent,
-    RunFailure, RunOutcome, Settled, Step, StepEvent, Timeout, Usage,
-};
+use toolcell::call::{LogLevel, LogSource};
+use toolcell::grants::Layer;
+use toolcell::message::ResultView;
+use toolcell::outcome::{Exit, LimitKind, Part, RaisedKind, Reason, ReturnRule, Timeout};
+use toolcell::run::{Halted, RunEvent, RunFailure, RunOutcome, Settled};
+use toolcell::step::{AbortStatus, Step, StepEvent};
+use toolcell::{CallResult, Completion, Definition, Event, Refusal, Usage};
 
 fn page(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");

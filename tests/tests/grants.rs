@@ -6,10 +6,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
+use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule,
-    Injection, OnMissingGrant, Overlay, Placement, Secret, SecretGrant, StoredSecrets, Tenant,
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, Overlay, Tenant,
     Tool, ToolCall,
 };
 use toolcell_test_guests::{asker, bytes};
@@ -358,7 +361,7 @@ fn request_ends_with_its_call() {
     let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
     // The request ends at the same time as the call, or a moment before: either may be seen first.
     let is_late = match &ended {
-        CallResult::ToolError(error) => error.reason() == toolcell::Reason::Timeout,
+        CallResult::ToolError(error) => error.reason() == toolcell::outcome::Reason::Timeout,
         CallResult::Outcome(_) => serde_json::to_string(&ended).expect("JSON").contains("time"),
         CallResult::Refusal(_) => false,
     };

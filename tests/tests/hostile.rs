@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use toolcell::{CallContext, CallResult, Engine, Halt, Limits, Outcome, Placement, ToolError};
+use toolcell::outcome::Halt;
+use toolcell::runtime::Placement;
+use toolcell::{CallContext, CallResult, Engine, Limits, Outcome, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};

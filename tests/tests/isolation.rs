@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcell::{CallOptions, Component, Engine, Executor, Isolation, Limits, Placement, ToolCall};
+use toolcell::runtime::{Isolation, Placement};
+use toolcell::{CallOptions, Component, Engine, Executor, Limits, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, call, ending, load, wait};
 

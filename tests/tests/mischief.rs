@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::call::LogSource;
+use toolcell::runtime::Placement;
 use toolcell::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor,
-    Limits, LogSource, Placement, ToolCall, ToolError,
+    Limits, ToolCall, ToolError,
 };
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
 

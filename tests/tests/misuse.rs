@@ -39,7 +39,7 @@ fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec
     let source = scratch.path().join("misuse.rs");
     let text = format!(
         "use std::sync::{{Arc, Mutex}}; use serde_json::{{Value, json}};
-        use toolcell::{{Definition, Invocation, Outcome, Tool}};
+        use toolcell::{{Definition, Outcome, Tool, tool::Invocation}};
         pub struct Client;
         impl Client {{ pub async fn get(&self) -> Value {{ Value::Null }} }}
         pub fn tool(definition: Definition, client: Arc<Client>, name: String, count: Mutex<u32>) {{
@@ -161,7 +161,7 @@ fn wrong_closure_error_shows_the_right_form() {
             .map(|column| at[column].as_u64().expect("a column") as usize - 1);
         assert_eq!(&text[columns[0]..columns[1]], wrong, "{why}");
         let label = at["label"].as_str().expect("a label");
-        let two = "invocation: Arc<toolcell::Invocation>| …";
+        let two = "invocation: Arc<toolcell::tool::Invocation>| …";
         assert!(
             label.starts_with("expected `") && label.contains(one) && label.contains(two),
             "{why}: {label}"

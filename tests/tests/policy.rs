@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
+use toolcell::run::{Halted, RunOutcome, Verdict};
 use toolcell::{
-    AbortSignal, Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions,
-    RunOutcome, Runner, Tool, ToolCall, Verdict,
+    AbortSignal, Definition, Executor, Limits, OnToolError, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_tests::wait;
 use tracing::Instrument as _;

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use toolcell::{Component, Definition, Grants, OnMissingGrant, Placement, Provider, Tool};
+use toolcell::component::OnMissingGrant;
+use toolcell::runtime::Placement;
+use toolcell::{Component, Definition, Grants, Provider, Tool};
 use toolcell_tests::{engine, wait};
 
 type Complaints = Vec<String>;

@@ -3,10 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::message::{EncodeError, EncodeInput};
+use toolcell::outcome::Reason;
+use toolcell::runtime::Placement;
+use toolcell::tool::{Invocation, LastError, Statistics};
 use toolcell::{
-    CallOptions, Definition, EncodeError, EncodeInput, Event, Executor, Invocation, LastError,
-    Limits, Placement, Reason, Registry, RunOptions, Runner, Statistics, Stepper, Tool, ToolCall,
-    Turn,
+    CallOptions, Definition, Event, Executor, Limits, Registry, RunOptions, Runner, Stepper, Tool,
+    ToolCall, Turn,
 };
 use toolcell_tests::{ending, engine, load, wait};
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcell::{
-    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant,
-    Resolved, Resolver, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
+use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::Server;
 use toolcell_tests::{context, wait};

@@ -5,11 +5,15 @@ use std::panic::panic_any;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolcell::message::{EncodeError, EncodeInput, ResultView};
+use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
+use toolcell::provider::agui_events;
+use toolcell::run::{RunEvent, RunOutcome};
+use toolcell::step::Step;
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, EncodeError, EncodeInput, Executor, Halt,
-    HandlerError, Invocation, Json, Media, OnToolError, Outcome, Output, Part, Provider, Question,
-    Registry, ResultView, RunEvent, RunOptions, RunOutcome, Runner, Step, Stepper, Tool, ToolCall,
-    Turn, agui_events,
+    CallOptions, CallResult, Completion, Definition, Executor, Json, OnToolError, Outcome,
+    Provider, Question, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_tests::{ending, wait};
 

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use toolcell::call::Resume;
+use toolcell::runtime::Placement;
+use toolcell::step::RawCall;
+use toolcell::tool::{Handler, HandlerFuture, Invocation, VisibleFuture};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Definition, Event, Executor,
-    Handler, HandlerFuture, Invocation, Json, Outcome, Placement, Question, RawCall, Registry,
-    Resume, Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
+    CallContext, CallOptions, CallResult, Completion, Component, Definition, Event, Executor, Json,
+    Outcome, Question, Registry, Sealer, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_tests::{ending, load, wait};
 

@@ -5,9 +5,13 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::clock::ManualClock;
+use toolcell::outcome::HandlerError;
+use toolcell::runtime::Placement;
+use toolcell::tool::{Breaker, BreakerState, Invocation, Retry};
 use toolcell::{
-    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor,
-    HandlerError, Invocation, Limits, ManualClock, Outcome, Placement, Retry, Tool, ToolCall,
+    CallOptions, Completion, Component, Definition, Engine, Event, Executor, Limits, Outcome, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
+use toolcell::outcome::Timeout;
+use toolcell::runtime::Placement;
+use toolcell::tool::{Breaker, Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 use toolcell::{
-    Breaker, CallContext, CallOptions, CallResult, Completion, Definition, Executor, Handler,
-    HandlerFuture, Invocation, Json, Limits, Placement, Registry, Sealer, Timeout, Tool, ToolCall,
-    ToolError, ValidateFuture, VisibleFuture,
+    CallContext, CallOptions, CallResult, Completion, Definition, Executor, Json, Limits, Registry,
+    Sealer, Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, context, ending, engine, load, wait};

@@ -5,11 +5,12 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::call::{LogLevel, LogSource};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
-use toolcell::{
-    CallOptions, Component, Engine, Event, Executor, Grants, Injection, LogLevel, LogSource,
-    OnMissingGrant, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
-};
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::{CallOptions, Component, Engine, Event, Executor, Grants, Tool, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, context, wait};
@@ -34,7 +35,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(name: &'static str, placement: toolcell::Placement, grants: Grants) -> Self {
+    fn of(name: &'static str, placement: toolcell::runtime::Placement, grants: Grants) -> Self {
         let secret = |value| Secret::new(value).expect("a secret");
         let secrets = StoredSecrets::default()
             .with("gossip_key", secret(OWN))

@@ -9,10 +9,13 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Directory};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
+use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{
-    Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder,
-    Executor, Grants, Limits, OnMissingGrant, Placement, Refusal, Tenant, Tool, ToolCall,
+    CallOptions, Completion, Component, Definition, Engine, Executor, Grants, Limits, Refusal,
+    Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, context, ending, load, wait};

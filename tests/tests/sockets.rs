@@ -7,9 +7,10 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolcell::{
-    CallOptions, Event, Executor, Grants, ImportStatus, Inspection, Layer, Placement, ToolCall,
-};
+use toolcell::component::{ImportStatus, Inspection};
+use toolcell::grants::Layer;
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Event, Executor, Grants, ToolCall};
 use toolcell_tests::{engine, load, wait};
 
 /// Returns the sockets of this process.

@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 
 use serde_json::{Value, json};
+use toolcell::message::JsonEncoder;
+use toolcell::outcome::HandlerError;
 use toolcell::{
-    CallOptions, Definition, Executor, HandlerError, JsonEncoder, Outcome, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    CallOptions, Definition, Executor, Outcome, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait;
 

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolcell::{
-    AbortSignal, CallOptions, Completion, Event, Executor, Limits, Placement, Tool, ToolCall,
-    WorkerProcess, WorkerProcessBuilder,
-};
+use toolcell::process::{WorkerProcess, WorkerProcessBuilder};
+use toolcell::runtime::Placement;
+use toolcell::{AbortSignal, CallOptions, Completion, Event, Executor, Limits, Tool, ToolCall};
 use toolcell_tests::{context, ending, engine, load, wait};
 
 /// Time after which a test counts as hung.

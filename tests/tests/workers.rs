@@ -6,7 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{CallOptions, Completion, Executor, Limits, Tool, ToolCall, WorkerProcess};
+use toolcell::process::WorkerProcess;
+use toolcell::{CallOptions, Completion, Executor, Limits, Tool, ToolCall};
 use toolcell_tests::{ending, wait};
 
 /// Time after which a call counts as hung.

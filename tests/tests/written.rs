@@ -7,11 +7,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use toolcell::message::{Message, ResultView};
+use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
+use toolcell::run::{Halted, RunEvent, RunOutcome, Settled};
+use toolcell::step::{HistoryEntry, Step, StepEvent};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Event, Executor, Halt, Halted, HandlerError,
-    HistoryEntry, Limits, Media, Message, Outcome, Output, Part, Question, Refusal, Registry,
-    ResultView, RunEvent, RunOptions, RunOutcome, Runner, Settled, Step, StepEvent, Stepper, Tool,
-    ToolCall, ToolError, Turn, Usage,
+    CallOptions, CallResult, Completion, Definition, Event, Executor, Limits, Outcome, Question,
+    Refusal, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, ToolError, Turn, Usage,
 };
 use toolcell_tests::wait;
 
@@ -310,7 +312,7 @@ fn real_call_results_round_trip_through_json() {
             }
             let mut turn = Turn::default();
             turn.limits = limits;
-            turn.deliberate = Some(toolcell::Deliberate::new(["t", "manual"]));
+            turn.deliberate = Some(toolcell::step::Deliberate::new(["t", "manual"]));
             let mut steps = Stepper::new(registry)
                 .with_executor(Executor::new().without_sealer())
                 .step_all(calls, &mut turn)

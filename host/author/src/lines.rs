@@ -11,7 +11,7 @@ use std::ops::Range;
 use addr2line::{Context, LookupResult};
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 use serde::{Deserialize, Serialize};
-use toolcell::Frame;
+use toolcell::outcome::Frame;
 use wasmparser::{Encoding, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef};
 
 /// Maximum number of places that are returned.

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use toolcell::{Component, Engine, Executor, Grants, HttpRule, OnMissingGrant, ToolCall};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::HttpRule;
+use toolcell::{Component, Engine, Executor, Grants, ToolCall};
 use toolcell_author::build;
 
 /// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask

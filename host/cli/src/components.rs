@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use toolcell::{
-    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, OnMissingGrant,
-    Suggestion, Tool,
-};
+use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
+use toolcell::grants::{Access, Suggestion};
+use toolcell::{Component, Definition, Grants, Tool};
 use toolcell_config::{Error, Rebuilt};
 
 use crate::clash::ToolOwners;

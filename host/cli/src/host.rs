@@ -13,10 +13,10 @@ use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{
-    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, OnMissingGrant,
-    Optimise, Placement, Proxy, Recorder,
-};
+use toolcell::component::{Code, ComponentBytes, OnMissingGrant};
+use toolcell::http::{Egress, Proxy};
+use toolcell::runtime::{EngineBuilder, Optimise, Placement, Recorder};
+use toolcell::{Component, Engine, Error, Grants};
 
 use crate::args::{self, Global};
 use crate::config::{self, Config, Isolation, Keys};
@@ -117,9 +117,11 @@ impl Engines<'_> {
     /// Returns the engine for this isolation of cells.
     pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
         let (kept, kind) = match isolation {
-            Isolation::Pooled => (&self.pooled, toolcell::Isolation::Pooled),
+            Isolation::Pooled => (&self.pooled, toolcell::runtime::Isolation::Pooled),
             // A worker process has strict cells too.
-            Isolation::Strict | Isolation::Process => (&self.strict, toolcell::Isolation::Strict),
+            Isolation::Strict | Isolation::Process => {
+                (&self.strict, toolcell::runtime::Isolation::Strict)
+            }
         };
         match kept.get() {
             Some(engine) => Ok(engine),
@@ -130,7 +132,7 @@ impl Engines<'_> {
         }
     }
 
-    fn build(&self, kind: toolcell::Isolation) -> Result<Engine, Failure> {
+    fn build(&self, kind: toolcell::runtime::Isolation) -> Result<Engine, Failure> {
         let keeping_nothing = || self.uncached.clone().isolation(kind).build();
         let Some(dir) = &self.cache else { return Ok(keeping_nothing()?) };
         self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {

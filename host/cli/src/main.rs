@@ -35,7 +35,7 @@ use print::printer::Printer;
 fn main() -> ExitCode {
     core_dumps::disable();
     // Standard output may be a file with a size limit.
-    toolcell::survive_file_size_limit();
+    toolcell::files::survive_file_size_limit();
     args::complete::answer();
     let printer = Printer::new();
     logging::report_panics(&printer);
@@ -119,5 +119,5 @@ fn unprintable() -> Option<Failure> {
 /// Compiles one component for the process that started this one.
 fn compile(order: &str) -> ExitCode {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    toolcell::compile_worker(order, input.lock(), output.lock(), complaints.lock()).into()
+    toolcell::runtime::compile_worker(order, input.lock(), output.lock(), complaints.lock()).into()
 }

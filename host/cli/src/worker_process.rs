@@ -12,7 +12,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
-use toolcell::{Tool, Worker, WorkerProcess};
+use toolcell::Tool;
+use toolcell::process::{Worker, WorkerProcess};
 
 use crate::args::{Global, WORKER_PROCESS, WorkerArgs};
 use crate::components::{self, OnUnusable};

@@ -8,9 +8,11 @@
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use toolcell::call::Resume;
+use toolcell::run::Halted;
+use toolcell::step::{HistoryEntry, RawCall, Step};
 use toolcell::{
-    Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume,
-    Sealer, Step, Stepper, ToolCall, Turn,
+    Component, Engine, Executor, Json, Provider, Registry, Sealer, Stepper, ToolCall, Turn,
 };
 
 const COMPONENTS: [&str; 2] = [

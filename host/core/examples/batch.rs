@@ -6,10 +6,9 @@
 
 use anyhow::Context as _;
 use serde_json::json;
-use toolcell::{
-    Component, Engine, Failure, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall,
-    Verdict,
-};
+use toolcell::message::Failure;
+use toolcell::run::Verdict;
+use toolcell::{Component, Engine, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall};
 
 const COMPONENTS: [&str; 3] = [
     "example-tools/target/wasm32-wasip2/release/calculator.wasm",

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use toolcell::{CallContext, CallOptions, TemporaryDirectory, ToolCall};
+use toolcell::files::TemporaryDirectory;
+use toolcell::{CallContext, CallOptions, ToolCall};
 use toolcell_config::{Configuration, Loaded, ReadOptions, Reloader};
 use toolcell_examples::{approve, component};
 

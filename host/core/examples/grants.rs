@@ -5,10 +5,9 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::json;
-use toolcell::{
-    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, OnMissingGrant,
-    Overlay, Request, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Decision, Directory, Request};
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Overlay, ToolCall};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -4,10 +4,9 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
 use toolcell::kv::SqliteStore;
-use toolcell::{
-    CallContext, CallOptions, Component, Engine, Executor, Grants, OnMissingGrant, ToolCall,
-};
+use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Grants, ToolCall};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

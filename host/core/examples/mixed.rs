@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use toolcell::outcome::HandlerError;
+use toolcell::tool::{Breaker, Invocation, Retry};
 use toolcell::{
-    Breaker, CallContext, Component, Definition, Engine, HandlerError, Invocation, Outcome,
-    Registry, Retry, RunOptions, Runner, Tool, ToolCall,
+    CallContext, Component, Definition, Engine, Outcome, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";

@@ -8,10 +8,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 
 use serde_json::json;
-use toolcell::{
-    CallOptions, Component, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant, Secret,
-    SecretGrant, StoredSecrets, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, ToolCall};
 
 /// Not a real token.
 const TOKEN: &str = "token-of-the-example";

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use toolcell::TemporaryDirectory;
+use toolcell::files::TemporaryDirectory;
 use toolcell_config::{Configuration, ReadOptions};
 use toolcell_examples::{approve, component};
 use toolcell_server::mcp::{self, McpOptions};

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use serde_json::json;
 use tokio::task::JoinSet;
+use toolcell::message::Failure;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Executor, Failure, Limits,
-    Refusal, Tenant, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Executor, Limits, Refusal,
+    Tenant, ToolCall,
 };
 
 const JQ: &str = "example-tools/target/wasm32-wasip2/release/jq.wasm";

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use toolcell::{
-    CallOptions, Component, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall,
-    Worker, WorkerProcess,
-};
+use toolcell::message::Failure;
+use toolcell::process::{Worker, WorkerProcess};
+use toolcell::runtime::Isolation;
+use toolcell::{CallOptions, Component, Definition, Engine, Executor, Tool, ToolCall};
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
 /// The argument that starts this program as a worker process.

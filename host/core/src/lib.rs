@@ -1,14 +1,22 @@
-//! Runs the tools of AI agents in sandboxes: a tool is an untrusted WebAssembly component, and each
-//! call runs in its own *cell*, a fresh store with fuel, a deadline, a memory bound, and only the
-//! rights that were granted.
+//! Runs the tools of AI agents in sandboxes. A tool is an untrusted WebAssembly component. Each
+//! call runs in its own *cell*: a new instance with fuel, a deadline, a memory bound, and only the
+//! rights that you granted. Rust closures can be tools, too.
 //!
 //! ```text
-//! ToolCall → resolve → validate → admit → cell → guest → outcome → Completion
-//!                └────────┴─────────┴───────┴───────┴── one event sink all along
+//!  bytes of a component                                    answer of a model
+//!          │ Engine                                              │ Provider
+//!          ▼                                                     ▼
+//!  Component, with Grants ──► Tool ──► Registry               ToolCall
+//!                              ▲          │                      │
+//!                           closure       ▼                      ▼
+//!                                      Stepper ──► Runner ──► Executor, with Limits and Tenant
+//!                                  (one turn)   (many calls)     │ validate, admit
+//!                                                                ▼
+//!                     Events, from start to end ◄──────── cell: one call
+//!                                                                │
+//!                                                                ▼
+//!                           Completion: Outcome, ToolError or Refusal, and Usage
 //! ```
-//!
-//! [`Executor::call`] cannot fail: a failed *call* is part of its [`Completion`]; a failed *set-up*
-//! is an [`Error`].
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,34 +25,54 @@
 //! let engine = Engine::builder().build()?;
 //! let component = Component::load(&engine, std::fs::read("calculator.wasm")?).await?;
 //! let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
-//! let completion = Executor::new().call(component.tool("calculator")?, call, CallOptions::default()).await;
+//! let tool = component.tool("calculator")?;
+//! let completion = Executor::new().call(tool, call, CallOptions::default()).await;
 //! println!("{:?} used {:?}", completion.result, completion.usage);
 //! # Ok(()) }
 //! ```
 //!
-//! The library reads no command line and no configuration file. Of the environment it uses only
-//! `TMPDIR`, the place of temporary directories.
+//! # Concepts
 //!
-//! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`]
-//! and [`OnToolError`]. One turn of an agent loop: [`Stepper`]. The formats of model providers:
-//! [`Provider`]. Questions that travel through an untrusted client: [`Sealer`]. Tools as closures:
-//! [`Tool::native`], and [`Tool::native_blocking`] for closures that block. The crate's `examples/`
-//! show each.
+//! 1. [`Engine`]: compiles components and runs their cells. Create one for each process.
+//! 2. [`Component`]: a WebAssembly component, validated, compiled and queried for its tools.
+//! 3. [`Tool`]: a [`Definition`] for the model, and the code that answers: a component's, or a
+//!    closure ([`Tool::native`]). Module [`tool`] has retries, circuit breakers and middleware.
+//! 4. [`Grants`]: the rights of a component. The default grants nothing; an [`Overlay`] only
+//!    narrows. Modules [`grants`], [`http`], [`files`], [`kv`] and [`secrets`] have the parts.
+//! 5. [`Limits`]: fuel, time, memory and sizes of one call. They are always set.
+//! 6. [`Tenant`]: limits and an overlay for the calls of one customer. A
+//!    [`WorkerProcess`](process::WorkerProcess) keeps its tools in a process of their own.
+//! 7. [`ToolCall`]: an id, a tool's name, and arguments as the model wrote them. [`CallOptions`]
+//!    have the [`CallContext`], limits and an [`AbortSignal`].
+//! 8. [`Executor`]: makes one call. It never fails: a failed call is part of its completion.
+//! 9. Cell: a new instance for each call. A call finds nothing of another call in it.
+//! 10. [`Completion`]: the [`CallResult`] and the receipt, [`Usage`]. The result is an [`Outcome`]
+//!     of the tool, a [`ToolError`] if it gave none, or a [`Refusal`] of the host.
+//! 11. [`Question`]: an outcome that asks the user. A [`Sealer`] lets its state travel through an
+//!     untrusted client.
+//! 12. [`Event`]: the start of a call, its progress, logs and denials, and its end. An
+//!     [`EventSink`] receives them.
+//! 13. [`Registry`] and [`Runner`]: many tools by name, and many calls under one policy for errors
+//!     ([`OnToolError`]).
+//! 14. [`Stepper`]: calls of an agent loop, one [`Turn`] at a time.
+//! 15. [`Provider`]: definitions, calls and results in the formats of model providers.
+//!
+//! An [`Error`] is a failed *set-up*. The crate's `examples/` show each concept.
 
 // -- the meaning of a call: words, grants and their decision, schemas, messages
 mod contract;
 // -- the formats of model providers
-mod provider;
+pub mod provider;
 // -- the operating system
 mod os;
 // -- what tenants share, and each one's part of it
-mod tenant;
+pub mod tenant;
 // -- values of secrets, and their removal
-mod secrets;
+pub mod secrets;
 // -- resources that grants give access to
 mod capability;
 // -- tools and their handlers
-mod tool;
+pub mod tool;
 // -- components and cells: the only part that uses wasm
 mod engine;
 // -- sealed states of questions
@@ -52,91 +80,122 @@ mod seal;
 // -- one call
 mod executor;
 // -- many calls
-mod run;
+pub mod run;
 // -- one turn of an agent loop
-mod step;
+pub mod step;
 // -- tools in a process of their own
-mod process;
+pub mod process;
+
+pub use contract::call::usage::Usage;
+pub use contract::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, ToolCall};
+pub use contract::definition::Definition;
+pub use contract::error::Error;
+pub use contract::event::{Event, EventSink};
+pub use contract::grants::{Grants, Overlay};
+pub use contract::json::Json;
+pub use contract::limits::Limits;
+pub use contract::outcome::refusal::Refusal;
+pub use contract::outcome::tool_error::ToolError;
+pub use contract::outcome::{Outcome, Question};
+pub use engine::Engine;
+pub use engine::component::Component;
+pub use executor::Executor;
+#[doc(inline)]
+pub use provider::Provider;
+#[doc(inline)]
+pub use run::policy::OnToolError;
+#[doc(inline)]
+pub use run::registry::Registry;
+#[doc(inline)]
+pub use run::runner::{RunOptions, Runner};
+pub use seal::Sealer;
+#[doc(inline)]
+pub use step::{Stepper, Turn};
+#[doc(inline)]
+pub use tenant::Tenant;
+#[doc(inline)]
+pub use tool::Tool;
 
 pub use capability::kv;
 #[doc(hidden)]
 pub use contract::controls;
 pub use contract::names;
 
-pub use capability::files::{TemporaryDirectory, forbidden_root, remove_tree};
-pub use capability::http::{
-    Answer, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
-};
-pub use contract::call::{
-    AbortSignal, CallCanceller, CallContext, CallFiles, CallOptions, CallResult, Completion,
-    Resume, ToolCall,
-};
-pub use contract::definition::{Checks, Definition, Hints, Need};
-pub use contract::error::Error;
-pub use contract::event::{Event, EventSink, LogLevel, LogSource};
-pub use contract::grants::{
-    Access, BadRule, BadTarget, Directory, GrantKind, Grants, Host, HttpRule, Injection,
-    InvokeRule, KeyRule, Method, Overlay, PathRule, Room, SecretGrant, Target,
-    has_metadata_service, is_metadata_service,
-};
-pub use contract::json::{Json, JsonFault};
-pub use contract::limits::Limits;
-pub use contract::message::encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
-pub use contract::message::failure::Failure;
-pub use contract::message::{Halted, Message, RunEvent, RunFailure, Settled};
-pub use contract::outcome::{
-    Halt, HandlerError, Media, Outcome, Output, Part, Question, Resource, ResourceContent,
-};
-pub use engine::adapt::component_kind::{
-    Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind,
-};
-pub use engine::{
-    Code, Contents, Engine, EngineBuilder, ImportStatus, InUse, Inspection, Isolation, Module,
-    OnMissingGrant, Optimise, PathUse, Placement, Producer, Recorded, Recorder, Section,
-    compile_worker,
-};
-pub use executor::{Executor, TreeRoom};
-pub use os::clock::{Clock, ManualClock, Sleep, SystemClock};
-pub use process::{Worker, WorkerProcess, WorkerProcessBuilder};
-pub use provider::assemble::{AssembleError, Assembler, Fragment, OpenCall};
-pub use run::policy::{OnToolError, Policy, Verdict};
-pub use tenant::Tenant;
-pub use tenant::api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
-pub use tool::blocking::{BlockingFn, BlockingPool};
-pub use tool::breaker::{Breaker, BreakerState};
-pub use tool::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
-pub use tool::middleware::Middleware;
-pub use tool::native::NativeFn;
-/// Files that only this user can read and write.
-pub mod private_file {
-    pub use crate::os::private::{read, replace};
+/// Parts of a call: its cancellation, files, resumption and log.
+pub mod call {
+    pub use crate::contract::call::{CallCanceller, CallFiles, Resume};
+    pub use crate::contract::event::{LogLevel, LogSource};
+    pub use crate::contract::json::JsonFault;
+    pub use crate::executor::TreeRoom;
 }
-pub use contract::call::usage::Usage;
-pub use contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
-pub use contract::grants::rights::{
-    Decision, Denial, Layer, Request, Rights, Suggestion, toml_text,
-};
-pub use contract::message::view::ResultView;
-pub use contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, ResumeFault};
-pub use contract::outcome::tool_error::{
-    Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout,
-    ToolError,
-};
-pub use engine::component::Component;
-pub use os::signals::survive_file_size_limit;
-pub use provider::{
-    Calls, Converted, Note, Provider, ProviderError, UnreadableCall, agui_events, agui_run_end,
-};
-pub use run::registry::{Registry, Toolbox};
-pub use run::runner::{RunOptions, RunOutcome, RunStream, Runner, UnknownTools};
-pub use seal::Sealer;
-pub use secrets::secret::{
-    KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets,
-};
-pub use step::{
-    AbortStatus, Deliberate, FunctionResponse, HistoryEntry, RawCall, Step, StepConfig, StepEvent,
-    Stepper, Turn, TurnMemory,
-};
-pub use tool::Tool;
-pub use tool::retry::Retry;
-pub use tool::statistics::{LastError, Statistics};
+
+/// Clocks, so that a test can set the time.
+pub mod clock {
+    pub use crate::os::clock::{Clock, ManualClock, Sleep, SystemClock};
+}
+
+/// Components before and after they are loaded: their kind, their imports, their contents.
+pub mod component {
+    pub use crate::engine::adapt::component_kind::{
+        Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind,
+    };
+    pub use crate::engine::{
+        Code, Contents, ImportStatus, Inspection, Module, OnMissingGrant, PathUse, Producer,
+        Section,
+    };
+}
+
+/// Files of the host: temporary directories, private files, directories that may not be granted.
+pub mod files {
+    pub use crate::capability::files::{TemporaryDirectory, forbidden_root, remove_tree};
+    pub use crate::os::signals::survive_file_size_limit;
+
+    /// Files that only this user can read and write.
+    pub mod private_file {
+        pub use crate::os::private::{read, replace};
+    }
+}
+
+/// Rules of [`Grants`], and the decision about a request ([`Rights`](grants::Rights)).
+pub mod grants {
+    pub use crate::contract::grants::rights::{
+        Decision, Denial, Layer, Request, Rights, Suggestion, toml_text,
+    };
+    pub use crate::contract::grants::{
+        Access, BadRule, BadTarget, Directory, GrantKind, Host, HttpRule, Injection, InvokeRule,
+        KeyRule, Method, PathRule, Room, SecretGrant, Target, has_metadata_service,
+    };
+}
+
+/// Requests of tools: connections, proxies, certificate authorities, name resolution.
+pub mod http {
+    pub use crate::capability::http::{
+        Answer, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
+    };
+}
+
+/// Results as text for a model.
+pub mod message {
+    pub use crate::contract::message::Message;
+    pub use crate::contract::message::encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
+    pub use crate::contract::message::failure::Failure;
+    pub use crate::contract::message::view::ResultView;
+}
+
+/// Parts of the endings of a call: of an [`Outcome`], a [`ToolError`] and a [`Refusal`].
+pub mod outcome {
+    pub use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, ResumeFault};
+    pub use crate::contract::outcome::tool_error::{
+        Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout,
+    };
+    pub use crate::contract::outcome::{
+        Halt, HandlerError, Media, Output, Part, Resource, ResourceContent,
+    };
+}
+
+/// Settings of an [`Engine`]: isolation, compilation, the place of cells, recording.
+pub mod runtime {
+    pub use crate::engine::{
+        EngineBuilder, InUse, Isolation, Optimise, Placement, Recorded, Recorder, compile_worker,
+    };
+}

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolcell::{
-    Component, Engine, EngineBuilder, Error, Grants, Limits, OnMissingGrant, Placement,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::runtime::{EngineBuilder, Placement};
+use toolcell::{Component, Engine, Error, Grants, Limits};
 use toolcell_tests::{call, ending, wait, worst_case};
 
 use crate::rng::SeededRng;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
-use toolcell::{CallOptions, Engine, Executor, Placement, Tool};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Engine, Executor, Tool};
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, Summary, interleaved, percentile};
 use toolcell_benches::tools::{optimised, to};

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use anyhow::Result;
-use toolcell::{ApiKey, ApiKeys};
+use toolcell::tenant::{ApiKey, ApiKeys};
 use toolcell_benches::timing::percentile;
 
 /// Tries of each kind. Source: docs/threat-model.md, row 49.

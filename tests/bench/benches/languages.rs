@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Placement, Tool};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, interleaved};

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
+use toolcell::outcome::Timeout;
+use toolcell::runtime::Placement;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Engine, Executor, Limits, Placement, Refusal, Timeout,
-    Tool, ToolError,
+    CallContext, CallOptions, CallResult, Engine, Executor, Limits, Refusal, Tool, ToolError,
 };
 use toolcell_benches::timing::percentile;
 use toolcell_benches::tools::{optimised, to};

@@ -9,9 +9,11 @@ use anyhow::{Result, ensure};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
+use toolcell::component::Code;
+use toolcell::runtime::Placement;
 use toolcell::{
-    CallOptions, Code, Component, Definition, Engine, Executor, Placement, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    CallOptions, Component, Definition, Engine, Executor, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_benches::timing::{Contender, Step, Summary, interleaved, steps};
 use toolcell_test_guests::{Answer, Hostile};

@@ -8,11 +8,12 @@ use std::net::Ipv4Addr;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
+use toolcell::component::{Code, OnMissingGrant};
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
-use toolcell::{
-    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Injection, OnMissingGrant,
-    Placement, Secret, SecretGrant, StoredSecrets, Tool, ToolCall,
-};
+use toolcell::runtime::Placement;
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
 use toolcell_benches::timing::{Contender, Summary, interleaved};
 use toolcell_test_guests::{Answer, Hostile};
 use toolcell_tests::server::{Server, response};

@@ -1,7 +1,8 @@
 //! Tools to measure, and calls to them.
 
 use anyhow::{Result, ensure};
-use toolcell::{Code, Component, Engine, Grants, OnMissingGrant, Tool, ToolCall};
+use toolcell::component::{Code, OnMissingGrant};
+use toolcell::{Component, Engine, Grants, Tool, ToolCall};
 
 /// Loads a tool and waits for its optimised code.
 ///

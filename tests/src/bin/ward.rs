@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use toolcell::{Component, Definition, Engine, Invocation, Tool, Worker, WorkerProcess};
+use toolcell::process::{Worker, WorkerProcess};
+use toolcell::tool::Invocation;
+use toolcell::{Component, Definition, Engine, Tool};
 
 /// Calls of the tool `hangs` that have not ended.
 static HANGING: AtomicUsize = AtomicUsize::new(0);

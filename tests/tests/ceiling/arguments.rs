@@ -8,8 +8,9 @@ use std::task::{Context, Waker};
 
 use futures_executor::block_on;
 use serde_json::{Value, json};
+use toolcell::step::Step;
 use toolcell::{
-    CallOptions, Definition, Engine, Executor, Json, Limits, Registry, Sealer, Step, Stepper, Tool,
+    CallOptions, Definition, Engine, Executor, Json, Limits, Registry, Sealer, Stepper, Tool,
     ToolCall, Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
@@ -102,7 +103,7 @@ fn steps_do_not_retain_parsed_arguments() {
 #[test]
 fn native_arguments_over_memory_bound_are_refused() {
     in_a_process_of_its_own("arguments::native_arguments_over_memory_bound_are_refused", || {
-        let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
+        let waits = async |arguments: Value, invocation: Arc<toolcell::tool::Invocation>| {
             invocation.abort.raised().await;
             json!(arguments.is_object())
         };

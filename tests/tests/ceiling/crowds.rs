@@ -11,9 +11,10 @@ use std::task::Poll;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use toolcell::runtime::Placement;
 use toolcell::{
-    CallOptions, Definition, Engine, Event, Executor, Limits, Placement, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    CallOptions, Definition, Engine, Event, Executor, Limits, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};

@@ -20,10 +20,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::Room;
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
 use toolcell::{
-    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, OnMissingGrant,
-    Placement, Room, Tool, ToolCall,
+    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::{PLACEMENTS, ending, wait, worst_case};

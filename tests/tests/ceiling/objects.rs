@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::{
-    CallOptions, Component, Engine, Executor, Grants, Limits, OnMissingGrant, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait, worst_case};
 

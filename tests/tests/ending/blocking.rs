@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use toolcell::tool::{BlockingPool, Invocation};
 use toolcell::{
-    AbortSignal, BlockingPool, CallOptions, Completion, Definition, Event, Executor, Invocation,
-    Limits, Registry, RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Definition, Event, Executor, Limits, Registry,
+    RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_tests::{ending, wait};
 

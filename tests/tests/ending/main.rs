@@ -6,7 +6,8 @@ mod waits;
 
 use std::time::Duration;
 
-use toolcell::{Component, Engine, Grants, OnMissingGrant, Tool};
+use toolcell::component::OnMissingGrant;
+use toolcell::{Component, Engine, Grants, Tool};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 

@@ -14,9 +14,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use toolcell::call::CallCanceller;
+use toolcell::grants::HttpRule;
+use toolcell::message::Message;
+use toolcell::run::RunEvent;
+use toolcell::tool::Invocation;
 use toolcell::{
-    AbortSignal, CallCanceller, CallOptions, Definition, Engine, Event, Executor, Grants, HttpRule,
-    Invocation, Limits, Message, Registry, RunEvent, RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Grants, Limits, Registry,
+    RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};

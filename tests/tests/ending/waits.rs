@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
+use toolcell::http::{Egress, Resolved, Resolver};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
-use toolcell::{
-    CallOptions, Egress, Engine, Executor, Grants, HttpRule, Injection, Limits, Placement,
-    Resolved, Resolver, SecretFuture, SecretGrant, SecretSource, Tool, ToolCall,
-};
+use toolcell::runtime::Placement;
+use toolcell::secrets::{SecretFuture, SecretSource};
+use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Tool, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::server::{answering, silent};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -93,7 +94,7 @@ impl KeyStore for Gated {
 const HALF: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nthe first half";
 
-fn engine(placement: Placement) -> toolcell::EngineBuilder {
+fn engine(placement: Placement) -> toolcell::runtime::EngineBuilder {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("waits");
     Engine::builder().cells(40).threads(2).placement(placement).cache(cache)
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use toolcell::{Access, Room};
+use toolcell::grants::{Access, Room};
 
 use super::{BIG, expect, granted, load, tree};
 

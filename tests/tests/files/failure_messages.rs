@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::{env, fs};
 
 use serde_json::json;
-use toolcell::{Access, CallOptions, Event, Executor, Room, ToolCall};
+use toolcell::grants::{Access, Room};
+use toolcell::{CallOptions, Event, Executor, ToolCall};
 use toolcell_tests::wait;
 
 use super::{BIG, expect, granted, load, tree};

@@ -17,9 +17,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Directory, Room};
+use toolcell::runtime::Placement;
 use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits,
-    OnMissingGrant, Overlay, Placement, Room, ToolCall,
+    CallOptions, Completion, Component, Engine, Error, Executor, Grants, Limits, Overlay, ToolCall,
 };
 use toolcell_tests::{context, engine, wait};
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use toolcell::{
-    Access, CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall,
-};
+use toolcell::grants::{Access, Room};
+use toolcell::runtime::EngineBuilder;
+use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Overlay, ToolCall};
 use toolcell_tests::{ending, wait};
 
 use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree};
@@ -225,7 +225,8 @@ fn file_times_reveal_no_more_than_clocks() {
     let before =
         fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
     old.set_times(before).expect("a time");
-    let mut grants = super::granted(&[("/data", dir.path(), toolcell::Access::Write, super::BIG)]);
+    let mut grants =
+        super::granted(&[("/data", dir.path(), toolcell::grants::Access::Write, super::BIG)]);
     grants.scratch = Some(Room::default());
     // A moment in 2001.
     let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use toolcell::{Access, CallOptions};
+use toolcell::CallOptions;
+use toolcell::grants::Access;
 
 use super::{BIG, answers, call, expect, expect_for, granted, load, narrowed, run, tree};
 

@@ -10,7 +10,7 @@ use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-use toolcell::Access;
+use toolcell::grants::Access;
 
 use super::{BIG, granted, load, run, tree};
 

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use toolcell::{Access, Error, Grants, Placement, Room};
+use toolcell::grants::{Access, Room};
+use toolcell::runtime::Placement;
+use toolcell::{Error, Grants};
 use toolcell_tests::engine;
 
 use super::{BIG, granted, load_on, tree};

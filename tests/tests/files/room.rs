@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use toolcell::{Access, CallOptions, Room};
+use toolcell::CallOptions;
+use toolcell::grants::{Access, Room};
 use toolcell_tests::ending;
 
 use super::{BIG, FULL, call, expect, granted, load, run, tree};

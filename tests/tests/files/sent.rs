@@ -1,6 +1,7 @@
 //! Files that come with a call.
 
-use toolcell::{CallFiles, CallOptions, Grants};
+use toolcell::call::CallFiles;
+use toolcell::{CallOptions, Grants};
 
 use crate::{answers, call, load};
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use toolcell::{Access, CallOptions, Component, Engine, Room};
+use toolcell::grants::{Access, Room};
+use toolcell::{CallOptions, Component, Engine};
 use toolcell_tests::ending;
 
 use super::{FULL, call, expect, granted, load_on, tree};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use toolcell::Access;
+use toolcell::grants::Access;
 
 use super::{BIG, expect, granted, load, run, tree};
 

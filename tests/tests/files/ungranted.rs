@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::{
-    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer,
-    OnMissingGrant, Overlay, Placement, Suggestion, ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Denial, Layer, Suggestion};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
 use toolcell_tests::{engine, wait};
 
 use super::{BIG, granted, load, tree};

@@ -5,10 +5,14 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
 use toolcell::kv::SqliteStore;
+use toolcell::outcome::HandlerError;
+use toolcell::runtime::Placement;
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation,
-    OnMissingGrant, Placement, Registry, Secret, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Definition, Engine, Event, Executor, Grants, Registry, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};

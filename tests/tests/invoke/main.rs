@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::InvokeRule;
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
+use toolcell::tool::Invocation;
 use toolcell::{
     CallOptions, CallResult, Completion, Component, Definition, Engine, Event, Executor, Grants,
-    Invocation, InvokeRule, Limits, OnMissingGrant, Overlay, Placement, Registry, Runner, Tool,
-    ToolCall,
+    Limits, Overlay, Registry, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, wait};

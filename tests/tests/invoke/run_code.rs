@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::component::OnMissingGrant;
+use toolcell::outcome::Halt;
+use toolcell::runtime::Placement;
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, Completion, Component, Definition, Event, Executor, Grants, Halt, Invocation,
-    Limits, OnMissingGrant, Outcome, Placement, Question, Registry, RunOptions, Runner, Tool,
-    ToolCall,
+    CallOptions, Completion, Component, Definition, Event, Executor, Grants, Limits, Outcome,
+    Question, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;

@@ -1,7 +1,8 @@
 //! Bounds of the host's own: a component just within a bound is not refused for it, one beyond is,
 //! with the bound's name.
 
-use toolcell::{Component, Error, Limits, Placement};
+use toolcell::runtime::Placement;
+use toolcell::{Component, Error, Limits};
 use toolcell_test_guests::Hostile;
 use toolcell_tests::binary::{self, list, module, number, of_component, of_module, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};

@@ -6,10 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
-use toolcell::{
-    CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock,
-    OnMissingGrant, Optimise, ToolCall,
-};
+use toolcell::clock::ManualClock;
+use toolcell::component::OnMissingGrant;
+use toolcell::runtime::{EngineBuilder, Optimise};
+use toolcell::{CallOptions, Component, Engine, Error, Event, Executor, Grants, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
 use toolcell_tests::{load, wait, wait_here};

@@ -1,6 +1,7 @@
 //! Reads the contents of a component without running it.
 
-use toolcell::{Contents, Error};
+use toolcell::Error;
+use toolcell::component::Contents;
 use toolcell_test_guests::{bytes, example};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, number, of_component, section};
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcell::{
-    Access, CallResult, Command, CommandInput, CommandOutput, Component, ComponentBytes,
-    ComponentKind, Directory, Error, Grants, HandlerError, Inspection, Limits, OnMissingGrant,
-    Outcome,
+use toolcell::component::{
+    Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind, Inspection, OnMissingGrant,
 };
+use toolcell::grants::{Access, Directory};
+use toolcell::outcome::HandlerError;
+use toolcell::{CallResult, Component, Error, Grants, Limits, Outcome};
 use toolcell_test_guests::{
     command_component, command_module, functions_component, importing, module,
 };

@@ -13,9 +13,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use toolcell::{
-    Component, Definition, Engine, EngineBuilder, Error, ImportStatus, Inspection, Limits, Optimise,
-};
+use toolcell::component::{ImportStatus, Inspection};
+use toolcell::runtime::{EngineBuilder, Optimise};
+use toolcell::{Component, Definition, Engine, Error, Limits};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use toolcell::{Component, Engine, Grants, Limits, Optimise};
+use toolcell::runtime::Optimise;
+use toolcell::{Component, Engine, Grants, Limits};
 use toolcell_test_guests::{Answer, Hostile, bytes};
 use toolcell_tests::{call, ending, load, wait_here};
 

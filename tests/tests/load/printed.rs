@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{
-    CallOptions, CallResult, Command, CommandOutput, Event, Executor, Failure, Grants, Limits,
-    Media, Outcome, Part, ToolCall,
-};
+use toolcell::component::{Command, CommandOutput};
+use toolcell::message::Failure;
+use toolcell::outcome::{Media, Part};
+use toolcell::{CallOptions, CallResult, Event, Executor, Grants, Limits, Outcome, ToolCall};
 use toolcell_test_guests::command_module;
 use toolcell_tests::{call, ending, wait};
 

@@ -6,7 +6,9 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use toolcell::{Code, Component, Engine, EngineBuilder, Limits, Optimise};
+use toolcell::component::Code;
+use toolcell::runtime::{EngineBuilder, Optimise};
+use toolcell::{Component, Engine, Limits};
 use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb};
 use toolcell_tests::{call, load, load_ending, wait};
 

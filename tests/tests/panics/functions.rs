@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use toolcell::http::{Egress, Resolved, Resolver};
 use toolcell::kv::SqliteStore;
-use toolcell::{Egress, Placement, Resolved, Resolver, Secret, StoredSecrets};
+use toolcell::runtime::Placement;
+use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell_test_guests::{Function, functions};
 use toolcell_tests::PLACEMENTS;
 

@@ -16,11 +16,16 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
 use serde_json::json;
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{HttpRule, Injection, Room, SecretGrant};
+use toolcell::http::Egress;
 use toolcell::kv::KeyStore;
+use toolcell::runtime::Placement;
+use toolcell::secrets::SecretSource;
+use toolcell::tool::Statistics;
 use toolcell::{
-    CallResult, Component, Egress, Engine, Event, Executor, Grants, HttpRule, Injection,
-    OnMissingGrant, Placement, Registry, Room, RunOptions, Runner, SecretGrant, SecretSource,
-    Statistics, Tool, ToolCall,
+    CallResult, Component, Engine, Event, Executor, Grants, Registry, RunOptions, Runner, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait};

@@ -6,11 +6,10 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use toolcell::http::{Egress, Resolved, Resolver};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
-use toolcell::{
-    Egress, KnownFuture, Placement, Resolved, Resolver, Secret, SecretFuture, SecretSource,
-    StoredSecrets,
-};
+use toolcell::runtime::Placement;
+use toolcell::secrets::{KnownFuture, Secret, SecretFuture, SecretSource, StoredSecrets};
 use toolcell_tests::PLACEMENTS;
 
 use crate::{Host, ON_PURPOSE, Visitor, alone, lock};

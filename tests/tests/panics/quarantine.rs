@@ -2,7 +2,8 @@
 
 use std::num::NonZero;
 
-use toolcell::{Definition, Event, LogLevel, LogSource, Tool};
+use toolcell::call::{LogLevel, LogSource};
+use toolcell::{Definition, Event, Tool};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, load};
 

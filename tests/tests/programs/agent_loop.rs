@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use toolcell::{
-    AbortStatus, CallContext, Definition, Deliberate, Invocation, Limits, Media, Outcome, Output,
-    Part, Registry, Step, StepConfig, StepEvent, Stepper, Tool, Turn,
-};
+use toolcell::outcome::{Media, Output, Part};
+use toolcell::step::{AbortStatus, Deliberate, Step, StepConfig, StepEvent};
+use toolcell::tool::Invocation;
+use toolcell::{CallContext, Definition, Limits, Outcome, Registry, Stepper, Tool, Turn};
 use toolcell_tests::wait_here;
 
 use crate::{example, form, named};

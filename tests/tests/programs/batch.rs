@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
+use toolcell::message::{EncodeError, EncodeInput, Encoder, Failure, JsonEncoder, Message};
+use toolcell::outcome::{Halt, HandlerError, Reason};
+use toolcell::run::{Halted, RunEvent, RunOutcome, Settled, Verdict};
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallContext, EncodeError, EncodeInput, Encoder, Executor, Failure, Halt, Halted, HandlerError,
-    Invocation, JsonEncoder, Message, OnToolError, Outcome, Question, Reason, Registry, RunEvent,
-    RunOptions, RunOutcome, Runner, Settled, Tool, ToolCall, ToolError, Verdict,
+    CallContext, Executor, OnToolError, Outcome, Question, Registry, RunOptions, Runner, Tool,
+    ToolCall, ToolError,
 };
 use toolcell_tests::wait_here;
 

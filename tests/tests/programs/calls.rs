@@ -7,9 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::call::Resume;
+use toolcell::message::Failure;
+use toolcell::outcome::{Halt, HandlerError, Output, Reason};
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Event, Executor, Failure, Halt, HandlerError,
-    Invocation, Json, Limits, Outcome, Output, Question, Reason, Resume, Sealer, Tool, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Event, Executor, Json, Limits, Outcome,
+    Question, Sealer, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 

@@ -9,10 +9,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::clock::ManualClock;
+use toolcell::message::{Failure, ResultView};
+use toolcell::outcome::{HandlerError, Output, Reason};
+use toolcell::provider::{agui_events, agui_run_end};
+use toolcell::tool::{Breaker, BreakerState, Invocation, Retry};
 use toolcell::{
-    Breaker, BreakerState, CallContext, CallOptions, Definition, Executor, Failure, HandlerError,
-    Invocation, Limits, ManualClock, Outcome, Output, Provider, Reason, Registry, ResultView,
-    Retry, RunOptions, Runner, Tool, ToolCall, agui_events, agui_run_end,
+    CallContext, CallOptions, Definition, Executor, Limits, Outcome, Provider, Registry,
+    RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use serde_json::{Value, json};
+use toolcell::message::ResultView;
+use toolcell::tool::Invocation;
 use toolcell::{
-    CallContext, CallOptions, Definition, Executor, Invocation, Outcome, Provider, Registry,
-    ResultView, RunOptions, Runner, Tool, ToolCall,
+    CallContext, CallOptions, Definition, Executor, Outcome, Provider, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 

@@ -10,7 +10,8 @@ mod functions;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolcell::{Definition, Error, Placement, Tool};
+use toolcell::runtime::Placement;
+use toolcell::{Definition, Error, Tool};
 use toolcell_tests::{engine, load};
 
 /// Loads a tool of an example component.

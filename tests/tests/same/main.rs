@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{
-    Access, CallOptions, Component, Directory, Executor, Grants, Limits, OnMissingGrant, Placement,
-    ToolCall,
-};
+use toolcell::component::OnMissingGrant;
+use toolcell::grants::{Access, Directory};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Component, Executor, Grants, Limits, ToolCall};
 use toolcell_tests::{engine, wait};
 
 const OPERATIONS: &str = include_str!("operations.txt");

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use serde_json::{Value, json};
-use toolcell::{
-    Completion, Definition, Deliberate, EncodeError, EncodeInput, RawCall, RunOptions, Runner,
-    Step, StepConfig, StepEvent, Tool, ToolCall, Turn,
-};
+use toolcell::message::{EncodeError, EncodeInput};
+use toolcell::step::{Deliberate, RawCall, Step, StepConfig, StepEvent};
+use toolcell::{Completion, Definition, RunOptions, Runner, Tool, ToolCall, Turn};
 use toolcell_tests::{ending, wait};
 
 use super::{Loop, response, say, word};

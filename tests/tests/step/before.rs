@@ -1,7 +1,9 @@
 //! Stages 1 to 4 of a step: before a tool is dispatched.
 
 use serde_json::json;
-use toolcell::{Deliberate, Limits, RawCall, Resume, StepConfig, ToolCall, Turn};
+use toolcell::call::Resume;
+use toolcell::step::{Deliberate, RawCall, StepConfig};
+use toolcell::{Limits, ToolCall, Turn};
 use toolcell_tests::context;
 
 use super::{Loop, response, say, word};

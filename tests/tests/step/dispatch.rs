@@ -7,9 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{
-    AbortSignal, Deliberate, Event, Executor, Limits, Registry, Step, StepConfig, Stepper, Turn,
-};
+use toolcell::step::{Deliberate, Step, StepConfig};
+use toolcell::{AbortSignal, Event, Executor, Limits, Registry, Stepper, Turn};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load};
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{
-    Definition, Executor, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question,
-    RawCall, Registry, Step, Stepper, Tool, Turn,
-};
+use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
+use toolcell::step::{RawCall, Step};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Executor, Outcome, Question, Registry, Stepper, Tool, Turn};
 use toolcell_tests::wait;
 
 /// Longer than any test takes, so no wait reaches this bound.

@@ -8,10 +8,10 @@ use std::task::{Context, Waker};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toolcell::{
-    Definition, Deliberate, EncodeError, EncodeInput, Halted, OnToolError, Step, StepConfig,
-    StepEvent, Tool, Turn, Verdict,
-};
+use toolcell::message::{EncodeError, EncodeInput};
+use toolcell::run::{Halted, Verdict};
+use toolcell::step::{Deliberate, Step, StepConfig, StepEvent};
+use toolcell::{Definition, OnToolError, Tool, Turn};
 
 use super::{Loop, response, say, word};
 

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcell::{Definition, Executor, Halt, InvokeRule, Need, Outcome, Question, Tool};
+use toolcell::grants::InvokeRule;
+use toolcell::outcome::Halt;
+use toolcell::tool::Need;
+use toolcell::{Definition, Executor, Outcome, Question, Tool};
 
 use super::file::OtherTool;
 

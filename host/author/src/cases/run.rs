@@ -6,12 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
+use toolcell::call::Resume;
+use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
+use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
+use toolcell::http::{Answer, Egress};
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
+use toolcell::runtime::{EngineBuilder, Isolation, Optimise, Placement};
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::tool::Need;
 use toolcell::{
-    Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes,
-    ComponentKind, Definition, Egress, Engine, EngineBuilder, Grants, HttpRule, Injection,
-    Isolation, Json, Method, Need, OnMissingGrant, Optimise, Placement, Resume, Secret,
-    SecretGrant, StoredSecrets, Target, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Component, Definition, Engine, Grants, Json,
+    ToolCall, ToolError,
 };
 
 use super::coverage::coverage;

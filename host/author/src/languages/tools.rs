@@ -2,7 +2,9 @@
 //! have an invalid definition.
 
 use tokio::runtime::Builder;
-use toolcell::{Component, Definition, Engine, Grants, OnMissingGrant, Optimise};
+use toolcell::component::OnMissingGrant;
+use toolcell::runtime::Optimise;
+use toolcell::{Component, Definition, Engine, Grants};
 
 use crate::{Error, ErrorKind};
 

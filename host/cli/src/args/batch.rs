@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
-use toolcell::{Engine, OnToolError, UnknownTools};
+use toolcell::run::UnknownTools;
+use toolcell::{Engine, OnToolError};
 
 use super::{GrantArgs, LimitArgs, complete};
 use crate::print::format::{self, Format};

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use toolcell::{CallContext, Json, JsonFault, Resume, names};
+use toolcell::call::{JsonFault, Resume};
+use toolcell::{CallContext, Json, names};
 use toolcell_config::quoted;
 
 use super::json_repair;

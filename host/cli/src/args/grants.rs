@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use toolcell::Request;
+use toolcell::grants::Request;
 
 use super::{CallArgs, LimitArgs, complete};
 use crate::built::CURRENT_DIR;

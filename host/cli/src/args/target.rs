@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use toolcell::{ComponentKind, Definition, Limits, Tool, names};
+use toolcell::component::ComponentKind;
+use toolcell::{Definition, Limits, Tool, names};
 
 use crate::args::CallArgs;
 use crate::config::quoted;

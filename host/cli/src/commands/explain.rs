@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{
-    BadRule, CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule,
-    Layer, PathRule, Request, Rights, Route, Suggestion, Tool, toml_text,
+use toolcell::grants::{
+    BadRule, Decision, Denial, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights,
+    Suggestion, toml_text,
 };
+use toolcell::http::{Egress, Route};
+use toolcell::{CallContext, Component, Tool};
 
 use crate::args::{ExplainArgs, Global, target};
 use crate::built::CURRENT_DIR;
@@ -417,7 +419,7 @@ pub(crate) fn deciding_rule(
 pub(crate) fn covers(
     request: &Request<'_>,
     rule: &str,
-    directories: &[toolcell::Directory],
+    directories: &[toolcell::grants::Directory],
 ) -> bool {
     match request {
         Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
@@ -432,7 +434,7 @@ pub(crate) fn covers(
         }
         Request::Keys { prefix } => rule
             .parse()
-            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix)),
+            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::grants::Access::Read, prefix)),
         Request::Invoke { tool, own } => {
             rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
         }

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell::{Definition, Engine, Inspection, toml_text};
+use toolcell::component::Inspection;
+use toolcell::grants::toml_text;
+use toolcell::{Definition, Engine};
 use toolcell_config::quoted;
 
 use crate::args::{Global, InitArgs};

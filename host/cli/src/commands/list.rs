@@ -1,7 +1,8 @@
 //! `toolcell list`: the tools of several components, one a line.
 
 use serde_json::json;
-use toolcell::{Component, Contents};
+use toolcell::Component;
+use toolcell::component::Contents;
 
 use super::inspect;
 use super::inspect::lint::{self, Finding};

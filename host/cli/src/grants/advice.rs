@@ -7,10 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::{
-    Component, Definition, Denial, Egress, GrantKind, Grants, Host, HttpRule, Layer, Need, PathUse,
-    Request, Rights, Suggestion, Target,
+use toolcell::component::PathUse;
+use toolcell::grants::{
+    Denial, GrantKind, Host, HttpRule, Layer, Request, Rights, Suggestion, Target,
 };
+use toolcell::http::Egress;
+use toolcell::tool::Need;
+use toolcell::{Component, Definition, Grants};
 
 use super::dry_run_files::directory_of;
 use super::grant_text;
@@ -303,7 +306,8 @@ fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Componen
 
 #[cfg(test)]
 mod tests {
-    use toolcell::{Decision, Resolved, Resolver};
+    use toolcell::grants::Decision;
+    use toolcell::http::{Resolved, Resolver};
 
     use super::*;
 

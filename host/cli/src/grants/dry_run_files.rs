@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::Context as _;
-use toolcell::{Access, Definition, Directory, Grants, PathUse, Recorded, TemporaryDirectory};
+use toolcell::component::PathUse;
+use toolcell::files::TemporaryDirectory;
+use toolcell::grants::{Access, Directory};
+use toolcell::runtime::Recorded;
+use toolcell::{Definition, Grants};
 
 use crate::print::failure::Failure;
 
@@ -124,7 +128,7 @@ impl DryRunFiles {
         for entry in fs::read_dir(self.dir.path())?.flatten() {
             let path = entry.path();
             if entry.file_type()?.is_dir() {
-                toolcell::remove_tree(&path)?
+                toolcell::files::remove_tree(&path)?
             } else {
                 fs::remove_file(path)?
             }
@@ -152,7 +156,7 @@ impl DryRunFiles {
 impl Drop for DryRunFiles {
     fn drop(&mut self) {
         // A later command removes the rest.
-        let _ = toolcell::remove_tree(self.dir.path());
+        let _ = toolcell::files::remove_tree(self.dir.path());
     }
 }
 

@@ -10,7 +10,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolcell::{Definition, Inspection, Need, Overlay, Rights};
+use toolcell::component::Inspection;
+use toolcell::grants::Rights;
+use toolcell::tool::Need;
+use toolcell::{Definition, Overlay};
 
 use super::rule_lines::RuleLines;
 use super::uses;
@@ -395,15 +398,16 @@ mod tests {
         grants.http.push("GET https://a.example/v1".parse().unwrap());
         grants.http.push(
             "GET http://b.example"
-                .parse::<toolcell::HttpRule>()
+                .parse::<toolcell::grants::HttpRule>()
                 .unwrap()
                 .with_private(["10.0.0.0/8".parse().unwrap()]),
         );
         grants.keys.push("write notes/*".parse().unwrap());
         grants.environment.insert("LANG".into(), "C".into());
-        grants
-            .directories
-            .push(toolcell::Directory::new("/data", "/x", toolcell::Access::Write).unwrap());
+        grants.directories.push(
+            toolcell::grants::Directory::new("/data", "/x", toolcell::grants::Access::Write)
+                .unwrap(),
+        );
         let mut definition = Definition::new("t", "").unwrap();
         for (kind, pattern, expected) in [
             ("http", "GET https://a.example/v1", None),

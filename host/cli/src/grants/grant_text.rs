@@ -9,7 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell::{Access, ComponentKind, Directory, Grants, Request, Suggestion, toml_text};
+use toolcell::Grants;
+use toolcell::component::ComponentKind;
+use toolcell::grants::{Access, Directory, Request, Suggestion, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};

@@ -4,7 +4,7 @@
 //! tool that does not exist.
 
 use serde_json::{Value, json};
-use toolcell::{Request, toml_text};
+use toolcell::grants::{Request, toml_text};
 
 use super::rule_lines::RuleLines;
 use crate::config::Config;

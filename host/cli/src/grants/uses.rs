@@ -4,7 +4,8 @@
 //! In: a component's imports.
 //! Out: true if it can make requests of a kind.
 
-use toolcell::{Inspection, Request};
+use toolcell::component::Inspection;
+use toolcell::grants::Request;
 
 /// A kind of need, the key of its grants, and prefixes of the imports that can use them.
 const KINDS: [(&str, &str, &[&str]); 7] = [

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use toolcell::{AbortSignal, TemporaryDirectory, remove_tree};
+use toolcell::AbortSignal;
+use toolcell::files::{TemporaryDirectory, remove_tree};
 
 use super::files;
 use crate::print::printer::Printer;

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use toolcell::Frame;
+use toolcell::outcome::Frame;
 use toolcell_author::SourceLine;
 
 use super::env;

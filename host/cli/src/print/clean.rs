@@ -54,7 +54,7 @@ pub(crate) fn result(result: &str, reader: Reader) -> CleanText<'_> {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::is_unseen;
+    use toolcell::tool::is_unseen;
 
     use super::*;
 

@@ -4,7 +4,8 @@
 
 use std::process::ExitCode;
 
-use toolcell::{CallResult, Halted, Outcome};
+use toolcell::run::Halted;
+use toolcell::{CallResult, Outcome};
 
 /// The status with which the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

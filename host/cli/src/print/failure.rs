@@ -283,8 +283,8 @@ impl From<toolcell_author::Error> for Failure {
     }
 }
 
-impl From<toolcell::ProviderError> for Failure {
-    fn from(error: toolcell::ProviderError) -> Self {
+impl From<toolcell::provider::ProviderError> for Failure {
+    fn from(error: toolcell::provider::ProviderError) -> Self {
         let hint = error.hint();
         Self {
             kind: "provider",

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use toolcell::{Note, Provider};
+use toolcell::Provider;
+use toolcell::provider::Note;
 
 use super::printer::Printer;
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use toolcell::is_unseen;
+use toolcell::tool::is_unseen;
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
 
 use crate::place::Place;

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::{Component, ComponentBytes, Grants, OnMissingGrant};
+use toolcell::component::{ComponentBytes, OnMissingGrant};
+use toolcell::{Component, Grants};
 
 use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
 

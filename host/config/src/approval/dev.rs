@@ -10,8 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use toolcell::Access;
 use toolcell::controls::{Control, enforced};
+use toolcell::grants::Access;
 
 use super::trust::FoundConfiguration;
 use crate::file;

@@ -15,7 +15,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
-use toolcell::{ComponentKind, Definition, Suspicion};
+use toolcell::Definition;
+use toolcell::component::ComponentKind;
+use toolcell::tool::Suspicion;
 
 use crate::Approved;
 use crate::text::clean;

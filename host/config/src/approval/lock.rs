@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toolcell::{Component, ComponentKind, Definition, toml_text};
+use toolcell::component::ComponentKind;
+use toolcell::grants::toml_text;
+use toolcell::{Component, Definition};
 
 use crate::error::Error;
 use crate::file::At;
@@ -69,7 +71,7 @@ pub struct Lock {
 pub struct Approved {
     /// `sha256:` and 64 hex digits.
     pub digest: String,
-    /// The use of the component: the text of a [`ComponentKind`](toolcell::ComponentKind).
+    /// The use of the component: the text of a [`ComponentKind`].
     pub kind: String,
     /// The names of its imports.
     pub imports: BTreeSet<String>,
@@ -322,7 +324,11 @@ pub(crate) fn to_text<'a>(
 /// Quotes text for TOML, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let shown = |c: char| {
-        if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() }
+        if toolcell::tool::is_unseen(c) {
+            format!("\\U{:08X}", u32::from(c))
+        } else {
+            c.to_string()
+        }
     };
     toml_text(text).chars().map(shown).collect()
 }

@@ -8,8 +8,9 @@
 
 use std::path::Path;
 
+use toolcell::Component;
+use toolcell::component::Inspection;
 use toolcell::controls::{Control, enforced};
-use toolcell::{Component, Inspection};
 
 use crate::error::{Error, Unapproved};
 use crate::paths::files;

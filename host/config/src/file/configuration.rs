@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 use toolcell::controls::{Control, enforced};
-use toolcell::{Definition, Executor, Limits, StoredSecrets, Tenant};
+use toolcell::secrets::StoredSecrets;
+use toolcell::{Definition, Executor, Limits, Tenant};
 
 use super::network::{self, Network};
 use super::problem::{Problem, Problems, in_order};

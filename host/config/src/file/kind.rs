@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolcell::{Command, CommandInput, CommandOutput, ComponentKind};
+use toolcell::component::{Command, CommandInput, CommandOutput, ComponentKind};
 
 use super::problem::Problems;
 use crate::file::{self, At};

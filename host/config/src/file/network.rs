@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
-use toolcell::{Egress, Proxy, Roots};
+use toolcell::http::{Egress, Proxy, Roots};
 
 use super::problem::Problems;
 use super::secrets::{self, Origin};
@@ -62,7 +62,7 @@ impl Network {
         for (root, path) in said.roots.iter().zip(network.files.clone()) {
             let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
             let added = read.and_then(|text| {
-                let bad = |bad: toolcell::BadRule| {
+                let bad = |bad: toolcell::grants::BadRule| {
                     (format!("`{}`: {}", path.display(), bad.problem), bad.hint)
                 };
                 network.roots.clone().with_pem(text.as_bytes()).map_err(bad)

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use toolcell::{BadRule, Suggestion};
+use toolcell::grants::{BadRule, Suggestion};
 
 use crate::file::At;
 

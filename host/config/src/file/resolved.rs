@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolcell::{ComponentKind, Definition, Grants, Limits, names};
+use toolcell::component::ComponentKind;
+use toolcell::{Definition, Grants, Limits, names};
 
 use super::isolation::Isolation;
 use super::problem::Problem;

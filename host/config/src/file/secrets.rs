@@ -9,7 +9,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toolcell::{Secret, StoredSecrets, names};
+use toolcell::names;
+use toolcell::secrets::{Secret, StoredSecrets};
 
 use super::problem::{Problem, Problems};
 use crate::ReadOptions;

@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{
-    Access, Decision, Definition, HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule,
-    Request, Rights, Target,
+use toolcell::grants::{
+    Access, Decision, HttpRule, InvokeRule, KeyRule, Method, PathRule, Request, Rights, Target,
 };
+use toolcell::{Definition, Overlay};
 
 /// A label that no rule names.
 const ANY_LABEL: &str = "any-label-of-toolcell";
@@ -261,7 +261,8 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use toolcell::{Grants, Need};
+    use toolcell::Grants;
+    use toolcell::tool::Need;
 
     use super::*;
 

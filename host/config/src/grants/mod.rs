@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-use toolcell::{
-    Access, Directory, Grants, HttpRule, Injection, Overlay, PathRule, Room, SecretGrant,
-    Suggestion, has_metadata_service,
+use toolcell::grants::{
+    Access, Directory, HttpRule, Injection, PathRule, Room, SecretGrant, Suggestion,
+    has_metadata_service,
 };
+use toolcell::{Grants, Overlay};
 
 use crate::file::problem::Problems;
 use crate::file::{self, At, Either};

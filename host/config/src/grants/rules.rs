@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use toolcell::{Access, Overlay, PathRule};
+use toolcell::Overlay;
+use toolcell::grants::{Access, PathRule};
 
 use crate::file::problem::{Problem, Problems};
 use crate::file::{self, At, Either};

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toml::Value;
-use toolcell::{GrantKind, names, toml_text};
+use toolcell::grants::{GrantKind, toml_text};
+use toolcell::names;
 
 use crate::error::Error;
 use crate::file::problem::{Problem, Problems};

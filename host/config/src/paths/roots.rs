@@ -9,8 +9,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use toolcell::Access;
 use toolcell::controls::{Control, enforced};
+use toolcell::grants::Access;
 
 /// Directories in a home from which programs start. Write access there would allow code execution.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
@@ -43,7 +43,7 @@ impl Guarded {
 
     /// Returns the reason why this resolved directory cannot be granted.
     fn refusal_reason(&self, path: &Path, access: Access) -> Option<String> {
-        if let Some(why) = toolcell::forbidden_root(path) {
+        if let Some(why) = toolcell::files::forbidden_root(path) {
             return Some(why);
         }
         if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {

@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use parking_lot::RwLock;
-use toolcell::{
-    Egress, Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource,
-    StoredSecrets,
-};
+use toolcell::Engine;
+use toolcell::http::Egress;
+use toolcell::runtime::{EngineBuilder, InUse};
+use toolcell::secrets::{KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
 
 use crate::{Configuration, Error, Isolation, Keys};
 
@@ -105,7 +105,8 @@ impl Engines {
                 if let Some(engine) = self.strict.get() {
                     return Ok(engine);
                 }
-                let engine = self.builder.clone().isolation(toolcell::Isolation::Strict).build()?;
+                let engine =
+                    self.builder.clone().isolation(toolcell::runtime::Isolation::Strict).build()?;
                 // If two threads create one at once, one is kept.
                 Ok(self.strict.get_or_init(|| engine))
             }

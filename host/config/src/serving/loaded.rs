@@ -11,11 +11,9 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use toolcell::component::{ComponentBytes, ComponentKind};
 use toolcell::controls::{Control, enforced};
-use toolcell::{
-    Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool,
-    names,
-};
+use toolcell::{Component, Executor, Grants, Limits, Registry, Tenant, Tool, names};
 
 use super::report::{ComponentProblem, Reason, Serving};
 use crate::approval::dev::Development;

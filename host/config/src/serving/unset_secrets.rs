@@ -9,10 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolcell::{
-    CallResult, Decision, Handler, HandlerFuture, Invocation, Middleware, Overlay, Refusal,
-    Request, Rights, Tool,
-};
+use toolcell::grants::{Decision, Request, Rights};
+use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
+use toolcell::{CallResult, Overlay, Refusal, Tool};
 
 use crate::{Configuration, Origin, Problem};
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolcell::{InvokeRule, Tool, names};
+use toolcell::grants::InvokeRule;
+use toolcell::{Tool, names};
 
 use crate::file::At;
 use crate::file::problem::Problems;

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use toolcell::controls::{Control, enforced};
-use toolcell::is_unseen;
+use toolcell::tool::is_unseen;
 
 /// Returns plain text without harmful characters, and the number of those removed. A line ends with
 /// `\n`.

@@ -268,8 +268,8 @@ impl Error {
         }
     }
 
-    /// Returns true if a [`WorkerProcess`](crate::WorkerProcess) started but could not load the
-    /// tools: see the error's source.
+    /// Returns true if a [`WorkerProcess`](crate::process::WorkerProcess) started but could not
+    /// load the tools: see the error's source.
     #[must_use]
     pub fn is_worker(&self) -> bool {
         matches!(self.kind, Kind::Worker)

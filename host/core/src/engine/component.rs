@@ -31,10 +31,10 @@ pub struct Component {
 impl Component {
     /// Loads a component without grants. Compiling takes about 0.1 s for a Rust tool, and seconds
     /// for a language runtime; loading from the cache takes well under a millisecond per megabyte.
-    /// Unless the engine's [`Optimise`](crate::Optimise) says otherwise, the component answers on
-    /// quickly compiled code until its [`optimised`](Self::optimised) code is ready, with the same
-    /// answers on the same fuel. The optimiser stops when the last clone of the component and of
-    /// its tools is dropped.
+    /// Unless the engine's [`Optimise`](crate::runtime::Optimise) says otherwise, the component
+    /// answers on quickly compiled code until its [`optimised`](Self::optimised) code is ready,
+    /// with the same answers on the same fuel. The optimiser stops when the last clone of the
+    /// component and of its tools is dropped.
     ///
     /// # Errors
     /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`]
@@ -71,8 +71,8 @@ impl Component {
     }
 
     /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at
-    /// a time, and [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how
-    /// many are compiled. A component that is in the cache does not count.
+    /// a time, and [`compiles_per_minute`](crate::runtime::EngineBuilder::compiles_per_minute)
+    /// limits how many are compiled. A component that is in the cache does not count.
     ///
     /// # Errors
     /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its
@@ -97,11 +97,12 @@ impl Component {
 
     /// Loads a component with grants for a host that has many components. If its code is in the
     /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
-    /// there is more linked code than [`linked_bytes`](crate::EngineBuilder::linked_bytes), the
-    /// engine releases the code that was not called for longest; the next call links it again.
-    /// `source` reads the component's bytes again; it is called, on a thread of the engine, if the
-    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not
-    /// used. If the code cannot be linked, calls are refused as
+    /// there is more linked code than
+    /// [`linked_bytes`](crate::runtime::EngineBuilder::linked_bytes), the engine releases the code
+    /// that was not called for longest; the next call links it again. `source` reads the
+    /// component's bytes again; it is called, on a thread of the engine, if the code is no longer
+    /// in the cache or is not optimised yet. Bytes with another digest are not used. If the code
+    /// cannot be linked, calls are refused as
     /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
     ///
     /// # Errors
@@ -214,7 +215,7 @@ impl Component {
     }
 
     /// Returns true if the calls are refused because the host panicked too often while it ran them:
-    /// see [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
+    /// see [`EngineBuilder::quarantine_after`](crate::runtime::EngineBuilder::quarantine_after).
     #[must_use]
     pub fn is_quarantined(&self) -> bool {
         self.loaded.is_quarantined()

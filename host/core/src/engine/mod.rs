@@ -174,7 +174,7 @@ impl EngineBuilder {
     }
 
     /// Compiles in child processes: `program` is started with `arguments` and one more argument,
-    /// the order, which it must pass to [`compile_worker`](crate::compile_worker). Without this,
+    /// the order, which it must pass to [`compile_worker`]. Without this,
     /// components are compiled in this process, and a hostile component can keep a thread busy for
     /// hours. [`Engine::DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
@@ -234,8 +234,9 @@ impl EngineBuilder {
 
     /// Stores the usage of each writable granted directory here, for this user only. Processes that
     /// name the same directory share its quota exactly; without it, each process has a quota of its
-    /// own. In a [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker.
-    /// The files can be deleted while no process uses them: then the next process counts again.
+    /// own. In a [`WorkerProcess`](crate::process::WorkerProcess), name the same directory in each
+    /// worker. The files can be deleted while no process uses them: then the next process counts
+    /// again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
         self.resources.counts = Some(dir.into());
         self
@@ -287,7 +288,7 @@ impl EngineBuilder {
 
     /// Builds the engine. From then on, a write beyond the file-size limit of the process fails
     /// instead of ending the process: see
-    /// [`survive_file_size_limit`](crate::survive_file_size_limit).
+    /// [`survive_file_size_limit`](crate::files::survive_file_size_limit).
     ///
     /// # Errors
     /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or

@@ -35,7 +35,7 @@ impl Executor {
     ///   native code is not bound by rights, so it can be called only with such a grant.
     ///
     /// A run and a step let tools call the tools of their registry, unless this method is used. In
-    /// a [`WorkerProcess`](crate::WorkerProcess) there are no tools to call.
+    /// a [`WorkerProcess`](crate::process::WorkerProcess) there are no tools to call.
     ///
     /// ```
     /// use toolcell::{Executor, Registry};

@@ -61,7 +61,8 @@ impl Room {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::{Duration, Instant};
-/// use toolcell::{Json, TreeRoom};
+/// use toolcell::Json;
+/// use toolcell::call::TreeRoom;
 ///
 /// let text = r#"{"name": "report"}"#;
 /// let mut room = TreeRoom::take(Some("acme"), text, Instant::now() + Duration::from_secs(1)).await.ok_or("overloaded")?;

@@ -29,8 +29,8 @@ const BLOCKING_THREADS: usize = 32;
 /// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) accept
-/// one, so that a test can control their time.
+/// Tells the time and sleeps. A [`Retry`](crate::tool::Retry) and a
+/// [`Breaker`](crate::tool::Breaker) accept one, so that a test can control their time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Instant;

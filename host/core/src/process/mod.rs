@@ -122,7 +122,7 @@ impl WorkerProcessBuilder {
 ///   is refused as `quarantined` until this value is dropped.
 ///
 /// A worker loads its tools when it starts, so give its engine a
-/// [cache](crate::EngineBuilder::cache). A [store of keys on
+/// [cache](crate::runtime::EngineBuilder::cache). A [store of keys on
 /// disk](crate::capability::kv::SqliteStore) can be open in the host and in any number of workers
 /// at the same time.
 ///

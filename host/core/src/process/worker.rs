@@ -1,5 +1,5 @@
-//! The worker process of a [`WorkerProcess`](crate::WorkerProcess): runs tools for its parent
-//! process.
+//! The worker process of a [`WorkerProcess`](crate::process::WorkerProcess): runs tools for its
+//! parent process.
 //!
 //! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive
 //! its parent; rules, limits and middleware of its tools apply here as in any process; every call
@@ -29,8 +29,8 @@ use crate::os::signals::survive_file_size_limit;
 use crate::tenant::Tenant;
 use crate::tool::Tool;
 
-/// The worker's side of a [`WorkerProcess`](crate::WorkerProcess). The process must do nothing
-/// else: standard input and output belong to the `Worker`.
+/// The worker's side of a [`WorkerProcess`](crate::process::WorkerProcess). The process must do
+/// nothing else: standard input and output belong to the `Worker`.
 #[derive(Debug)]
 #[must_use]
 pub struct Worker(());
@@ -57,8 +57,8 @@ impl Worker {
     }
 
     /// Tells the parent the reason why there are no tools.
-    /// [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an error
-    /// whose source is this text.
+    /// [`WorkerProcessBuilder::start`](crate::process::WorkerProcessBuilder::start) then returns an
+    /// error whose source is this text.
     ///
     /// # Errors
     /// An I/O error if the parent has ended.
@@ -74,7 +74,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::is_environment`] if no threads can be started, or if the parent is not a
-    /// [`WorkerProcess`](crate::WorkerProcess).
+    /// [`WorkerProcess`](crate::process::WorkerProcess).
     pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         serve(tools, io::stdin().lock(), io::stdout())
     }

@@ -16,7 +16,8 @@ const REASON: usize = 60;
 ///
 /// ```
 /// # use serde_json::json;
-/// # use toolcell::{Message, Provider};
+/// # use toolcell::Provider;
+/// # use toolcell::message::Message;
 /// let asked = Provider::OpenAi.calls(&json!([
 ///     {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}},
 ///     {"id": "call_2", "type": "function", "function": {"arguments": "{}"}},
@@ -26,7 +27,7 @@ const REASON: usize = 60;
 /// let messages = asked.answered(vec![Message::new("call_1", "now", "noon")]);
 /// assert_eq!(messages[1].tool_call_id, "call_2");
 /// assert!(messages[1].is_error);
-/// # Ok::<(), toolcell::ProviderError>(())
+/// # Ok::<(), toolcell::provider::ProviderError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]

@@ -24,7 +24,7 @@ impl Provider {
     /// let provider = Provider::detect(&response)?;
     /// assert_eq!(provider, Provider::Anthropic);
     /// assert_eq!(provider.calls(&response)?.calls[0].name, "now");
-    /// # Ok::<(), toolcell::ProviderError>(())
+    /// # Ok::<(), toolcell::provider::ProviderError>(())
     /// ```
     pub fn detect(document: &Value) -> Result<Self, ProviderError> {
         let fits = |provider: &Self| match document.as_array() {

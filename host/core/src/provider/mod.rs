@@ -30,6 +30,7 @@ use crate::contract::message::Message;
 use crate::contract::names;
 use formats::{agui, anthropic, gemini, mcp, openai};
 
+pub use assemble::{AssembleError, Assembler, Fragment, OpenCall};
 pub use calls::{Calls, UnreadableCall};
 pub use formats::agui::{agui_events, agui_run_end};
 use note::Changes;
@@ -201,7 +202,7 @@ impl Provider {
     /// error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), even if its
     /// arguments are valid: a part of them may be missing. Only the whole response reports the cut,
     /// so pass the whole response, or the one choice or candidate that you use. The pieces of a
-    /// stream are put together by an [`Assembler`](crate::Assembler); a list of them is an error.
+    /// stream are put together by an [`Assembler`]; a list of them is an error.
     ///
     /// # Shape
     /// A whole response, one of its choices or candidates, its message, or the list in it that

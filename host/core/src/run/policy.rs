@@ -69,7 +69,8 @@ impl OnToolError {
     /// [`decide`](Self::decide). When its time is over, its future is dropped.
     ///
     /// ```
-    /// use toolcell::{OnToolError, Verdict};
+    /// use toolcell::OnToolError;
+    /// use toolcell::run::Verdict;
     ///
     /// let policy = OnToolError::decide_async(async |call, failure| match failure.is_retryable() {
     ///     true => Verdict::Continue(serde_json::json!(format!("{} is busy, try later", call.name)).into()),

@@ -56,7 +56,7 @@ pub use stream::RunStream;
 /// # Defaults
 /// An executor with [`Limits::default`](crate::Limits::default) except for the time of a call,
 /// which each run sets by itself ([`RunOptions::tool_timeout`]);
-/// [`JsonEncoder`](crate::JsonEncoder).
+/// [`JsonEncoder`](crate::message::JsonEncoder).
 #[derive(Debug, Clone)]
 pub struct Runner {
     registry: Registry,
@@ -145,7 +145,8 @@ impl Runner {
     }
 
     /// Makes all calls while the stream is read: if it is not read, no further call starts. If the
-    /// run cannot start, the stream has one event, [`RunEvent::Error`](crate::RunEvent::Error).
+    /// run cannot start, the stream has one event,
+    /// [`RunEvent::Error`](crate::run::RunEvent::Error).
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).

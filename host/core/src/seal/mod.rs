@@ -62,8 +62,10 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use serde_json::{Value, json};
+/// use toolcell::call::Resume;
+/// use toolcell::tool::Invocation;
 /// use toolcell::{
-///     CallContext, CallOptions, CallResult, Definition, Executor, Invocation, Outcome, Question, Resume, Sealer, Tool,
+///     CallContext, CallOptions, CallResult, Definition, Executor, Outcome, Question, Sealer, Tool,
 ///     ToolCall,
 /// };
 ///

@@ -7,3 +7,5 @@ pub(crate) mod redact;
 pub(crate) mod secret;
 pub(crate) mod secret_redactor;
 pub(crate) mod token_patterns;
+
+pub use secret::{KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};

@@ -91,7 +91,7 @@ pub type KnownFuture<'a> =
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use toolcell::{Secret, SecretError, SecretFuture, SecretSource};
+/// use toolcell::secrets::{Secret, SecretError, SecretFuture, SecretSource};
 ///
 /// /// A vault in which each tenant has its own values.
 /// struct Vault;

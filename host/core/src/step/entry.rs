@@ -186,7 +186,7 @@ impl HistoryEntry {
     /// Returns the response as a message like that of a run, for a loop that talks to its model in
     /// a [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a
     /// failure as `{"error", "data"?}`. If the provider sent no id, the message's id is empty. Its
-    /// `end_turn` is always false: see [`Step::History`](crate::Step::History).
+    /// `end_turn` is always false: see [`Step::History`](crate::step::Step::History).
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());

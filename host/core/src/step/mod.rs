@@ -51,7 +51,8 @@ type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::{Value, json};
-/// use toolcell::{Definition, Registry, Step, Stepper, Tool, Turn};
+/// use toolcell::step::Step;
+/// use toolcell::{Definition, Registry, Stepper, Tool, Turn};
 ///
 /// let registry = Registry::new();
 /// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
@@ -123,8 +124,8 @@ impl Stepper {
     /// Sets the policy for failures of the handler, the executor, the host and the encoder. It does
     /// not apply to a tool that does not exist or is not allowed in this turn. As in a run, it
     /// decides what the model gets and whether the loop halts. It does not change what happened:
-    /// with [`Verdict::Continue`](crate::Verdict::Continue) the call still counts as failed for
-    /// statistics, windows and errors in a row.
+    /// with [`Verdict::Continue`](crate::run::Verdict::Continue) the call still counts as failed
+    /// for statistics, windows and errors in a row.
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
         self.policy = policy;

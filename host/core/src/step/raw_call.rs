@@ -16,7 +16,7 @@ use crate::contract::json::{Json, JsonFault, check, or_empty_object};
 /// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or the JSON text
 /// of one. Missing arguments, `null` and blank text count as `{}`, which is what providers send for
 /// a tool without parameters. Other arguments are refused in a message to the model; without an id,
-/// they end the turn ([`AbortStatus::Error`](crate::AbortStatus::Error)).
+/// they end the turn ([`AbortStatus::Error`](crate::step::AbortStatus::Error)).
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RawCall {

@@ -17,13 +17,13 @@ use crate::contract::limits::Limits;
 #[non_exhaustive]
 pub struct Turn {
     /// Ids, tenant and metadata for every call of the turn. Its `resume` is ignored, because an
-    /// answer belongs to one call: see [`RawCall::with_resume`](crate::RawCall::with_resume).
+    /// answer belongs to one call: see [`RawCall::with_resume`](crate::step::RawCall::with_resume).
     pub context: CallContext,
     /// The user's language. Tools get it as the context's extension `locale`, a JSON string.
     pub locale: Option<String>,
     /// The rounds that the loop has made, counted by the loop. From
-    /// [`StepConfig::with_soft_warn_at`](crate::StepConfig::with_soft_warn_at) on, tools get the
-    /// context's extension `show_kill_hint`, which is `true`; before, it is absent.
+    /// [`StepConfig::with_soft_warn_at`](crate::step::StepConfig::with_soft_warn_at) on, tools get
+    /// the context's extension `show_kill_hint`, which is `true`; before, it is absent.
     pub iteration: u32,
     /// Limits of each call, for example the time that is left for the turn. They only tighten the
     /// executor's limits.
@@ -158,7 +158,7 @@ impl Turn {
     }
 
     /// Stops the turn: no further tool starts, and running tools are ended, at once or after
-    /// [`StepConfig::with_stop_grace`](crate::StepConfig::with_stop_grace).
+    /// [`StepConfig::with_stop_grace`](crate::step::StepConfig::with_stop_grace).
     pub fn stop(&self) {
         self.abort.raise();
     }

@@ -1,4 +1,4 @@
-//! Tenants: the limits and overlay of each, its API keys, and its share of what all use.
+//! Tenants: their limits and overlays, and their API keys.
 
 pub(crate) mod api_keys;
 pub(crate) mod compile_quota;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use crate::contract::grants::Overlay;
 use crate::contract::limits::Limits;
+
+pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
 
 /// The limits and rights of one tenant. They only narrow what its calls could do without them.
 ///

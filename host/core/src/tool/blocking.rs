@@ -28,12 +28,12 @@ use crate::tool::Tool;
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
 /// returning anything that becomes an [`Outcome`]: the outcome itself, an
-/// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
-/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the
-/// message.
+/// [`Output`](crate::outcome::Output), a [`Value`], or a `Result` of one of these with a
+/// [`HandlerError`](crate::outcome::HandlerError) or any error that implements `Display`, whose
+/// text is the message.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a blocking tool handler",
-    label = "expected `|arguments: serde_json::Value| …` or `|arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
+    label = "expected `|arguments: serde_json::Value| …` or `|arguments: serde_json::Value, invocation: Arc<toolcell::tool::Invocation>| …`",
     note = "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<T, E>` with `T` one of them and `E` a `HandlerError` or `Display`",
     note = "an `async` closure is a handler for `Tool::native`"
 )]

@@ -2,8 +2,8 @@
 //!
 //! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The
 //! handlers are a component's export (`engine::component`), an async closure (`native`) and a plain
-//! closure (`blocking`). A `retry`, a `breaker` and any other [`Middleware`](crate::Middleware)
-//! wrap a handler.
+//! closure (`blocking`). A `retry`, a `breaker` and any other
+//! [`Middleware`](crate::tool::Middleware) wrap a handler.
 
 mod arguments;
 mod sub_call;
@@ -219,8 +219,9 @@ impl Invocation {
     }
 
     /// Returns the same call with other arguments, as JSON text, and with files that the tool can
-    /// read if it is a component. It is meant for a [`Middleware`](crate::Middleware) that replaces
-    /// references in the arguments by the paths of files. The arguments are not checked again.
+    /// read if it is a component. It is meant for a [`Middleware`](crate::tool::Middleware) that
+    /// replaces references in the arguments by the paths of files. The arguments are not checked
+    /// again.
     #[must_use]
     pub fn with_files(&self, arguments: impl Into<String>, files: CallFiles) -> Self {
         let ToolCall { id, name, .. } = &self.call;

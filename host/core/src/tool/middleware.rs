@@ -20,10 +20,9 @@ use super::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, Visible
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicBool, Ordering};
 /// use serde_json::{Value, json};
-/// use toolcell::{
-///     CallOptions, CallResult, Definition, Executor, Handler, HandlerError, HandlerFuture, Invocation, Middleware, Outcome,
-///     Tool, ToolCall,
-/// };
+/// use toolcell::outcome::HandlerError;
+/// use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
+/// use toolcell::{CallOptions, CallResult, Definition, Executor, Outcome, Tool, ToolCall};
 ///
 /// /// Answers each call with an error while it is switched on.
 /// struct Maintenance(Arc<AtomicBool>);

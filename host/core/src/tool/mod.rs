@@ -28,11 +28,21 @@ use crate::contract::panic_guard::{GuardedFuture, dispose};
 use crate::contract::schema::Schema;
 use crate::os::clock;
 use breaker::Circuit;
-use handler::{CheckSettings, Handler, Invocation};
-use middleware::{Layered, Middleware};
-use native::{Native, NativeFn};
+use handler::CheckSettings;
+use middleware::Layered;
+use native::Native;
 use rules::Rules;
-use statistics::{Counters, LastError, Statistics};
+use statistics::Counters;
+
+pub use crate::contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
+pub use crate::contract::definition::{Checks, Hints, Need};
+pub use blocking::{BlockingFn, BlockingPool};
+pub use breaker::{Breaker, BreakerState};
+pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+pub use middleware::Middleware;
+pub use native::NativeFn;
+pub use retry::Retry;
+pub use statistics::{LastError, Statistics};
 
 /// A tool that can be called. Cheap to clone.
 ///
@@ -185,8 +195,8 @@ impl Tool {
     }
 
     /// Checks arguments that fit the schema: `rule` returns all their faults, in words for a model.
-    /// Each text becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. A further
-    /// rule is added: the call is refused with the faults of all of them.
+    /// Each text becomes the `expected` of a [`Fault`](crate::outcome::Fault) with an empty path. A
+    /// further rule is added: the call is refused with the faults of all of them.
     ///
     /// If `rule` panics, the call fails as `handler_raised` with the kind `native_panic`: the
     /// arguments may be right.

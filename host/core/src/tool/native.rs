@@ -17,9 +17,9 @@ use crate::contract::outcome::Outcome;
 
 /// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`. It returns a
 /// future of any type that converts into an [`Outcome`]: the outcome itself, an
-/// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
-/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text becomes
-/// the message.
+/// [`Output`](crate::outcome::Output), a [`Value`], or a `Result` of one of these with a
+/// [`HandlerError`](crate::outcome::HandlerError) or any error that implements `Display`, whose
+/// text becomes the message.
 ///
 /// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot
 /// hold exactly is a string with all its digits.
@@ -28,7 +28,7 @@ use crate::contract::outcome::Outcome;
 /// `Arc`.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a tool handler",
-    label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
+    label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::tool::Invocation>| …`",
     note = "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<T, E>` with `T` one of them and `E` a `HandlerError` or `Display`",
     note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
 )]

@@ -156,9 +156,9 @@ impl Retry {
 
 impl Tool {
     /// Tries a failed call again, as `retry` says, while the failure is
-    /// [retryable](crate::Failure::is_retryable), the next attempt would begin before the call's
-    /// deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not raised. The last
-    /// attempt's result counts.
+    /// [retryable](crate::message::Failure::is_retryable), the next attempt would begin before the
+    /// call's deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not raised. The
+    /// last attempt's result counts.
     ///
     /// All attempts are one call: one pair of events, one receipt, and one budget of fuel, host
     /// calls and log, of which each attempt gets what is left. The handler sees the number of the
@@ -171,8 +171,8 @@ impl Tool {
     /// These are never retried: a trap, a panic, an `exit`, spent fuel, and a value that violates
     /// the tool's output schema, which is checked after the last attempt. Use it only for tools
     /// that can be called twice with the same arguments
-    /// ([`Hints::idempotent`](crate::Hints::idempotent)): an attempt that failed may have had its
-    /// effect.
+    /// ([`Hints::idempotent`](crate::tool::Hints::idempotent)): an attempt that failed may have had
+    /// its effect.
     ///
     /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add
     /// the retry first: then a call counts once for the breaker, whatever its number of attempts,

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
-use toolcell::{Component, Definition, Engine, Invocation, Outcome, Question, Registry, Tool};
+use toolcell::tool::Invocation;
+use toolcell::{Component, Definition, Engine, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
 

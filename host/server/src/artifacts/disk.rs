@@ -20,8 +20,9 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use toolcell::clock::Clock;
 use toolcell::controls::{Control, enforced};
-use toolcell::{Clock, TemporaryDirectory, remove_tree};
+use toolcell::files::{TemporaryDirectory, remove_tree};
 
 use super::probe::Probe;
 use super::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};

@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcell::{
-    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part,
-    Refusal, Resource, ResourceContent, Tool,
-};
+use toolcell::call::CallFiles;
+use toolcell::outcome::{Fault, Part, Resource, ResourceContent};
+use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
+use toolcell::{CallResult, Outcome, Refusal, Tool};
 
 use super::members::each_member;
 use super::{Artifact, Artifacts, id_of};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use toolcell::{Clock, SystemClock};
+use toolcell::clock::{Clock, SystemClock};
 
 pub(crate) use disk::Artifact;
 use disk::Store;
@@ -293,7 +293,9 @@ impl Artifacts {
         if content.len() > self.0.options.artifact {
             return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
         }
-        if name.is_some_and(|name| name.len() > MAX_NAME || !toolcell::CallFiles::is_name(name)) {
+        if name
+            .is_some_and(|name| name.len() > MAX_NAME || !toolcell::call::CallFiles::is_name(name))
+        {
             return Err(ArtifactError::BadName);
         }
         let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use toolcell::Clock;
+use toolcell::clock::Clock;
 
 /// The time for which a result is cached.
 const CACHE_TIME: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::ManualClock;
+    use toolcell::clock::ManualClock;
 
     use super::*;
 

@@ -17,7 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use toolcell::{ApiKey, ApiKeys, KeyDigest, private_file};
+use toolcell::files::private_file;
+use toolcell::tenant::{ApiKey, ApiKeys, KeyDigest};
 
 use crate::artifacts::probe::is_full;
 use crate::tenants::principal::Principal;

@@ -296,7 +296,8 @@ mod tests {
     use http::header::{CONTENT_TYPE, HOST, RANGE};
     use http::{HeaderMap, Request};
     use serde_json::{Value, json};
-    use toolcell::{Definition, Output, Part, Registry, Tool};
+    use toolcell::outcome::{Output, Part};
+    use toolcell::{Definition, Registry, Tool};
     use tower::ServiceExt as _;
 
     use super::{Ranged, range};

@@ -13,10 +13,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Number, Value};
-use toolcell::{
-    CallContext, Deliberate, Json, Limits, OnToolError, RawCall, Resume, ToolCall, Turn,
-    TurnMemory, UnknownTools,
-};
+use toolcell::call::Resume;
+use toolcell::run::UnknownTools;
+use toolcell::step::{Deliberate, RawCall, TurnMemory};
+use toolcell::{CallContext, Json, Limits, OnToolError, ToolCall, Turn};
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
-use toolcell::Clock;
+use toolcell::clock::Clock;
 use toolcell::controls::{Control, enforced};
 
 use super::problem::Problem;
@@ -253,7 +253,7 @@ impl KeyScope<'_> {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::ManualClock;
+    use toolcell::clock::ManualClock;
 
     use super::*;
 

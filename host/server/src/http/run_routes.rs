@@ -19,8 +19,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
+use toolcell::call::TreeRoom;
 use toolcell::controls::{Control, enforced};
-use toolcell::{RunEvent, TreeRoom};
+use toolcell::run::RunEvent;
 use tracing::Instrument as _;
 
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};

@@ -41,7 +41,7 @@ pub(super) struct Tools {
     /// What the format could not express, and how it was changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Note>, required = false)]
-    notes: Vec<toolcell::Note>,
+    notes: Vec<toolcell::provider::Note>,
     /// Where the next page begins. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,

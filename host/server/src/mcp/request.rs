@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolcell::TreeRoom;
+use toolcell::call::TreeRoom;
 
 use super::extension::ExtensionRequest;
 use super::message::meta::Meta;

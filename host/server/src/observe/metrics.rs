@@ -18,7 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use toolcell::controls::{Control, enforced};
-use toolcell::{Event, Layer, Usage};
+use toolcell::grants::Layer;
+use toolcell::{Event, Usage};
 
 use crate::tenants::account::ending;
 pub(crate) use engines::InUseSource;

@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcell::{
-    CallContext, Definition, Error, Executor, Invocation, Outcome, RawCall, Tool, ToolCall,
-};
+use toolcell::step::RawCall;
+use toolcell::tool::Invocation;
+use toolcell::{CallContext, Definition, Error, Executor, Outcome, Tool, ToolCall};
 
 use super::search::Index;
 

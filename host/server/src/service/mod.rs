@@ -22,7 +22,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use toolcell::{AbortSignal, Clock, Error, Event, Executor, InUse, Sealer, SystemClock};
+use toolcell::clock::{Clock, SystemClock};
+use toolcell::runtime::InUse;
+use toolcell::{AbortSignal, Error, Event, Executor, Sealer};
 
 use crate::artifacts::Artifacts;
 use crate::artifacts::probe::Probe;

@@ -14,9 +14,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use serde_json::Value;
+use toolcell::run::{RunEvent, RunOutcome, RunStream, UnknownTools};
+use toolcell::step::{RawCall, Step};
 use toolcell::{
-    CallContext, Limits, OnToolError, RawCall, Registry, RunEvent, RunOptions, RunOutcome,
-    RunStream, Runner, Step, Stepper, ToolCall, Turn, UnknownTools,
+    CallContext, Limits, OnToolError, Registry, RunOptions, Runner, Stepper, ToolCall, Turn,
 };
 
 use super::calls::SetIdentity as _;
@@ -168,7 +169,8 @@ impl Service {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
         let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
-        let config = toolcell::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
+        let config =
+            toolcell::step::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
         let stepper = Stepper::new(registry)
             .with_executor(self.executor(principal, &view))
             .with_config(config);
@@ -278,7 +280,7 @@ impl Stream for RunEvents {
 impl RunEvents {
     /// Returns the reason why the agent loop must not continue, as far as the run has come.
     #[must_use]
-    pub fn halted(&self) -> Option<&toolcell::Halted> {
+    pub fn halted(&self) -> Option<&toolcell::run::Halted> {
         self.stream.halted()
     }
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCall, Toolbox};
+use toolcell::run::Toolbox;
+use toolcell::step::RawCall;
+use toolcell::{Event, Executor, Registry, Runner, Tenant, Tool, ToolCall};
 
 use super::facade::{self, ManyTools, facade};
 use crate::artifacts::{Artifacts, Layer};

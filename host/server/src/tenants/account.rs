@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use toolcell::clock::Clock;
 use toolcell::controls::{Control, enforced};
-use toolcell::{CallResult, Clock, Event, Exit, Outcome, Refusal, ToolError};
+use toolcell::outcome::Exit;
+use toolcell::{CallResult, Event, Outcome, Refusal, ToolError};
 
 use super::quota::{Bucket, Quota, QuotaKind};
 use super::refused::Refused;
@@ -249,7 +251,8 @@ pub(crate) fn ending(result: &CallResult) -> &'static str {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcell::{SystemClock, Usage};
+    use toolcell::Usage;
+    use toolcell::clock::SystemClock;
 
     use super::*;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolcell::{
-    CallResult, Definition, Handler, HandlerFuture, Invocation, ManualClock, Media, Outcome,
-    Output, Part, Registry, Tool,
-};
+use toolcell::clock::ManualClock;
+use toolcell::outcome::{Media, Output, Part};
+use toolcell::tool::{Handler, HandlerFuture, Invocation};
+use toolcell::{CallResult, Definition, Outcome, Registry, Tool};
 use toolcell_server::{
     ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
     ServedTenant, Service,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell::{Definition, Executor, Invocation, Json, Limits, Registry, Tool, ToolCall};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Executor, Json, Limits, Registry, Tool, ToolCall};
 use toolcell_server::{Principal, RunRequest, Served, ServedTenant, Service};
 
 use crate::client::{Reply, request};

@@ -8,7 +8,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use toolcell::{Definition, Invocation, ManualClock, Outcome, Question, Registry, Sealer, Tool};
+use toolcell::clock::ManualClock;
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::{
     ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served,
     ServedTenant, Service, ServiceLimits,

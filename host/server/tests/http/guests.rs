@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use toolcell::clock::ManualClock;
+use toolcell::component::OnMissingGrant;
 use toolcell::kv::SqliteStore;
-use toolcell::{
-    Component, Engine, Executor, Grants, Limits, ManualClock, OnMissingGrant, Overlay, Placement,
-    Registry, Tenant, ToolCall,
-};
+use toolcell::runtime::Placement;
+use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, Tenant, ToolCall};
 use toolcell_server::{
     ApiKeyStore, Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Quota, Served,
     ServedTenant, Service,

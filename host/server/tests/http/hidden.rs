@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{
-    CallContext, Component, Engine, Json, Limits, ManualClock, Registry, Resume, ToolCall,
-};
+use toolcell::call::Resume;
+use toolcell::clock::ManualClock;
+use toolcell::{CallContext, Component, Engine, Json, Limits, Registry, ToolCall};
 use toolcell_server::{
     ArtifactOptions, Artifacts, CallRequest, Principal, Quota, QuotaKind, Refused, RunRequest,
     Served, ServedTenant, Service,

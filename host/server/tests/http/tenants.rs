@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use toolcell::{Definition, Registry, Step, Tool, ToolCall, Turn};
+use toolcell::step::Step;
+use toolcell::{Definition, Registry, Tool, ToolCall, Turn};
 use toolcell_server::{
     Authenticator, CallRequest, HttpServer, JwtIssuer, ListenOptions, Principal, Quota, RunRequest,
     Served, ServedTenant, Service, StepRequest,

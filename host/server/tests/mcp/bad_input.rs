@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Invocation, Outcome, Question, Registry, Sealer, Tool};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ArtifactOptions, Artifacts, Served, Service};
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolcell::{
-    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry,
-    Resource, ResourceContent, Tool,
-};
+use toolcell::outcome::{Halt, HandlerError, Media, Output, Part, Resource, ResourceContent};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Tool};
 use toolcell_server::{Served, Service, ServiceLimits};
 
 /// Sends `stopped` when it is dropped.

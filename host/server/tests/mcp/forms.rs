@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Invocation, Outcome, Question, Registry, Tool};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};
 

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{Definition, HandlerError, Outcome, Registry, Tool};
+use toolcell::outcome::HandlerError;
+use toolcell::{Definition, Outcome, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Quota, Served, ServedTenant, Service, ServiceLimits};
 

@@ -1,7 +1,8 @@
 //! Data about a tool and its calls: annotations in the list, and the receipt in results.
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Hints, Registry, Tool};
+use toolcell::tool::Hints;
+use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};
 

@@ -7,9 +7,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use toolcell::outcome::Halt;
+use toolcell::tool::Invocation;
 use toolcell::{
-    Component, Definition, Engine, Executor, Halt, Invocation, Json, Limits, Outcome, Question,
-    Registry, Sealer, Tool,
+    Component, Definition, Engine, Executor, Json, Limits, Outcome, Question, Registry, Sealer,
+    Tool,
 };
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};

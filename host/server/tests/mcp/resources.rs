@@ -1,7 +1,8 @@
 //! Artifacts as MCP resources.
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Halt, Media, Outcome, Output, Part, Registry, Tool};
+use toolcell::outcome::{Halt, Media, Output, Part};
+use toolcell::{Definition, Outcome, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{
     ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service,

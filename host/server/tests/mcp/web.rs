@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell::{Definition, Invocation, Registry, Tool};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
     ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,

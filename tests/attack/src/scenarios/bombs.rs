@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use toolcell::{Component, Engine, Grants, Limits, Placement};
+use toolcell::runtime::Placement;
+use toolcell::{Component, Engine, Grants, Limits};
 use toolcell_test_guests::{Answer, Hostile, with_record};
 use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
 use toolcell_tests::{call, ending};

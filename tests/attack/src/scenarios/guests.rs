@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use toolcell::{Component, Engine, Grants, Limits, Placement};
+use toolcell::runtime::Placement;
+use toolcell::{Component, Engine, Grants, Limits};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending};
 

@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
+use toolcell::grants::{HttpRule, Room};
+use toolcell::http::{Egress, Resolved, Resolver};
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants,
-    HttpRule, Json, Limits, Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Definition, Engine, Event, Executor, Grants, Json,
+    Limits, Outcome, Question, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};

@@ -10,10 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Placement,
-    Room, ToolCall,
-};
+use toolcell::grants::{Access, Directory, Room};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 

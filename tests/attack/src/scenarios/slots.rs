@@ -2,7 +2,8 @@
 //! for the next. Each engine has one cell, so each call gets the slot of the call before it.
 
 use serde_json::json;
-use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Placement, Tool, ToolCall};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Tool, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending, wait};
 

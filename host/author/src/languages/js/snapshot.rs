@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolcell::{Definition, Engine, Need, Rights, Tool};
+use toolcell::grants::Rights;
+use toolcell::tool::Need;
+use toolcell::{Definition, Engine, Tool};
 use wasmparser::ValType;
 use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};

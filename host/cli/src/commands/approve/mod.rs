@@ -14,9 +14,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell::ImportStatus::Inert;
+use toolcell::component::ImportStatus::Inert;
+use toolcell::component::{Contents, Inspection};
 use toolcell::controls::{Control, enforced};
-use toolcell::{Component, Contents, Definition, Inspection, Rights, names};
+use toolcell::grants::Rights;
+use toolcell::{Component, Definition, names};
 use toolcell_config::without_password;
 
 use crate::args::{ApproveArgs, Global};

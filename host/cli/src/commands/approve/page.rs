@@ -167,7 +167,7 @@ impl ReviewedComponent<'_> {
         let grants = self.chosen.grants();
         let barring = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
         let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
-        let warning = |(import, _): &(String, toolcell::ImportStatus)| {
+        let warning = |(import, _): &(String, toolcell::component::ImportStatus)| {
             let import = clean::escaped(import);
             if !is_declared && barring.contains(&import) {
                 return Some(format!(

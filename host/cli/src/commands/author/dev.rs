@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use toolcell::ComponentKind;
+use toolcell::component::ComponentKind;
 use toolcell_author::cases::{self, Options};
 
 use super::{built, test};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde::Serialize;
-use toolcell::{Command, ComponentKind, Engine};
+use toolcell::Engine;
+use toolcell::component::{Command, ComponentKind};
 use toolcell_author::cases::{
     self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit,
 };

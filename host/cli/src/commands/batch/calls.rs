@@ -15,7 +15,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcell::{Halted, Message, Provider, ToolCall, UnreadableCall};
+use toolcell::message::Message;
+use toolcell::provider::UnreadableCall;
+use toolcell::run::Halted;
+use toolcell::{Provider, ToolCall};
 
 use super::forms;
 use crate::os::files;
@@ -82,7 +85,7 @@ impl List {
         ids
     }
 
-    fn extend(&mut self, read: toolcell::Calls) {
+    fn extend(&mut self, read: toolcell::provider::Calls) {
         let before = self.len();
         self.calls.extend(read.calls);
         self.unreadable.extend(read.unreadable.into_iter().map(|mut call| {

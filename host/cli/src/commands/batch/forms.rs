@@ -5,7 +5,8 @@
 //! Not here: the forms (`toolcell::Provider`), and our own list (`calls`).
 
 use serde_json::Value;
-use toolcell::{Calls, Provider, ProviderError};
+use toolcell::Provider;
+use toolcell::provider::{Calls, ProviderError};
 
 /// Returns the calls of a document in this form, or in the form that is detected.
 ///

@@ -16,9 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde_json::json;
+use toolcell::message::Message;
+use toolcell::provider::agui_events;
+use toolcell::run::{Halted, RunEvent, RunFailure, Settled};
 use toolcell::{
-    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, Provider, Registry,
-    RunEvent, RunFailure, RunOptions, Runner, Sealer, Settled, Usage, agui_events,
+    AbortSignal, CallContext, Event, Executor, Limits, Provider, Registry, RunOptions, Runner,
+    Sealer, Usage,
 };
 
 use crate::args::{BatchArgs, Global, context};

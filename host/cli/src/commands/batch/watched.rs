@@ -8,9 +8,8 @@
 
 use std::collections::HashSet;
 
-use toolcell::{
-    AbortSignal, Event, Halted, OnToolError, RunEvent, RunOptions, RunStream, Runner, ToolCall,
-};
+use toolcell::run::{Halted, RunEvent, RunStream};
+use toolcell::{AbortSignal, Event, OnToolError, RunOptions, Runner, ToolCall};
 
 use super::calls::{List, UnreadableHalt};
 

@@ -1,7 +1,7 @@
 //! Text about a component's parts, and about its abilities without any grant.
 
 use serde_json::{Value, json};
-use toolcell::{Contents, Inspection, Producer};
+use toolcell::component::{Contents, Inspection, Producer};
 
 use crate::print::clean;
 use crate::print::units::Size;
@@ -67,7 +67,7 @@ pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     } else {
         String::new()
     };
-    let one = |section: &toolcell::Section| {
+    let one = |section: &toolcell::component::Section| {
         format!("{} {}", section.kind.replace('_', " "), Size(section.size).rounded())
     };
     let kinds = contents.sections.iter().map(one).collect::<Vec<_>>().join(", ");

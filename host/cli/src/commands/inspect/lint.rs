@@ -5,7 +5,8 @@
 //! number is bounded.
 
 use serde::Serialize;
-use toolcell::{ComponentKind, Contents, Definition, Inspection, Provider};
+use toolcell::component::{ComponentKind, Contents, Inspection};
+use toolcell::{Definition, Provider};
 
 use super::contents;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_use};

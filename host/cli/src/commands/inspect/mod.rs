@@ -8,10 +8,12 @@ pub(crate) mod lint;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{
-    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Grants, Hints,
-    ImportStatus, Inspection, Need, Rights,
+use toolcell::component::{
+    Code, Command, ComponentBytes, ComponentKind, Contents, ImportStatus, Inspection,
 };
+use toolcell::grants::Rights;
+use toolcell::tool::{Hints, Need};
+use toolcell::{Component, Definition, Grants};
 
 use crate::args::{Global, InspectArgs, target};
 use crate::config::{self, Chosen, Effective, SecretSelection, Signer, effective};

@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{Decision, Host, HttpRule, Recorded, Request, Rights, Suggestion, toml_text};
+use toolcell::grants::{Decision, Host, HttpRule, Request, Rights, Suggestion, toml_text};
+use toolcell::runtime::Recorded;
 
 use crate::commands::explain::{self, Answer};
 use crate::config::{Chosen, Config};

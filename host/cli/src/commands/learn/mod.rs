@@ -16,10 +16,14 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::json;
+use toolcell::component::{ComponentBytes, Contents};
+use toolcell::grants::{Decision, Denial, Host, HttpRule, Layer, Request, Rights, Suggestion};
+use toolcell::http::Egress;
+use toolcell::runtime::{Recorded, Recorder};
+use toolcell::tool::Need;
 use toolcell::{
-    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial,
-    Egress, Event, Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded,
-    Recorder, Refusal, Request, Rights, Suggestion, ToolCall,
+    CallContext, CallOptions, CallResult, Definition, Event, Executor, Grants, Outcome, Overlay,
+    Refusal, ToolCall,
 };
 
 use super::explain::{self, FoundTool};

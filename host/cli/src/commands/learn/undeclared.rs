@@ -1,6 +1,7 @@
 //! Paths that a tool looked for in a dry run and does not declare.
 
-use toolcell::{Decision, Denial, Layer, Recorded, Request, Rights};
+use toolcell::grants::{Decision, Denial, Layer, Request, Rights};
+use toolcell::runtime::Recorded;
 
 use crate::commands::run::live;
 

@@ -3,7 +3,7 @@
 //! In: the command line, the text of the arguments, the faults.
 //! Out: lines for a person.
 
-use toolcell::{Fault, FaultKind};
+use toolcell::outcome::{Fault, FaultKind};
 
 use crate::args::{CallArgs, json_repair};
 use crate::config::{Again, quoted};

@@ -10,7 +10,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use toolcell::{CallResult, Denial, Event, LogLevel, LogSource, Outcome, Request, ToolError};
+use toolcell::call::{LogLevel, LogSource};
+use toolcell::grants::{Denial, Request};
+use toolcell::{CallResult, Event, Outcome, ToolError};
 
 use super::report;
 use crate::print::printer::Printer;

@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolcell::call::Resume;
+use toolcell::component::{ComponentKind, Contents};
+use toolcell::grants::{Denial, Rights};
+use toolcell::outcome::RaisedKind;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor,
-    Limits, Outcome, Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall,
-    ToolError,
+    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal,
+    Registry, Tool, ToolCall, ToolError,
 };
 use toolcell_author::SourceLine;
 

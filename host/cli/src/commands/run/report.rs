@@ -7,11 +7,11 @@ use std::fmt::Display;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolcell::{
-    CallResult, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Limits, Media,
-    Outcome, Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout,
-    Tool, ToolError,
+use toolcell::outcome::{
+    Exit, Halt, HandlerError, LimitHit, LimitKind, Media, Output, Part, Raised, RaisedKind,
+    Resource, ReturnRule, Timeout,
 };
+use toolcell::{CallResult, Definition, Json, Limits, Outcome, Question, Refusal, Tool, ToolError};
 use toolcell_author::{SourceLine, shown_lines};
 
 use super::ungranted::not_granted;

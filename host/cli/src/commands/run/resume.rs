@@ -2,7 +2,8 @@
 //!
 //! Invariants: the command can be pasted into a POSIX shell, and makes the same call again.
 
-use toolcell::{Question, ResumeFault};
+use toolcell::Question;
+use toolcell::outcome::ResumeFault;
 
 use super::TypedCall;
 use crate::args::DEFAULT_ID;

@@ -1,6 +1,7 @@
 //! Reports missing grants of a failed tool, if its declarations or its error text show them.
 
-use toolcell::{Access, Decision, Definition, Request, Rights};
+use toolcell::Definition;
+use toolcell::grants::{Access, Decision, Request, Rights};
 
 use super::{TypedCall, live, resume};
 use crate::grants::gaps::{self, Gap};
@@ -53,7 +54,8 @@ fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::{Grants, Room};
+    use toolcell::Grants;
+    use toolcell::grants::Room;
 
     use super::*;
 

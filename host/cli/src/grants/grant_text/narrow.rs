@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{PathRule, Request, toml_text};
+use toolcell::grants::{PathRule, Request, toml_text};
 
 use super::{joined, keys, span};
 use crate::commands::explain;

@@ -1,6 +1,6 @@
 //! Tests of new grants beside old ones, in every form of the old ones.
 
-use toolcell::Request;
+use toolcell::grants::Request;
 
 use super::*;
 

@@ -83,7 +83,8 @@ impl Page {
     pub fn of_rest(definition: &Definition, shown: &str) -> Self {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = words(shown);
-        let has = |text: &str| !text.contains(toolcell::is_unseen) && shown.contains(&words(text));
+        let has =
+            |text: &str| !text.contains(toolcell::tool::is_unseen) && shown.contains(&words(text));
         let is_shown = |value: &Value| match value.as_array() {
             Some(items) => items.iter().all(|item| has(&plain(item))),
             None => has(&plain(value)),

@@ -27,7 +27,7 @@ const COLLECTING: Duration = Duration::from_secs(1);
 
 /// Removes a directory tree of any depth with few file descriptors, following no link. Use it for
 /// directories that tools have written to, for instance the temporary directory of a killed worker
-/// of a [`WorkerProcess`](crate::WorkerProcess).
+/// of a [`WorkerProcess`](crate::process::WorkerProcess).
 ///
 /// # Errors
 /// The error of the operating system, for instance if a process still writes to the directory.

@@ -126,7 +126,7 @@ const METADATA_ADDRESSES: [&str; 5] =
 /// Returns true if a host is known to serve credentials of the machine: the metadata service of a
 /// cloud, by name or by address.
 #[must_use]
-pub fn is_metadata_service(host: &Host) -> bool {
+pub(crate) fn is_metadata_service(host: &Host) -> bool {
     match host {
         Host::Name(name) => METADATA_NAMES.contains(&name.as_str()),
         Host::Address(address) => {

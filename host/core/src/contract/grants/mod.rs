@@ -22,7 +22,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-pub use addresses::{has_metadata_service, is_metadata_service};
+pub use addresses::has_metadata_service;
+pub(crate) use addresses::is_metadata_service;
 pub use http::{HttpRule, Method};
 pub use invoke::InvokeRule;
 pub use keys::KeyRule;
@@ -118,8 +119,9 @@ impl BadRule {
 /// tool can use those that it also declares.
 ///
 /// ```
-/// use toolcell::{
-///     Access, Directory, Grants, HttpRule, Injection, KeyRule, Method, SecretGrant, Target,
+/// use toolcell::Grants;
+/// use toolcell::grants::{
+///     Access, Directory, HttpRule, Injection, KeyRule, Method, SecretGrant, Target,
 /// };
 ///
 /// let api: HttpRule = "GET,POST https://api.example.com/v1".parse()?;
@@ -222,7 +224,7 @@ impl Directory {
 }
 
 /// The quota of a directory. Processes that share their
-/// [counts](crate::EngineBuilder::directory_counts) share it.
+/// [counts](crate::runtime::EngineBuilder::directory_counts) share it.
 ///
 /// # Defaults
 /// [`Room::DEFAULT_BYTES`], [`Room::DEFAULT_FILES`].

@@ -131,8 +131,8 @@ pub enum RunEvent {
         /// The way in which the call ended.
         #[serde(flatten)]
         settled: Settled,
-        /// The call's message, the same as in [`RunOutcome`](crate::RunOutcome). Not part of the
-        /// event's JSON.
+        /// The call's message, the same as in [`RunOutcome`](crate::run::RunOutcome). Not part of
+        /// the event's JSON.
         #[serde(skip)]
         message: Message,
     },

@@ -38,7 +38,7 @@ pub enum Refusal {
     /// A rule of the application does not allow this call of the tool.
     NotAllowed,
     /// Too many calls of the tool failed in a row, so its circuit breaker pauses it: see
-    /// [`Breaker`](crate::Breaker).
+    /// [`Breaker`](crate::tool::Breaker).
     CircuitOpen {
         /// Time until the next call is tried.
         retry_after: Duration,
@@ -49,7 +49,7 @@ pub enum Refusal {
         retry_after: Duration,
     },
     /// The process that runs the tool is being restarted: see
-    /// [`WorkerProcess`](crate::WorkerProcess).
+    /// [`WorkerProcess`](crate::process::WorkerProcess).
     Restarting {
         /// Time until the next try.
         retry_after: Duration,

@@ -235,7 +235,7 @@ pub enum ReturnRule {
     /// `halt` with an empty or blank reason.
     EmptyHalt,
     /// `halt` with a reserved reason: see
-    /// [`Halt::RESERVED_REASONS`](crate::Halt::RESERVED_REASONS).
+    /// [`Halt::RESERVED_REASONS`](crate::outcome::Halt::RESERVED_REASONS).
     ReservedHalt {
         /// The reason.
         reason: String,

@@ -34,7 +34,7 @@ use crate::tool::handler::Invocation;
 /// The interface that makes a component a command. A later patch version also fits.
 const RUN: &str = "wasi:cli/run@0.2.";
 /// The reason in the error for a component without that interface that is used as
-/// [`ComponentKind::Command`](crate::ComponentKind::Command).
+/// [`ComponentKind::Command`](crate::component::ComponentKind::Command).
 pub(in crate::engine) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
 /// Bytes of an answer beside a text that was cut: more than the quotes and the note.
 const CUT_NOTE_BYTES: u64 = 256;

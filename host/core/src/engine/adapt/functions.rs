@@ -56,7 +56,7 @@ struct ExportedFunction {
 }
 
 /// The reason in the error for a component without functions that is used as
-/// [`ComponentKind::Functions`](crate::ComponentKind::Functions).
+/// [`ComponentKind::Functions`](crate::component::ComponentKind::Functions).
 pub(in crate::engine) const NONE: &str = "it exports no function";
 
 /// Returns true if an export may be a function, or have functions, that become tools.

@@ -4,7 +4,7 @@
 //! Out: a list of them, without duplicates.
 //! Invariants: the list is bounded, however often a tool asks. Its texts are untrusted.
 //! Not here: the answers that the tool gets (`imports`), and the grants that the list amounts to
-//! ([`Suggestion`](crate::Suggestion)).
+//! ([`Suggestion`](crate::grants::Suggestion)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ const MAX_RECORDED: usize = 1000;
 /// Bytes of the text of a request, or of a path.
 const MAX_TEXT: usize = 1 << 10;
 
-/// Records the requests of tools: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run).
-/// Cheap to clone; clones share their records.
+/// Records the requests of tools: see
+/// [`EngineBuilder::dry_run`](crate::runtime::EngineBuilder::dry_run). Cheap to clone; clones share
+/// their records.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<Recorded>>);
 

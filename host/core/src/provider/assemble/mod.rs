@@ -78,21 +78,23 @@ pub enum Fragment {
 /// [`finish`](Self::finish) returns an error for each call that is still open.
 ///
 /// ```
-/// # use toolcell::{Assembler, ToolCall};
+/// # use toolcell::ToolCall;
+/// # use toolcell::provider::Assembler;
 /// let mut assembler = Assembler::new();
 /// assembler.start("call-1", "calculator")?;
 /// assembler.delta("call-1", r#"{"expression": "#)?;
 /// assembler.delta("call-1", r#""6 * 7"}"#)?;
 /// assert_eq!(assembler.end("call-1")?, ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#));
 /// assert!(assembler.finish().is_empty());
-/// # Ok::<(), toolcell::AssembleError>(())
+/// # Ok::<(), toolcell::provider::AssembleError>(())
 /// ```
 ///
 /// The chunks of OpenAI's chat completions:
 ///
 /// ```
 /// # use serde_json::json;
-/// # use toolcell::{Assembler, ToolCall};
+/// # use toolcell::ToolCall;
+/// # use toolcell::provider::Assembler;
 /// let mut assembler = Assembler::new();
 /// for delta in [
 ///     json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": "now", "arguments": ""}}),
@@ -105,7 +107,7 @@ pub enum Fragment {
 /// // `finish_reason` came: the calls are complete.
 /// let calls: Result<Vec<_>, _> = assembler.end_all().into_iter().collect();
 /// assert_eq!(calls?, [ToolCall::new("call_1", "now", r#"{"zone": "UTC"}"#)]);
-/// # Ok::<(), toolcell::AssembleError>(())
+/// # Ok::<(), toolcell::provider::AssembleError>(())
 /// ```
 #[derive(Debug)]
 pub struct Assembler {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use toolcell::{ManualClock, Sleep};
+use toolcell::clock::{ManualClock, Sleep};
 
 use super::*;
 

@@ -15,7 +15,8 @@ use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData,
     ServerNotification,
 };
-use toolcell::{CallContext, Event, Json, Question, Resume, Sealer, ToolCall};
+use toolcell::call::Resume;
+use toolcell::{CallContext, Event, Json, Question, Sealer, ToolCall};
 
 use super::{Handler, resources};
 use crate::mcp::request::{self, Answer, Request};

@@ -1,7 +1,8 @@
 //! Labels in metrics are names of tenants and tools, and their number is bounded.
 
 use serde_json::json;
-use toolcell::{Denial, Layer, Outcome, Usage};
+use toolcell::grants::{Denial, Layer};
+use toolcell::{Outcome, Usage};
 
 use super::*;
 

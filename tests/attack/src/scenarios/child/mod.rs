@@ -154,7 +154,7 @@ fn run_cases(options: &ScenarioArgs, stage: &Fixture, theatre: &mut dyn Scenario
 #[must_use]
 pub fn compile(order: &str) -> u8 {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    toolcell::compile_worker(order, input.lock(), output.lock(), complaints.lock())
+    toolcell::runtime::compile_worker(order, input.lock(), output.lock(), complaints.lock())
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{
-    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Limits, Method, Placement,
-    Resolved, Resolver, Target, ToolCall,
-};
+use toolcell::grants::{HttpRule, Method, Target};
+use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;

@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
-use toolcell::{
-    CallOptions, Component, Event, Executor, Grants, HttpRule, Injection, Placement, Secret,
-    SecretGrant, StoredSecrets, ToolCall,
-};
+use toolcell::runtime::Placement;
+use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::{CallOptions, Component, Event, Executor, Grants, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;

@@ -18,7 +18,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolcell::{Placement, Registry, Sealer};
+use toolcell::runtime::Placement;
+use toolcell::{Registry, Sealer};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
     ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,

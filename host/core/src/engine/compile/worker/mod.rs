@@ -290,11 +290,11 @@ impl CompileOrder {
     }
 }
 
-/// The worker process of [`EngineBuilder::compile_in`](crate::EngineBuilder::compile_in): compiles
-/// the component on `input` and writes the code to `output`. The process must do nothing else: it
-/// is limited to a few gigabytes of memory and to the CPU time that `order` names, and ends with
-/// its parent. Returns the exit code of the process. The meaning of the code and of `order` is
-/// private to this library.
+/// The worker process of [`EngineBuilder::compile_in`](crate::runtime::EngineBuilder::compile_in):
+/// compiles the component on `input` and writes the code to `output`. The process must do nothing
+/// else: it is limited to a few gigabytes of memory and to the CPU time that `order` names, and
+/// ends with its parent. Returns the exit code of the process. The meaning of the code and of
+/// `order` is private to this library.
 pub fn compile_worker(
     order: &str,
     input: impl Read,

@@ -11,7 +11,8 @@ use rmcp::model::{
     LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam,
     ProgressNotification, ProgressNotificationParam, ProgressToken,
 };
-use toolcell::{Event, LogLevel};
+use toolcell::Event;
+use toolcell::call::LogLevel;
 
 use crate::mcp::session::client::Client;
 

@@ -15,7 +15,9 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use toolcell::{Json, Question, Refusal, Resume, ResumeFault, Sealer, ToolCall};
+use toolcell::call::Resume;
+use toolcell::outcome::ResumeFault;
+use toolcell::{Json, Question, Refusal, Sealer, ToolCall};
 
 use super::result::{META_ERROR, META_QUESTION, ToolResult};
 use crate::artifacts::members::members;

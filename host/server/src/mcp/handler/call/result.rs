@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData, ResultType};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::{
-    CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider,
-    Refusal,
-};
+use toolcell::message::Message;
+use toolcell::outcome::{Halt, HandlerError, Output, Part};
+use toolcell::{CallResult, Completion, Json, Outcome, Provider, Refusal};
 
 use crate::artifacts::members::is_object;
 use crate::mcp::request::{self, Answer};
