@@ -10,7 +10,8 @@ use anyhow::anyhow;
 use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
 use toolcell::grants::{Access, Suggestion};
 use toolcell::{Component, Definition, Grants, Tool};
-use toolcell_config::{Error, Rebuilt};
+use toolcell_config::Error;
+use toolcell_config::approval::Rebuilt;
 
 use crate::clash::ToolOwners;
 use crate::commands::inspect;

@@ -12,13 +12,18 @@ use crate::built::{self, CURRENT_DIR};
 use crate::os::env;
 use crate::print::failure::Failure;
 
-pub(crate) use toolcell_config::effective::{self, Effective};
-pub(crate) use toolcell_config::{
-    Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured,
-    Configuration as Config, Development, Difference, FoundConfiguration, HintCommand as Again,
-    Isolation, Keys, Lock, NAME, Page, Problem, ResolvedComponent as Chosen, RuleSection,
-    SecretSelection, Section, Signer, Unset, WrittenRule, quoted, schema, unusual,
+pub(crate) use toolcell_config::approval::{
+    Approval, ApprovalState as Standing, Approved, Development, Difference, FoundConfiguration,
+    Page, Signer,
 };
+pub(crate) use toolcell_config::file::{
+    ComponentConfig as Configured, Isolation, NAME, ResolvedComponent as Chosen, Section, schema,
+};
+pub(crate) use toolcell_config::grants::effective::{self, Effective};
+pub(crate) use toolcell_config::grants::{RuleSection, WrittenRule, unusual};
+pub(crate) use toolcell_config::serving::{Keys, Unset};
+pub(crate) use toolcell_config::text::{HintCommand as Again, quoted};
+pub(crate) use toolcell_config::{Configuration as Config, Lock, Problem, SecretSelection};
 
 /// Finds and reads the configuration, with the values of all secrets.
 pub(crate) fn read(global: &Global) -> Result<Config, Failure> {

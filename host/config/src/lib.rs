@@ -6,6 +6,13 @@
 //! Invariants: a tool is offered only as its operator approved it; this crate prints nothing, ends
 //! no process and reads no terminal; it reads the environment through [`ReadOptions`] only.
 //!
+//! ```text
+//! toolcell.toml ─► Configuration ─► Engines ─┐
+//! toolcell.lock ─► Lock ─────────────────────┼─► Loaded: registry, executor, tenants, problems
+//! components ────────────────────────────────┘      ▲
+//!                                                   └─ Reloader, when a file changes
+//! ```
+//!
 //! ```no_run
 //! # async fn example() -> Result<(), toolcell_config::Error> {
 //! use toolcell_config::Configuration;
@@ -23,47 +30,35 @@
 //! [`Reloader`] reads everything again when a file changes. [`Configuration::rollback`] goes back
 //! to the previously approved version of a component.
 
-mod approval;
+pub mod approval;
 mod error;
-mod file;
-mod grants;
-mod paths;
-mod serving;
-mod tenants;
-mod text;
+pub mod file;
+pub mod grants;
+pub mod paths;
+pub mod serving;
+pub mod tenants;
+pub mod text;
 
-pub use grants::effective;
-pub use paths::files;
-pub use text::{clean, units};
-
-pub use approval::dev::Development;
-pub use approval::difference::{ApprovalState, Difference, Page};
-pub use approval::lock::{Approved, Lock};
-pub use approval::rollback::RolledBack;
-pub use approval::signature::Signer;
-pub use approval::signed::Demand;
-pub use approval::trust::{Approval, FoundConfiguration};
-pub use approval::vet::{Rebuilt, Vetted};
-pub use error::{Error, Unapproved};
-pub use file::configuration::{Configuration, NAME, schema};
-pub use file::isolation::Isolation;
-pub use file::network::without_password;
+#[doc(inline)]
+pub use approval::lock::Lock;
+pub use error::Error;
+#[doc(inline)]
+pub use file::configuration::Configuration;
+#[doc(inline)]
 pub use file::options::ReadOptions;
+#[doc(inline)]
 pub use file::problem::Problem;
-pub use file::resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig, name_of_file};
+#[doc(inline)]
 pub use file::secret_selection::SecretSelection;
-pub use file::secrets::{Origin, OwnSecrets};
-pub use grants::limits::unusual;
-pub use grants::rules::{RuleSection, WrittenRule};
+#[doc(inline)]
 pub use serving::engines::{Engines, EnginesBuilder};
-pub use serving::keys::Keys;
-pub use serving::loaded::{Loaded, TenantSettings};
+#[doc(inline)]
+pub use serving::loaded::Loaded;
+#[doc(inline)]
 pub use serving::reload::{Reloaded, Reloader};
+#[doc(inline)]
 pub use serving::report::{ComponentProblem, Reason, Serving};
-pub use serving::unset_secrets::Unset;
-pub use tenants::issuer::{Issuer, IssuerKeys};
-pub use tenants::offered::OfferedTools;
-pub use tenants::quota::TenantQuota;
-pub use text::hint_command::{HintCommand, quoted};
+#[doc(inline)]
+pub use tenants::issuer::Issuer;
 
 pub(crate) use file::configuration::{Places, is_name};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toolcell::call::{JsonFault, Resume};
 use toolcell::{CallContext, Json, names};
-use toolcell_config::quoted;
+use toolcell_config::text::quoted;
 
 use super::json_repair;
 use crate::config::{Chosen, Config};

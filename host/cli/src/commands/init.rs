@@ -14,7 +14,7 @@ use serde_json::json;
 use toolcell::component::Inspection;
 use toolcell::grants::toml_text;
 use toolcell::{Definition, Engine};
-use toolcell_config::quoted;
+use toolcell_config::text::quoted;
 
 use crate::args::{Global, InitArgs};
 use crate::config;

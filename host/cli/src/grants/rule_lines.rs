@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::Config;
-use toolcell_config::files;
+use toolcell_config::paths::files;
 
 /// The text of a configuration.
 pub(crate) struct RuleLines(String);

@@ -34,7 +34,7 @@ pub(crate) fn lines(config: &Config) -> Vec<String> {
 
 /// Returns the sources of every secret, by name.
 pub(crate) fn to_json(config: &Config) -> Value {
-    let secret = |(name, origin): (&String, &toolcell_config::Origin)| {
+    let secret = |(name, origin): (&String, &toolcell_config::file::Origin)| {
         (
             name.clone(),
             json!({ "from": origin.to_string(), "tenants": tenant_sources(config, name) }),

@@ -2,7 +2,7 @@
 //!
 //! In: paths and `-`.
 //! Out: a call's arguments, a list of calls, a crate's manifest, a person's answer.
-//! Invariants: as those of [`toolcell_config::files`], which opens the files.
+//! Invariants: as those of [`toolcell_config::paths::files`], which opens the files.
 
 use std::fs;
 use std::io::{self, BufRead as _, Read as _};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use anyhow::{Context as _, anyhow};
-use toolcell_config::files::{not_opened, open, read_bounded};
+use toolcell_config::paths::files::{not_opened, open, read_bounded};
 
 use crate::print::failure::Failure;
 use crate::print::units::Size;

@@ -1,14 +1,14 @@
 //! A result in the form for its reader: a person at a terminal, or a program.
 //!
-//! Invariants: a person sees no harmful character ([`toolcell_config::clean`]). A plain-text result
-//! for a program is byte for byte the tool's ([`result`]).
+//! Invariants: a person sees no harmful character ([`toolcell_config::text::clean`]). A plain-text
+//! result for a program is byte for byte the tool's ([`result`]).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
 
-use toolcell_config::clean::start;
+use toolcell_config::text::clean::start;
 
-pub(crate) use toolcell_config::clean::{escaped, json, json_line, note, text};
+pub(crate) use toolcell_config::text::clean::{escaped, json, json_line, note, text};
 
 /// The reader of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

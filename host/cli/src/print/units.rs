@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-pub(crate) use toolcell_config::units::{Count, Size, Time};
+pub(crate) use toolcell_config::text::units::{Count, Size, Time};
 
 /// Returns a number of things in words: `1 tool`, `2 tools`, `0 components or tenants`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use toolcell::component::{ComponentBytes, OnMissingGrant};
 use toolcell::{Component, Grants};
 
-use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
+use crate::approval::lock::Approved;
+use crate::approval::trust::Approval;
+use crate::{Configuration, Engines, Error, Lock};
 
 impl Configuration {
     /// Loads a component of this configuration and returns its current definitions and imports,

@@ -19,7 +19,7 @@ use toolcell::Definition;
 use toolcell::component::ComponentKind;
 use toolcell::tool::Suspicion;
 
-use crate::Approved;
+use crate::approval::lock::Approved;
 use crate::text::clean;
 
 /// Lines shown of one change. A long description has some dozens.

@@ -15,13 +15,15 @@ use toolcell::component::ComponentKind;
 use toolcell::grants::toml_text;
 use toolcell::{Component, Definition};
 
+use crate::Configuration;
+use crate::approval::trust::FoundConfiguration;
 use crate::error::Error;
 use crate::file::At;
+use crate::file::configuration::NAME;
 use crate::file::problem::Problems;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
 use crate::text::clean;
-use crate::{Configuration, FoundConfiguration, NAME};
 
 /// The version of the file format.
 const VERSION: i64 = 1;

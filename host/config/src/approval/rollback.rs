@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use toolcell::names;
 
 use super::versions::{KeptVersion, digest};
+use crate::approval::lock::Approved;
 use crate::error::Error;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
-use crate::{Approved, Configuration, Lock};
+use crate::{Configuration, Lock};
 
 /// The permissions of a restored component.
 const MODE: u32 = 0o644;
@@ -55,7 +56,7 @@ impl Configuration {
                 || "give the NAME of a section [components.NAME]".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            let file = self.file.as_deref().unwrap_or(crate::NAME);
+            let file = self.file.as_deref().unwrap_or(crate::file::configuration::NAME);
             return Err(Error::usage(
                 format!("`{file}` has no component `{}`", name.escape_debug()),
                 hint,
@@ -72,7 +73,7 @@ impl Configuration {
         let current = lock.components.get(name).ok_or_else(|| {
             let message =
                 format!("the component `{name}` is not approved, so it cannot be rolled back");
-            Error::not_approved(crate::Unapproved::New, message, self.how_to_approve(name))
+            Error::not_approved(crate::error::Unapproved::New, message, self.how_to_approve(name))
         })?;
         let found = match files::component(&chosen.path) {
             Err(_) if !chosen.path.exists() => None,

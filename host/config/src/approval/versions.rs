@@ -17,10 +17,13 @@ use sha2::{Digest as _, Sha256};
 use toolcell::controls::{Control, enforced};
 
 use super::lock;
+use crate::Configuration;
+use crate::approval::lock::Approved;
 use crate::error::Error;
+use crate::file::resolved::ResolvedComponent;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
-use crate::{Approved, Configuration, Keys, ResolvedComponent};
+use crate::serving::keys::Keys;
 
 /// The directory below the state directory.
 const DIRECTORY: &str = "versions";

@@ -12,9 +12,13 @@ use toolcell::Component;
 use toolcell::component::Inspection;
 use toolcell::controls::{Control, enforced};
 
+use crate::approval::difference::{ApprovalState, Difference};
+use crate::approval::lock::Approved;
+use crate::approval::signature::Signer;
 use crate::error::{Error, Unapproved};
+use crate::file::resolved::ResolvedComponent;
 use crate::paths::files;
-use crate::{ApprovalState, Approved, Configuration, Difference, Lock, ResolvedComponent, Signer};
+use crate::{Configuration, Lock};
 
 /// Permission to load a component, granted before it is compiled.
 #[derive(Debug)]

@@ -21,17 +21,21 @@ use super::problem::{Problem, Problems, in_order};
 use super::secrets::{self, Origin};
 use super::{isolation, kind, shape};
 use crate::approval::signed::{self, Demand};
+use crate::approval::trust::{Approval, FoundConfiguration};
 use crate::approval::{dev, lock};
 use crate::error::Error;
+use crate::file::isolation::Isolation;
+use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
+use crate::file::secrets::OwnSecrets;
 use crate::grants::rules::{self, WrittenRule};
 use crate::grants::{self, limits};
 use crate::paths::roots::Guarded;
 use crate::paths::{files, search};
+use crate::tenants::offered::OfferedTools;
+use crate::tenants::quota::TenantQuota;
 use crate::tenants::{issuer, quota};
-use crate::{
-    Approval, ComponentConfig, FoundConfiguration, HintCommand, Isolation, Issuer, OfferedTools,
-    OwnSecrets, ReadOptions, Section, TenantQuota, ToolConfig, file,
-};
+use crate::text::hint_command::HintCommand;
+use crate::{Issuer, ReadOptions, file};
 
 /// The name of the file that is searched for.
 pub const NAME: &str = "toolcell.toml";

@@ -23,8 +23,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use isolation::Isolation;
 use kind::{Input, Kind, Output};
+
+pub use configuration::{NAME, schema};
+pub use isolation::Isolation;
+pub use network::without_password;
+pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig, name_of_file};
+pub use secrets::{Origin, OwnSecrets};
 
 pub(crate) use place::{At, Either};
 

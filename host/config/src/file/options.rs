@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{HintCommand, SecretSelection};
+use crate::SecretSelection;
+use crate::text::hint_command::HintCommand;
 
 /// Options for reading a configuration.
 ///

@@ -9,7 +9,9 @@ use std::ffi::OsString;
 use toolcell::controls::{Control, enforced};
 use toolcell::{Grants, Overlay};
 
-use crate::{Configuration, Origin, ResolvedComponent};
+use crate::Configuration;
+use crate::file::resolved::ResolvedComponent;
+use crate::file::secrets::Origin;
 
 /// The secrets whose values are read.
 #[derive(Debug, Clone)]

@@ -25,6 +25,9 @@ use crate::paths::roots::Guarded;
 use crate::text::units::{Count, Size};
 use limits::amount;
 
+pub use limits::unusual;
+pub use rules::{RuleSection, WrittenRule};
+
 /// The tool's name for the scratch directory of a call.
 const SCRATCH: &str = "/scratch";
 

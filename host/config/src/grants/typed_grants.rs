@@ -14,12 +14,14 @@ use toml::Value;
 use toolcell::grants::{GrantKind, toml_text};
 use toolcell::names;
 
+use crate::approval::dev::Development;
+use crate::approval::trust::Approval;
 use crate::error::Error;
 use crate::file::problem::{Problem, Problems};
-use crate::file::resolved::name_of_file;
+use crate::file::resolved::{ComponentConfig, name_of_file};
 use crate::file::secrets::Secrets;
 use crate::text::hint_command::quoted;
-use crate::{Approval, ComponentConfig, Configuration, Development, Places};
+use crate::{Configuration, Places};
 
 /// The file name in problems of the generated text. The line is mapped to the option.
 const FILE: &str = "--grant";

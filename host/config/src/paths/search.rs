@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Foreign};
+use crate::ReadOptions;
 use crate::error::Error;
-use crate::{NAME, ReadOptions};
+use crate::file::configuration::NAME;
 
 /// The result of the search.
 #[derive(Default)]

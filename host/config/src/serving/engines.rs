@@ -14,7 +14,9 @@ use toolcell::http::Egress;
 use toolcell::runtime::{EngineBuilder, InUse};
 use toolcell::secrets::{KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
 
-use crate::{Configuration, Error, Isolation, Keys};
+use crate::file::isolation::Isolation;
+use crate::serving::keys::Keys;
+use crate::{Configuration, Error};
 
 /// Builds [`Engines`].
 ///

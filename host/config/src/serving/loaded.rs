@@ -17,13 +17,16 @@ use toolcell::{Component, Executor, Grants, Limits, Registry, Tenant, Tool, name
 
 use super::report::{ComponentProblem, Reason, Serving};
 use crate::approval::dev::Development;
+use crate::approval::signature::Signer;
 use crate::approval::versions::digest;
+use crate::file::isolation::Isolation;
+use crate::file::resolved::ResolvedComponent;
 use crate::paths::files;
+use crate::serving::unset_secrets::Unset;
 use crate::tenants::offered;
-use crate::{
-    Configuration, Engines, Error, Isolation, Issuer, Lock, OfferedTools, ResolvedComponent,
-    Signer, TenantQuota, Unset,
-};
+use crate::tenants::offered::OfferedTools;
+use crate::tenants::quota::TenantQuota;
+use crate::{Configuration, Engines, Error, Issuer, Lock};
 
 /// Components that are loaded concurrently.
 const AT_ONCE: usize = 8;

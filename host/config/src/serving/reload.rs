@@ -16,7 +16,8 @@ use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
 
 use crate::approval::trust::{Approval, FoundConfiguration};
-use crate::{Configuration, Engines, Error, Loaded, Unapproved};
+use crate::error::Unapproved;
+use crate::{Configuration, Engines, Error, Loaded};
 
 /// Serves a configuration, and reloads it on request or when a file changes.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Reloader {
         let next = current.read_again()?;
         let seen = Files::of(&next).with_earlier(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
-            let file = current.file.as_deref().unwrap_or(crate::NAME);
+            let file = current.file.as_deref().unwrap_or(crate::file::configuration::NAME);
             let message =
                 format!("`{file}` changed, and you have not approved it in its present form");
             let hint = format!(

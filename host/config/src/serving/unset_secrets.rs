@@ -13,7 +13,8 @@ use toolcell::grants::{Decision, Request, Rights};
 use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
 use toolcell::{CallResult, Overlay, Refusal, Tool};
 
-use crate::{Configuration, Origin, Problem};
+use crate::file::secrets::Origin;
+use crate::{Configuration, Problem};
 
 /// A secret without a value that calls may need.
 #[derive(Debug, Clone, Copy)]

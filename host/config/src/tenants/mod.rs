@@ -3,3 +3,7 @@
 pub(crate) mod issuer;
 pub(crate) mod offered;
 pub(crate) mod quota;
+
+pub use issuer::IssuerKeys;
+pub use offered::OfferedTools;
+pub use quota::TenantQuota;

@@ -3,3 +3,5 @@
 pub mod clean;
 pub(crate) mod hint_command;
 pub mod units;
+
+pub use hint_command::{HintCommand, quoted};

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use toolcell::{CallResult, Limits, Refusal};
-use toolcell_config::{
-    Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving, Unapproved,
-};
+use toolcell_config::approval::Unapproved;
+use toolcell_config::{Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving};
 use toolcell_test_guests::asker;
 
 use place::{Place, TWO, called, description, names, problems, rebuilt, tool};

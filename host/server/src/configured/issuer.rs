@@ -7,7 +7,8 @@
 //! embedder set stays while the configuration names none.
 
 use tokio::sync::watch;
-use toolcell_config::{Issuer, IssuerKeys};
+use toolcell_config::Issuer;
+use toolcell_config::tenants::IssuerKeys;
 
 use super::Notice;
 use crate::auth::{Authenticator, JwtError, JwtIssuer, PublishedKeys, PublishedKeysError};

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use toolcell_config::{Configuration, Engines, Error, Loaded, Reloaded, Reloader, TenantQuota};
+use toolcell_config::tenants::TenantQuota;
+use toolcell_config::{Configuration, Engines, Error, Loaded, Reloaded, Reloader};
 
 pub use issuer::IssuerError;
 use issuer::{Accepted, check, issuer_of};

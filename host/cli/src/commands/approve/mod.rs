@@ -19,7 +19,7 @@ use toolcell::component::{Contents, Inspection};
 use toolcell::controls::{Control, enforced};
 use toolcell::grants::Rights;
 use toolcell::{Component, Definition, names};
-use toolcell_config::without_password;
+use toolcell_config::file::without_password;
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 use toolcell_author::{Built, Language};
-use toolcell_config::quoted;
+use toolcell_config::text::quoted;
 
 use crate::args::{BuildArgs, Global, NewArgs};
 use crate::print::exit::ExitStatus;

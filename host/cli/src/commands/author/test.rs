@@ -10,7 +10,7 @@ use toolcell::component::{Command, ComponentKind};
 use toolcell_author::cases::{
     self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit,
 };
-use toolcell_config::name_of_file;
+use toolcell_config::file::name_of_file;
 
 use super::built;
 use crate::args::{Global, TestArgs};
