@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use toolcell::files::TemporaryDirectory;
 use toolcell_config::{Configuration, ReadOptions};
 use toolcell_examples::{approve, component};
+use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{self, McpOptions};
-use toolcell_server::{ApiKeyStore, ConfigServer, HttpServer, ListenOptions, Notice};
+use toolcell_server::{ConfigServer, HttpServer, ListenOptions, Notice};
 
 /// The interval between two looks at the files. A real platform would use a longer one.
 const EVERY: Duration = Duration::from_millis(10);

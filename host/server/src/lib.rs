@@ -1,6 +1,12 @@
 //! Serves the tools of [`toolcell`] to many tenants: requests become calls, and completions become
 //! answers.
 //!
+//! ```text
+//! HTTP ─► HttpServer ─► Authenticator ─► Principal ─┐
+//!                                                   ├─► Service ─► toolcell, with the tools of Served
+//! MCP ──► mcp::routes, mcp::serve_stdio ────────────┘
+//! ```
+//!
 //! ```no_run
 //! # async fn example(registry: toolcell::Registry) -> Result<(), Box<dyn std::error::Error>> {
 //! use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
@@ -17,47 +23,44 @@
 //!   run.
 //! - [`Authenticator`] determines from a request's headers which principal sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
-//! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes,
-//!   as the command does.
+//! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes, as
+//!   the command does.
 //! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and
 //!   output.
+//! - [`artifacts`] keep content that is too long for a model; [`tenants`] have quotas.
 //!
 //! The crate has no policy of its own: limits, grants, schemas, sealed questions and the formats of
 //! results are those of [`toolcell`].
 
-mod artifacts;
-mod auth;
+pub mod artifacts;
+pub mod auth;
 #[cfg(feature = "config")]
-mod configured;
-mod http;
-mod listener;
+pub mod configured;
+pub mod http;
+pub mod listener;
 pub mod mcp;
 mod observe;
 #[cfg(feature = "otlp")]
 pub mod otlp;
-mod service;
-mod tenants;
+pub mod service;
+pub mod tenants;
 
-pub use artifacts::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
-pub use auth::outbound::UrlError;
-pub use auth::{
-    ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey,
-    PublishedKeys, PublishedKeysError,
-};
+#[doc(inline)]
+pub use auth::Authenticator;
 #[cfg(feature = "config")]
-pub use configured::{ConfigServer, IssuerError, Notice};
-pub use http::{HttpOptions, Problem, api_document, router};
-pub use listener::metrics::{MetricsError, MetricsServer};
-pub use listener::{BindError, HttpServer, ListenOptions, Tls, TlsError};
-pub use service::calls::{Answer, CallRequest};
-pub use service::catalogue::Page;
-pub use service::facade::ManyTools;
-pub use service::health::{Health, Readiness};
-pub use service::request_id::{BadRequestId, RequestId};
-pub use service::runs::{RunEvents, RunRequest, StepRequest};
+#[doc(inline)]
+pub use configured::{ConfigServer, Notice};
+#[doc(inline)]
+pub use http::HttpOptions;
+#[doc(inline)]
+pub use listener::{HttpServer, ListenOptions};
+#[doc(inline)]
+pub use service::calls::CallRequest;
+#[doc(inline)]
 pub use service::served::{Served, ServedTenant};
+#[doc(inline)]
 pub use service::{Service, ServiceBuilder, ServiceLimits};
-pub use tenants::account::TenantUsage;
+#[doc(inline)]
 pub use tenants::principal::Principal;
-pub use tenants::quota::{Quota, QuotaKind};
+#[doc(inline)]
 pub use tenants::refused::Refused;

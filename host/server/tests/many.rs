@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
-use toolcell_server::{
-    CallRequest, ManyTools, Principal, Refused, RunRequest, Served, ServedTenant, Service,
-    StepRequest,
-};
+use toolcell_server::service::{ManyTools, RunRequest, StepRequest};
+use toolcell_server::{CallRequest, Principal, Refused, Served, ServedTenant, Service};
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 

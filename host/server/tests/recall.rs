@@ -9,7 +9,8 @@
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool, ToolCall};
-use toolcell_server::{CallRequest, ManyTools, Principal, Served, Service};
+use toolcell_server::service::ManyTools;
+use toolcell_server::{CallRequest, Principal, Served, Service};
 
 /// A service's name, its description, and its kinds of things, in the singular.
 const SERVICES: [(&str, &str, [&str; 8]); 25] = [

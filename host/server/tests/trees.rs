@@ -14,8 +14,9 @@ use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool};
+use toolcell_server::http::router;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, Served, Service, router};
+use toolcell_server::{Authenticator, HttpOptions, Served, Service};
 use tower::ServiceExt as _;
 
 struct Counting;

@@ -19,10 +19,12 @@ use toolcell_benches::client::{Connection, load, post};
 use toolcell_benches::many;
 use toolcell_benches::spent::spent;
 use toolcell_benches::timing::{micros, percentile};
+use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{self, McpOptions};
+use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served,
-    ServedTenant, Service, ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    ServiceLimits,
 };
 use toolcell_test_guests::{Answer, Hostile};
 

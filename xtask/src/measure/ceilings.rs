@@ -36,7 +36,6 @@ const CEILINGS: &[(&str, usize)] = &[
     ("entries of a source folder: host/server/src", 38),
     ("entries of a source folder: host/server/src/mcp", 25),
     ("entries of a source folder: xtask/src", 24),
-    ("names at the root: host/server", 50),
     ("private names: everywhere", 271),
 ];
 

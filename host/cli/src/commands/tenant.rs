@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell_server::{ApiKeyStore, KeyStoreError, NewKey};
+use toolcell_server::auth::{ApiKeyStore, KeyStoreError, NewKey};
 
 use crate::args::{Global, TenantArgs, TenantCommand};
 use crate::config::{self, Config, SecretSelection};

@@ -25,6 +25,7 @@ use jwt::SUBJECT_PREFIX;
 pub use jwt::{JwtError, JwtIssuer};
 use keys::KEY_PREFIX;
 pub use keys::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
+pub use outbound::UrlError;
 pub use published::{PublishedKeys, PublishedKeysError};
 
 use crate::tenants::principal::Principal;

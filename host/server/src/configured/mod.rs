@@ -38,7 +38,8 @@ const KEYS: (&str, &str) = ("api-keys", "keys.json");
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use toolcell_config::Configuration;
-/// use toolcell_server::{ApiKeyStore, ConfigServer, HttpServer, ListenOptions};
+/// use toolcell_server::auth::ApiKeyStore;
+/// use toolcell_server::{ConfigServer, HttpServer, ListenOptions};
 ///
 /// let configuration = Configuration::read("toolcell.toml")?;
 /// let keys = ApiKeyStore::of_configuration(&configuration)?.ok_or("there is no state directory")?;

@@ -301,8 +301,9 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::{Ranged, range};
-    use crate::artifacts::Write;
-    use crate::{ArtifactOptions, Artifacts, Authenticator, HttpOptions, Served, Service, router};
+    use crate::artifacts::{ArtifactOptions, Artifacts, Write};
+    use crate::http::router;
+    use crate::{Authenticator, HttpOptions, Served, Service};
 
     /// Sends a request to a server with this store. Returns the status and the body.
     async fn send_request(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {

@@ -172,8 +172,8 @@ impl std::ops::Deref for Shared {
 }
 
 /// Creates the routes of the API. `protected` are further routes, for example of another protocol:
-/// their requests pass the same checks, and have the extensions [`Principal`](crate::Principal) and
-/// [`RequestId`](crate::RequestId).
+/// their requests pass the same checks, and have the extensions [`Principal`] and
+/// [`RequestId`](crate::service::RequestId).
 pub fn router(
     service: Service,
     auth: Authenticator,

@@ -42,6 +42,7 @@ use crate::http::{HttpOptions, router};
 use crate::service::Service;
 pub use bind_error::BindError;
 use idle::{Connections, OpenConnection};
+pub use metrics::{MetricsError, MetricsServer};
 use peers::Peers;
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
@@ -260,7 +261,7 @@ impl HttpServer {
     /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
     /// accepts no connection, waits for the running requests ([`ListenOptions::drain`]), cancels
     /// the remaining ones, and returns when every connection is closed. While it listens, it
-    /// removes expired [artifacts](crate::Artifacts::sweep).
+    /// removes expired [artifacts](crate::artifacts::Artifacts::sweep).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.

@@ -33,9 +33,15 @@ use crate::tenants::account::{Account, Slots, TenantUsage};
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::Refused;
 use health::Reports;
-use request_id::RequestId;
 use running::{Running, RunningRequest};
 use served::{Served, Version, View};
+
+pub use calls::Answer;
+pub use catalogue::Page;
+pub use facade::ManyTools;
+pub use health::{Health, Readiness};
+pub use request_id::{BadRequestId, RequestId};
+pub use runs::{RunEvents, RunRequest, StepRequest};
 
 type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
 

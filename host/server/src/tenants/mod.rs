@@ -6,3 +6,6 @@ pub(crate) mod principal;
 pub(crate) mod quota;
 pub(crate) mod refused;
 pub(crate) mod share;
+
+pub use account::TenantUsage;
+pub use quota::{Quota, QuotaKind};

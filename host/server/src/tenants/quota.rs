@@ -30,7 +30,7 @@ pub struct Quota {
     /// Calls at once.
     pub concurrent_calls: Option<usize>,
     /// The most bytes of all artifacts. `None`: as in
-    /// [`ArtifactOptions::quota`](crate::ArtifactOptions::quota).
+    /// [`ArtifactOptions::quota`](crate::artifacts::ArtifactOptions::quota).
     pub artifact_bytes: Option<u64>,
 }
 

@@ -10,10 +10,9 @@ use toolcell::clock::ManualClock;
 use toolcell::outcome::{Media, Output, Part};
 use toolcell::tool::{Handler, HandlerFuture, Invocation};
 use toolcell::{CallResult, Definition, Outcome, Registry, Tool};
-use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
-    ServedTenant, Service,
-};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
 
 use crate::client::{Reply, request, send};
 

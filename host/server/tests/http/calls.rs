@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Executor, Json, Limits, Registry, Tool, ToolCall};
-use toolcell_server::{Principal, RunRequest, Served, ServedTenant, Service};
+use toolcell_server::service::RunRequest;
+use toolcell_server::{Principal, Served, ServedTenant, Service};
 
 use crate::client::{Reply, request};
 use crate::fixture::Fixture;

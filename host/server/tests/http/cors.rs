@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
+use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Service,
-};
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
 
 use crate::client::{Reply, request, send};
 use crate::fixture::{served, tools};

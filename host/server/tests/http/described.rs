@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 fn document() -> Value {
-    serde_json::from_str(toolcell_server::api_document()).expect("JSON")
+    serde_json::from_str(toolcell_server::http::api_document()).expect("JSON")
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 use toolcell::{Component, Engine, Registry};
-use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
-    ServedTenant, Service,
-};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
 
 use crate::client::{request, send};
 

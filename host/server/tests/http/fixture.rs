@@ -11,9 +11,11 @@ use tokio::task::JoinHandle;
 use toolcell::clock::ManualClock;
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served,
-    ServedTenant, Service, ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    ServiceLimits,
 };
 
 use crate::client::{Reply, request, send};

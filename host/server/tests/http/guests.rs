@@ -12,9 +12,10 @@ use toolcell::component::OnMissingGrant;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, Tenant, ToolCall};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    ApiKeyStore, Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Quota, Served,
-    ServedTenant, Service,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Served, ServedTenant, Service,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 

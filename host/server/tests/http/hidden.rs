@@ -6,10 +6,10 @@ use serde_json::json;
 use toolcell::call::Resume;
 use toolcell::clock::ManualClock;
 use toolcell::{CallContext, Component, Engine, Json, Limits, Registry, ToolCall};
-use toolcell_server::{
-    ArtifactOptions, Artifacts, CallRequest, Principal, Quota, QuotaKind, Refused, RunRequest,
-    Served, ServedTenant, Service,
-};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::service::RunRequest;
+use toolcell_server::tenants::{Quota, QuotaKind};
+use toolcell_server::{CallRequest, Principal, Refused, Served, ServedTenant, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const FILE: &str =

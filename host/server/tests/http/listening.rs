@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use toolcell_server::{
-    ApiKeyStore, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions, Served, Service,
-};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::listener::BindError;
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Served, Service};
 
 use crate::client::{request, send};
 use crate::fixture::{served, tools};

@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::json;
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::listener::{MetricsError, MetricsServer};
+use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, HttpOptions, HttpServer, ListenOptions,
-    MetricsError, MetricsServer, Quota, ServedTenant, Service, ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, Service, ServiceLimits,
 };
 
 use crate::client::{Reply, request, send};
@@ -184,7 +186,7 @@ async fn only_operator_sees_names_in_readiness_reasons() {
 async fn unreadable_keys_are_reported_as_degraded() {
     let dir = tempfile::tempdir().expect("a fixture");
     let path = dir.path().join("keys.json");
-    let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
+    let keys = toolcell_server::auth::ApiKeyStore::open(&path).expect("a fixture");
     keys.add("acme").expect("a fixture");
     let service = Service::builder(served(&tools().0)).build().expect("a fixture");
     let auth = Authenticator::api_keys(keys);
@@ -211,7 +213,7 @@ async fn unreadable_keys_are_reported_as_degraded() {
 async fn open_server_requires_keys_if_file_is_unreadable() {
     let dir = tempfile::tempdir().expect("a fixture");
     let path = dir.path().join("keys.json");
-    let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
+    let keys = toolcell_server::auth::ApiKeyStore::open(&path).expect("a fixture");
     let service =
         Service::builder(toolcell_server::Served::new(&tools().0)).build().expect("a fixture");
     let auth = Authenticator::open_until_keys(keys.clone());

@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use toolcell_server::{Authenticator, JwtIssuer, PublishedKeys, PublishedKeysError};
+use toolcell_server::Authenticator;
+use toolcell_server::auth::{JwtIssuer, PublishedKeys, PublishedKeysError};
 
 use crate::tokens::{AUDIENCE, ISSUER, claims, encoded, message};
 

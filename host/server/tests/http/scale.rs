@@ -14,8 +14,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tool, ToolCall};
+use toolcell_server::service::RequestId;
 use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, RequestId, Served, ServedTenant, Service,
+    CallRequest, HttpOptions, ListenOptions, Principal, Served, ServedTenant, Service,
     ServiceLimits,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};

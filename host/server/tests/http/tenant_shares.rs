@@ -6,9 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service,
-};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service};
 
 use crate::client::{Reply, request, send};
 use crate::fixture::{Fixture, IN_FLIGHT, served, tools};

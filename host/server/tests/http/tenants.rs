@@ -10,9 +10,11 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell::step::Step;
 use toolcell::{Definition, Registry, Tool, ToolCall, Turn};
+use toolcell_server::auth::JwtIssuer;
+use toolcell_server::service::{RunRequest, StepRequest};
+use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, JwtIssuer, ListenOptions, Principal, Quota, RunRequest,
-    Served, ServedTenant, Service, StepRequest,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Served, ServedTenant, Service,
 };
 
 use crate::client::{request, send};

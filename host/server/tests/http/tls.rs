@@ -17,7 +17,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Service, Tls};
+use toolcell_server::listener::Tls;
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Service};
 
 use crate::fixture::{served, tools};
 

@@ -11,8 +11,9 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolcell_server::auth::JwtIssuer;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, HttpServer, JwtIssuer, ListenOptions, Service};
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
 
 use crate::client::{Reply, request, send};
 use crate::fixture::{served, tools};

@@ -8,8 +8,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ArtifactOptions, Artifacts, Served, Service};
+use toolcell_server::{Served, Service};
 
 use crate::client::{initialize, stateless};
 use crate::fixture::service;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use toolcell::outcome::HandlerError;
 use toolcell::{Definition, Outcome, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Quota, Served, ServedTenant, Service, ServiceLimits};
+use toolcell_server::tenants::Quota;
+use toolcell_server::{Served, ServedTenant, Service, ServiceLimits};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};

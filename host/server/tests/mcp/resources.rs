@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 use toolcell::outcome::{Halt, Media, Output, Part};
 use toolcell::{Definition, Outcome, Registry, Tool};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{
-    ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service,
-};
+use toolcell_server::{HttpOptions, ListenOptions, Principal, Served, Service};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};

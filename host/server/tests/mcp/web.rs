@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Registry, Tool};
+use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
-};
+use toolcell_server::tenants::Quota;
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{initialize, stateless};

@@ -14,11 +14,14 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::configured::IssuerError;
+use toolcell_server::listener::{BindError, MetricsError, MetricsServer, Tls};
 use toolcell_server::mcp::{self, McpOptions};
+use toolcell_server::service::ManyTools;
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, BindError, ConfigServer, HttpOptions, HttpServer,
-    IssuerError, ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service,
-    ServiceBuilder, Tls,
+    Authenticator, ConfigServer, HttpOptions, HttpServer, ListenOptions, Notice, Principal,
+    Service, ServiceBuilder,
 };
 
 use super::tenant;

@@ -1,6 +1,6 @@
 //! The endpoint of MCP over HTTP.
 //!
-//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin,
+//! In: requests that have passed the checks of [`router`](crate::http::router): Host, Origin,
 //! credentials. Out: responses. A request passes, in this order: the limits of its body, the strict
 //! decoding, its session or its metadata, the comparison of its headers with its body, the limits
 //! of its tenant, then its method.
@@ -65,7 +65,7 @@ struct Endpoint {
     is_watched: AtomicBool,
 }
 
-/// Creates the route `/mcp`, for [`router`](crate::router) or
+/// Creates the route `/mcp`, for [`router`](crate::http::router) or
 /// [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check Host,
 /// Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {

@@ -20,11 +20,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use toolcell::runtime::Placement;
 use toolcell::{Registry, Sealer};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
-    ServedTenant, Service,
-};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
 use toolcell_test_guests::bytes;
 
 use super::Scenario;
