@@ -37,9 +37,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let rows =
         [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
     if is_json {
-        shell::say(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()));
+        shell::print(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()));
     } else {
-        shell::say(&rows.iter().map(Row::text).collect::<String>());
+        shell::print(&rows.iter().map(Row::text).collect::<String>());
     }
     Ok(())
 }

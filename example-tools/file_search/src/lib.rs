@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell_guest::{Failure, tool, tools};
 
-use search::{Found, Query};
+use search::{Matches, Query};
 
 /// Path at which the tool sees the operator's directory.
 const ROOT: &str = "/data";
@@ -69,7 +69,7 @@ fn complete(args: &Args) -> Vec<String> {
     max_execution = "30s",
     needs = [filesystem("read /data", "to search the files in it")],
 )]
-fn file_search(args: Args) -> Result<Found, Failure> {
+fn file_search(args: Args) -> Result<Matches, Failure> {
     let query = Query {
         text: args.text.as_deref(),
         name: args.name.as_deref(),

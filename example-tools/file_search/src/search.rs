@@ -45,7 +45,7 @@ pub(crate) struct Match {
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Found {
+pub(crate) struct Matches {
     /// By path, then by line.
     pub(crate) matches: Vec<Match>,
     /// How many files of the wanted name were looked at.
@@ -59,7 +59,7 @@ pub(crate) struct Found {
 
 impl Query<'_> {
     /// Searches a folder below the root.
-    pub(crate) fn search(&self, root: &Path, folder: &str) -> Result<Found, Failure> {
+    pub(crate) fn search(&self, root: &Path, folder: &str) -> Result<Matches, Failure> {
         let start = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
         let first = entries(&start).map_err(|error| {
             let hint = format!(
@@ -68,7 +68,7 @@ impl Query<'_> {
             );
             Failure::new(format!("`{}` cannot be searched: {error}; {hint}", start.display()))
         })?;
-        let mut found = Found::default();
+        let mut found = Matches::default();
         let (mut seen, mut read) = (0, 0);
         // A stack: entries are pushed in reverse, so that the first comes out first.
         let mut waiting: Vec<(PathBuf, usize)> =
@@ -97,7 +97,7 @@ impl Query<'_> {
     }
 
     /// Searches one file. Returns the number of bytes that count as read.
-    fn look(&self, path: &Path, root: &Path, length: u64, found: &mut Found) -> u64 {
+    fn look(&self, path: &Path, root: &Path, length: u64, found: &mut Matches) -> u64 {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if !self
             .name

@@ -11,7 +11,7 @@ fn unknown() {}
 
 /// Has no good duration.
 #[tool(max_execution = "2 minutes", max_execution = "0s")]
-fn slow() {}
+fn waits() {}
 
 /// Has no good name.
 #[tool(name = "add numbers")]

@@ -58,6 +58,9 @@
 //! 15. [`Provider`]: definitions, calls and results in the formats of model providers.
 //!
 //! An [`Error`] is a failed *set-up*. The crate's `examples/` show each concept.
+//!
+//! The library reads no command line and no configuration file. Of the environment it uses only
+//! `TMPDIR`, the place of temporary directories.
 
 // -- the meaning of a call: words, grants and their decision, schemas, messages
 mod contract;

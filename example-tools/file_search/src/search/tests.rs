@@ -24,7 +24,7 @@ fn some() -> tempfile::TempDir {
 
 const ANY: Query<'_> = Query { text: None, name: None, ignore_case: false, most: 50 };
 
-fn places(found: &Found) -> Vec<(&str, Option<usize>)> {
+fn places(found: &Matches) -> Vec<(&str, Option<usize>)> {
     found.matches.iter().map(|found| (found.path.as_str(), found.line)).collect()
 }
 

@@ -59,7 +59,7 @@ pub struct FoundConfiguration {
 impl fmt::Debug for FoundConfiguration {
     /// Omits the texts, which can contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("FoundConfiguration").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

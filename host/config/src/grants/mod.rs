@@ -259,7 +259,7 @@ fn nested(one: &Path, other: &Path) -> bool {
 fn secret(
     problems: &mut Problems<'_>,
     name: &str,
-    use_: &At<file::SecretUse>,
+    use_: &At<file::SecretTable>,
     said: &file::Grants,
     grants: &Grants,
 ) -> Option<SecretGrant> {
@@ -293,18 +293,20 @@ fn secret(
 
 fn injection(
     problems: &mut Problems<'_>,
-    said: &At<Either<String, file::Placed>>,
+    said: &At<Either<String, file::InjectionTable>>,
 ) -> Option<Injection> {
     let text = |at: &At<String>| at.value.clone();
     let placed = match &said.value {
         Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,
-        Either::Table(file::Placed { basic, header, query }) => match (basic, header, query) {
-            (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
-            (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
-            (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
-            _ => None,
-        },
+        Either::Table(file::InjectionTable { basic, header, query }) => {
+            match (basic, header, query) {
+                (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
+                (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
+                (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
+                _ => None,
+            }
+        }
     };
     if placed.is_none() {
         let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";

@@ -97,7 +97,7 @@ impl BlockingPool {
     /// [`BlockingPool::DEFAULT_THREADS`].
     fn shared() -> &'static Self {
         static SHARED: LazyLock<BlockingPool> =
-            LazyLock::new(|| BlockingPool::new(Self::DEFAULT_THREADS));
+            LazyLock::new(|| BlockingPool::new(BlockingPool::DEFAULT_THREADS));
         &SHARED
     }
 

@@ -117,16 +117,16 @@ where
     /// were interrupted there.
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
-        let (mut first, woken, slow) =
+        let (mut first, woken, lane) =
             (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
         if !guest.latency_class.is_short() {
-            run_to_end(first, &slow, answered);
+            run_to_end(first, &lane, answered);
             return Self { guest, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
             if !first.latency_class.is_short() {
-                run_to_end(first, &slow, answered);
+                run_to_end(first, &lane, answered);
                 return;
             }
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
@@ -135,9 +135,9 @@ where
                     send(answered, answer);
                 }
                 Poll::Pending if first.run_state.is_waiting() => {
-                    woken.spawn(resume(first, slow, answered));
+                    woken.spawn(resume(first, lane, answered));
                 }
-                Poll::Pending => run_to_end(first, &slow, answered),
+                Poll::Pending => run_to_end(first, &lane, answered),
             }
         });
         let at_once = lanes.fast_lane().run(
@@ -150,17 +150,17 @@ where
 }
 
 /// Runs a guest to its end in the slow lane, one slice at each turn.
-fn run_to_end<F>(mut guest: Guest<F>, slow: &SlowLane, answered: oneshot::Sender<F::Output>)
+fn run_to_end<F>(mut guest: Guest<F>, lane: &SlowLane, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (lane, pulse, turns) = (
-        slow.clone(),
+        lane.clone(),
         Arc::clone(&guest.run_state),
         Arc::clone(&guest.latency_class.flow.slow_lane),
     );
-    let mut place = slow.enqueue(&turns, &pulse, guest.is_new);
-    slow.spawn(async move {
+    let mut place = lane.enqueue(&turns, &pulse, guest.is_new);
+    lane.spawn(async move {
         while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
             let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
             drop(turn);
@@ -193,7 +193,7 @@ async fn others_first() {
 
 /// Runs a guest that waits for the host, until a tick interrupts it; then it continues in the slow
 /// lane.
-async fn resume<F>(mut guest: Guest<F>, slow: SlowLane, answered: oneshot::Sender<F::Output>)
+async fn resume<F>(mut guest: Guest<F>, lane: SlowLane, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -204,7 +204,7 @@ where
     });
     match slice.await {
         Some(answer) => send(answered, answer),
-        None => run_to_end(guest, &slow, answered),
+        None => run_to_end(guest, &lane, answered),
     }
 }
 

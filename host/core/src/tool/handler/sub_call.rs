@@ -63,7 +63,8 @@ pub(crate) enum Excess {
     )]
     Depth(u32),
     #[error(
-        "one call can lead to at most {MAX_SUB_CALLS} calls of other tools, and that many were already made"
+        "one call can lead to at most {0} calls of other tools, and that many were already made",
+        Invocation::MAX_SUB_CALLS
     )]
     Count,
 }

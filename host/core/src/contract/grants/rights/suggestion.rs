@@ -159,7 +159,7 @@ impl Suggestion {
             "kv" => drop(self.keys.insert(pattern.clone())),
             // The operator decides which tools may be called.
             "invoke" if pattern == ANY_TOOL => {
-                drop(self.invoke.insert(Self::PLACEHOLDER.to_owned()))
+                self.invoke.insert(Self::PLACEHOLDER.to_owned());
             }
             "invoke" => drop(self.invoke.insert(pattern.clone())),
             // A need of an unknown kind is refused when the component is loaded.
