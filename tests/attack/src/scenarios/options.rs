@@ -116,30 +116,6 @@ pub enum Name {
 }
 
 impl Name {
-    /// Returns the cases that a whole campaign has at least. Source: docs/threat-model.md, section
-    /// 1.
-    #[must_use]
-    pub fn campaign_cases(self) -> u64 {
-        match self {
-            // Each misdeed in each place and with each answer several times.
-            Self::Guests => 10_000,
-            // Row 9: 100,000 mutated components.
-            Self::Mutants | Self::Smith => 50_000,
-            // Rows 25 and 27: each case has six paths, and reads that race with a swap.
-            Self::Paths => 20_000,
-            // Rows 24 and 85: one call in 29 recurses.
-            Self::Mixed => 300_000_u64.div_ceil(super::mixed::CALLS),
-            // Row 54: 100,000 calls that leave something behind or look for it.
-            Self::Slots => 100_000_u64.div_ceil(super::slots::CALLS),
-            // Rows 72 to 81.
-            Self::Server => 5_000,
-            // Row 70.
-            Self::Schemas => 5_000,
-            // The whole table.
-            Self::Network | Self::Secrets | Self::Bombs => u64::MAX,
-        }
-    }
-
     /// Returns the name as it is typed.
     #[must_use]
     pub fn text(self) -> String {
