@@ -1,7 +1,8 @@
 //! Builds tools in Python, C and Rust and runs their cases, with compilers from the Python registry
 //! and cargo: the common cases, the example tools, and the projects of `toolcell new`. Also builds
-//! tools in TypeScript that import npm packages, checks the declarations for TypeScript, and runs
-//! components and programs that were not made for toolcell (`existing`).
+//! tools in TypeScript that import npm packages, checks the declarations for TypeScript, runs
+//! components and programs that were not made for toolcell (`existing`), and compares answers of
+//! the language runtimes with the originals (`platform`).
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's
 //! `skipped.txt`; a name there that no case has is an error.
@@ -31,6 +32,7 @@ macro_rules! words {
 }
 
 mod existing;
+pub(crate) mod platform;
 mod services;
 
 /// Builds every project and runs its cases.
@@ -43,8 +45,8 @@ pub(crate) fn run() -> Result<()> {
         ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
     let packages = Packages::install()?;
-    crate::platform::compare(&packages.node)?;
-    crate::platform::python(&bench)?;
+    platform::compare(&packages.node)?;
+    platform::python(&bench)?;
     let with_packages = projects(&root().join("example-tools/npm"))?.into_iter();
     let with_packages =
         with_packages.map(|project| packages.project(&project, &bench.place.join("npm")));
@@ -99,17 +101,17 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The command, and the compilers that it finds.
-pub(crate) struct Bench {
+struct Bench {
     /// The folder in which everything is built.
-    pub(crate) place: PathBuf,
+    place: PathBuf,
     /// The interpreter of the environment with the compilers.
-    pub(crate) python: PathBuf,
+    python: PathBuf,
     command: PathBuf,
 }
 
 impl Bench {
     /// Installs the compilers and builds the command.
-    pub(crate) fn install() -> Result<Self> {
+    fn install() -> Result<Self> {
         let place = root().join("target/languages");
         fs::create_dir_all(&place)?;
         let python = install_python(&place, &root().join(REQUIREMENTS))?;
@@ -134,7 +136,7 @@ impl Bench {
     }
 
     /// Returns the command with these words, and the compilers in its `PATH`.
-    pub(crate) fn command(&self, words: &[&OsStr]) -> Result<Command> {
+    fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
         command

@@ -12,7 +12,6 @@ mod measure;
 mod openapi;
 mod package;
 mod packaging;
-mod platform;
 mod registries;
 mod served;
 mod shell;
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
         ["suites", rest @ ..] => suites::run(rest),
         ["package"] => package::run(),
         ["packaging"] => packaging::run(),
-        ["platform"] => platform::run(),
+        ["platform"] => languages::platform::run(),
         ["measure", rest @ ..] => measure::run(rest),
         ["js-runtime"] => js_runtime::run(),
         ["attack", rest @ ..] => match attack::run(rest) {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::languages::Bench;
+use super::Bench;
 use crate::registries::{Packages, install_python};
 use crate::shell::{print, root};
 
@@ -67,7 +67,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// Compares the answers of JavaScript with this Node.
-pub(crate) fn compare(node: &Path) -> Result<()> {
+pub(super) fn compare(node: &Path) -> Result<()> {
     for expressions in EXPRESSIONS {
         let mut command = Command::new(node);
         command.arg("-e").arg(PROGRAM).arg(root().join(expressions));
@@ -82,7 +82,7 @@ pub(crate) fn compare(node: &Path) -> Result<()> {
 
 /// Compares the answers of Python with the interpreter of this bench, if it is CPython 3.11, and
 /// with a cell.
-pub(crate) fn python(bench: &Bench) -> Result<()> {
+pub(super) fn python(bench: &Bench) -> Result<()> {
     let (place, file) = (root().join("tests/platform/python"), root().join(PYTHON));
     let version = printed(Command::new(&bench.python).arg("--version"))?;
     if version.starts_with("Python 3.11.") {
