@@ -52,18 +52,18 @@ fn main() -> ExitCode {
     }
     let printer = if args.global.quiet { printer.quiet() } else { printer };
     if let Some(failure) = unprintable() {
-        return failure.show(&printer, false).into();
+        return printer.show_failure(&failure, false).into();
     }
     let json = args.command.is_json();
     let traces = match Traces::start(&args.command) {
         Ok(traces) => traces,
-        Err(failure) => return failure.show(&printer, json).into(),
+        Err(failure) => return printer.show_failure(&failure, json).into(),
     };
     logging::start(&printer, &args.global, &traces);
     let interrupt = Interrupt::begin(&printer);
     let status = match dispatch(&printer, &interrupt, &traces, args) {
         Ok(status) => status,
-        Err(failure) => failure.show(&printer, json),
+        Err(failure) => printer.show_failure(&failure, json),
     };
     interrupt.end();
     status.into()

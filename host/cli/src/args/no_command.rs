@@ -83,7 +83,7 @@ fn as_member(error: &clap::Error) -> Option<String> {
 pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
     if !error.use_stderr() {
         if let Some(failure) = crate::unprintable() {
-            return failure.show(printer, false);
+            return printer.show_failure(&failure, false);
         }
         // The parser's own printing handles colours and terminals. A reader that went away is not
         // an error.
@@ -103,7 +103,7 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix(TIP));
         let advice: Vec<_> = tips.map(str::to_owned).chain([hint.clone()]).collect();
-        return Failure::usage(message, advice.join("; ")).show(printer, true);
+        return printer.show_failure(&Failure::usage(message, advice.join("; ")), true);
     }
     match text.strip_prefix("error: ") {
         Some(text) => printer.error_lines(&format!("{text}\n")),

@@ -143,7 +143,7 @@ pub(crate) async fn check(
         printer.note("warning", &warning.to_string());
         printer.note("hint", &warning.hint);
     }
-    failures.iter().for_each(|failure| failure.print(printer));
+    failures.iter().for_each(|failure| printer.failure(failure));
     for unset in &unset {
         printer.note(
             "error",

@@ -194,7 +194,7 @@ pub(crate) async fn explain(
         unapproved(printer, &config, &chosen, &component)?;
     }
     if let Some(failure) = unusable {
-        failure.about(chosen.display_path()).print(printer);
+        printer.failure(&failure.about(chosen.display_path()));
     }
     Ok(status)
 }

@@ -83,7 +83,7 @@ pub(crate) async fn list(
             }
         }
         for (_, failure) in &failures {
-            failure.print(printer);
+            printer.failure(failure);
         }
     }
     Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))

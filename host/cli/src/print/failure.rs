@@ -1,16 +1,15 @@
-//! The error of a command: printed with causes and a hint for a person, as JSON for a program.
+//! The error of a command: its causes and a hint for a person, and its JSON for a program.
 //!
-//! Not here: failures of a *call*, which are part of its completion.
+//! Not here: failures of a *call*, which are part of its completion; the output of the error
+//! (`printer`).
 
 use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::json;
-use toolcell_config::Error;
+use toolcell_config::{Error, Problem};
 
 use super::exit::ExitStatus;
-use super::printer::Printer;
 use super::units::counted;
-use crate::config::Problem;
 
 /// Kinds of failures that a child process may report.
 const KINDS: [&str; 11] = [
@@ -153,29 +152,9 @@ impl Failure {
         Self { error: self.error.context(message), ..self }
     }
 
-    /// Prints the failure: as text on standard error, or as JSON on standard output. If the JSON
-    /// cannot be printed, prints the text.
-    pub(crate) fn show(&self, printer: &Printer, json: bool) -> ExitStatus {
-        if !json || printer.json(&json!({ "error": self.to_json() })).is_err() {
-            self.print(printer);
-        }
-        self.status
-    }
-
-    /// Prints the failure as text on standard error.
-    pub(crate) fn print(&self, printer: &Printer) {
-        for problem in &self.problems {
-            printer.note("error", &problem.to_string());
-            printer.note("hint", &problem.hint);
-        }
-        if !self.problems.is_empty() {
-            return;
-        }
-        printer.note("error", &self.error.to_string());
-        for cause in self.causes() {
-            printer.note("  caused by", &cause);
-        }
-        printer.note("hint", &self.hint);
+    /// Returns the problems of a configuration; empty if that is not the failure.
+    pub(super) fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// Returns the failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
@@ -217,7 +196,7 @@ impl Failure {
     }
 
     /// Returns the causes, without those that the error before them repeats.
-    fn causes(&self) -> Vec<String> {
+    pub(super) fn causes(&self) -> Vec<String> {
         let mut said = self.error.to_string();
         let mut causes = Vec::new();
         for cause in self.error.chain().skip(1).map(ToString::to_string) {

@@ -15,10 +15,11 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::json;
 
 use super::clean::{self, Reader};
+use super::exit::ExitStatus;
 use super::failure::Failure;
-use crate::os::files;
 
 /// Interval of the steps of a spinner or a bar.
 const TICK: Duration = Duration::from_millis(120);
@@ -118,6 +119,32 @@ impl Printer {
         self.err(&format!("{}: {}\n", self.coloured(label), clean.replace('\n', "\n    ")));
     }
 
+    /// Prints a failure: as text on standard error, or as JSON on standard output. If the JSON
+    /// cannot be printed, prints the text.
+    pub(crate) fn show_failure(&self, failure: &Failure, json: bool) -> ExitStatus {
+        if !json || self.json(&json!({ "error": failure.to_json() })).is_err() {
+            self.failure(failure);
+        }
+        failure.status()
+    }
+
+    /// Prints a failure as text on standard error.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let problems = failure.problems();
+        for problem in problems {
+            self.note("error", &problem.to_string());
+            self.note("hint", &problem.hint);
+        }
+        if !problems.is_empty() {
+            return;
+        }
+        self.note("error", &failure.message());
+        for cause in failure.causes() {
+            self.note("  caused by", &cause);
+        }
+        self.note("hint", failure.hint());
+    }
+
     /// Prints an error of several lines of our own, on standard error.
     pub(crate) fn error_lines(&self, text: &str) {
         self.err(&format!("{}: {}", self.coloured("error"), clean::text(text).0));
@@ -151,12 +178,6 @@ impl Printer {
             Reader::Program => Listener::Redirected,
             Reader::Person => Listener::Reader,
         }
-    }
-
-    /// Asks a person a question, and returns the typed line, if any.
-    pub(crate) fn ask_yes_no(&self, question: &str) -> Option<String> {
-        self.prompt(&format!("{question} [y/N] "));
-        files::answer()
     }
 
     /// Prints the prompt for a person's input.

@@ -29,6 +29,7 @@ use crate::config::{
 };
 use crate::grants::gaps::{self, Gap};
 use crate::host::{self, Engines};
+use crate::os::files;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::{Listener, Printer};
@@ -171,7 +172,8 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
             format!("read {read}; then {} approves it without a question", again(&["--yes"]));
         return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
     }
-    if printer.ask_yes_no("approve this?").is_some_and(|answer| is_yes(&answer)) {
+    printer.prompt("approve this? [y/N] ");
+    if files::answer().is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }
     let instead = format!("change what you do not want to allow; {} then asks again", again(&[]));

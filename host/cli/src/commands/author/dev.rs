@@ -35,7 +35,7 @@ pub(crate) async fn dev(
         // Taken before the build, so that a change during the build starts the next one.
         let seen = marks(&args.project);
         if let Err(failure) = build_and_test(printer, global, &args.project).await {
-            failure.print(printer);
+            printer.failure(&failure);
         }
         printer.note("note", "waiting for a change; Ctrl-C ends");
         while marks(&args.project) == seen {

@@ -138,7 +138,7 @@ async fn run(
         );
     }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
-        failure.about("this run's questions cannot be answered later").print(printer);
+        printer.failure(&failure.about("this run's questions cannot be answered later"));
     }
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
 }
@@ -329,7 +329,7 @@ impl Batch<'_> {
             }
             if let RunEvent::Error(RunFailure(error)) = event {
                 let failure = with_policy(Failure::from(error));
-                failure.print(printer);
+                printer.failure(&failure);
                 return Ok(ControlFlow::Break(failure.status()));
             }
         }

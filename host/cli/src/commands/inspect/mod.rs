@@ -119,9 +119,9 @@ pub(crate) async fn inspect(
         Ok(component) => component,
         Err(failure) => {
             if !args.json {
-                failure
-                    .about(format_args!("{} cannot be loaded", chosen.display_path()))
-                    .print(printer);
+                printer.failure(
+                    &failure.about(format_args!("{} cannot be loaded", chosen.display_path())),
+                );
             }
             return Ok(ExitStatus::Failed);
         }

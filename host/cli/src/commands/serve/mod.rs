@@ -335,13 +335,13 @@ fn print_notice(printer: &Printer, args: &ServeArgs, notice: Notice) {
                 "warning",
                 "the changed configuration is not used: the server keeps the previous one",
             );
-            Failure::from(error).print(printer);
+            printer.failure(&Failure::from(error));
         }
         Notice::IssuerKeysLost { error, has_earlier } => {
             let until =
                 if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
             printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
-            no_issuer(error).print(printer);
+            printer.failure(&no_issuer(error));
         }
         Notice::IssuerKeysFound => {
             printer.note("note", "the keys of the issuer can be fetched and used again")
