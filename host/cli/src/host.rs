@@ -65,8 +65,9 @@ pub(crate) fn engines<'a>(
     let placement = if calls > 1 { Placement::Cells } else { Placement::Inline };
     let builder = builder.placement(placement);
     let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
-    let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
-    let counts = state::counts(global);
+    let state = state::dir(global.state_dir.as_deref());
+    let builder = builder.keys(Keys::new(state.as_deref(), config.path.as_deref()));
+    let counts = state::counts(global.state_dir.as_deref());
     let builder = match &counts {
         Some(dir) => builder.directory_counts(dir),
         None => builder,
@@ -86,15 +87,7 @@ pub(crate) fn engines<'a>(
     let cache = cache_dir(printer, global);
     let (pooled, strict) = (OnceCell::new(), OnceCell::new());
     let builder = builder.cache_bytes(global.cache_size.0);
-    Ok(Engines {
-        printer,
-        uncached: keeping_nothing,
-        builder,
-        cache,
-        state: state::dir(global),
-        pooled,
-        strict,
-    })
+    Ok(Engines { printer, uncached: keeping_nothing, builder, cache, state, pooled, strict })
 }
 
 impl Engines<'_> {

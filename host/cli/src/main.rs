@@ -55,11 +55,11 @@ fn main() -> ExitCode {
         return printer.show_failure(&failure, false).into();
     }
     let json = args.command.is_json();
-    let traces = match Traces::start(&args.command) {
+    let traces = match Traces::start(args.command.collector()) {
         Ok(traces) => traces,
         Err(failure) => return printer.show_failure(&failure, json).into(),
     };
-    logging::start(&printer, &args.global, &traces);
+    logging::start(&printer, args.global.verbose, &traces);
     let interrupt = Interrupt::begin(&printer);
     let status = match dispatch(&printer, &interrupt, &traces, args) {
         Ok(status) => status,

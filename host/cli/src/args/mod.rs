@@ -26,6 +26,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 use toolcell::Engine;
 
 use crate::built::CURRENT_DIR;
+use crate::os::lines;
 use crate::print::exit;
 use crate::print::format::{self, Format};
 use crate::print::units::{Date, Size, Time, number};
@@ -179,7 +180,7 @@ pub(crate) enum Command {
         order: String,
     },
     /// Look up source lines in the component on standard input: this command's own child process
-    #[command(name = LINES_WORKER, hide = true)]
+    #[command(name = lines::WORKER, hide = true)]
     LinesWorker {
         /// Positions in the code: `FUNCTION:OFFSET`
         frames: Vec<String>,
@@ -190,10 +191,8 @@ pub(crate) enum Command {
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 /// Name of the hidden command that runs a tenant's tools in a process of their own.
 pub(crate) const WORKER_PROCESS: &str = "worker-process";
-/// Name of the hidden command that looks up source lines in a process of its own.
-pub(crate) const LINES_WORKER: &str = "lines-worker";
 /// The hidden commands, which only this program starts.
-pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, WORKER_PROCESS, LINES_WORKER];
+pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, WORKER_PROCESS, lines::WORKER];
 
 impl Command {
     /// Returns true if `--json` was typed.
@@ -221,6 +220,15 @@ impl Command {
             | Self::WorkerProcess(_)
             | Self::LinesWorker { .. } => false,
         }
+    }
+
+    /// Returns the address of the collector of spans, if `serve` got one.
+    pub(crate) fn collector(&self) -> Option<&str> {
+        #[cfg(feature = "otlp")]
+        if let Self::Serve(args) = self {
+            return args.otlp.as_deref();
+        }
+        None
     }
 }
 

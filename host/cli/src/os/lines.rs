@@ -16,8 +16,9 @@ use toolcell::outcome::Frame;
 use toolcell_author::SourceLine;
 
 use super::env;
-use crate::args::LINES_WORKER;
 
+/// Name of the hidden command that looks up source lines in a process of its own.
+pub(crate) const WORKER: &str = "lines-worker";
 /// Address space of the child in bytes: the program itself takes some 200 MiB.
 const MEMORY: u64 = 1 << 30;
 /// Seconds of processor time of the child.
@@ -43,7 +44,7 @@ pub(crate) fn find(component: Vec<u8>, frames: &[Frame]) -> Vec<SourceLine> {
 
 fn answer(component: Vec<u8>, frames: &[Frame]) -> io::Result<Vec<u8>> {
     let mut command = Command::new(env::own_program()?);
-    command.env_clear().process_group(0).arg(LINES_WORKER);
+    command.env_clear().process_group(0).arg(WORKER);
     command
         .args(frames.iter().map(|Frame { function, offset, .. }| format!("{function}:{offset}")));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

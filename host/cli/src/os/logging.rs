@@ -11,16 +11,15 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::env;
 use super::traces::Traces;
-use crate::args::Global;
 use crate::print::printer::Printer;
 
 /// Starts the log, and the export of spans, which the log's filter does not affect. `TOOLCELL_LOG`
 /// overrides `-v` and `-q`.
-pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
+pub(crate) fn start(printer: &Printer, verbose: u8, traces: &Traces) {
     let quiet = Targets::new().with_default(Level::ERROR).with_target("rmcp", LevelFilter::OFF);
     let warnings = Targets::new().with_default(Level::WARN);
-    let level = match global.verbose {
-        0 if global.quiet => quiet,
+    let level = match verbose {
+        0 if printer.is_quiet() => quiet,
         0 => quiet.with_target("toolcell", Level::WARN),
         1 => warnings.with_target("toolcell", Level::INFO),
         _ => warnings.with_target("toolcell", Level::DEBUG),

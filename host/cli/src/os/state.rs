@@ -14,18 +14,17 @@ use rustix::fs::{Access, access};
 use toolcell::Sealer;
 
 use super::env;
-use crate::args::Global;
 use crate::print::failure::Failure;
 
 /// Returns the state directory: the typed one, or the user's own.
-pub(crate) fn dir(global: &Global) -> Option<PathBuf> {
-    global.state_dir.clone().or_else(env::state_dir)
+pub(crate) fn dir(typed: Option<&Path>) -> Option<PathBuf> {
+    typed.map(Path::to_owned).or_else(env::state_dir)
 }
 
 /// Returns the directory of the counts of granted directories, which commands share; none without a
 /// state directory.
-pub(crate) fn counts(global: &Global) -> Option<PathBuf> {
-    dir(global).map(|state| state.join(toolcell_config::Engines::COUNTS))
+pub(crate) fn counts(typed: Option<&Path>) -> Option<PathBuf> {
+    dir(typed).map(|state| state.join(toolcell_config::Engines::COUNTS))
 }
 
 /// Creates the state directory if it is missing, and checks that files can be written there.
@@ -43,8 +42,8 @@ pub(crate) fn create_state_dir(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the user's sealer; creates its key if there is none.
-pub(crate) fn sealer(dir: Option<&Path>) -> Result<Sealer, Failure> {
-    let Some(dir) = dir.map(Path::to_owned).or_else(env::state_dir) else {
+pub(crate) fn sealer(typed: Option<&Path>) -> Result<Sealer, Failure> {
+    let Some(dir) = dir(typed) else {
         return Err(Failure::file(
             anyhow!(
                 "no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"

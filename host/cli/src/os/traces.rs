@@ -7,7 +7,6 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::args::Command;
 use crate::print::failure::Failure;
 
 /// Exports spans while a server runs.
@@ -25,17 +24,16 @@ mod exported {
     use toolcell_server::otlp::{Otlp, OtlpOptions, SpanLayer};
     use tracing_subscriber::filter::filter_fn;
 
-    use super::{Command, Failure, Layer, LookupSpan, Subscriber, Traces};
+    use super::{Failure, Layer, LookupSpan, Subscriber, Traces};
 
     /// Time to send the last spans when a server ends.
     const LAST_SPANS: Duration = Duration::from_secs(2);
 
     impl Traces {
-        /// Starts the exporter if the command asks for it.
-        pub(crate) fn start(command: &Command) -> Result<Self, Failure> {
-            let Command::Serve(args) = command else { return Ok(Self::default()) };
-            let Some(url) = &args.otlp else { return Ok(Self::default()) };
-            let otlp = Otlp::start(OtlpOptions::new(url.as_str()));
+        /// Starts the exporter if the command names a collector.
+        pub(crate) fn start(collector: Option<&str>) -> Result<Self, Failure> {
+            let Some(url) = collector else { return Ok(Self::default()) };
+            let otlp = Otlp::start(OtlpOptions::new(url));
             let otlp = otlp.map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
             Ok(Self { otlp: Some(otlp) })
         }
@@ -70,10 +68,10 @@ mod left_out {
     use toolcell_server::Service;
     use tracing_subscriber::layer::Identity;
 
-    use super::{Command, Failure, Layer, LookupSpan, Subscriber, Traces};
+    use super::{Failure, Layer, LookupSpan, Subscriber, Traces};
 
     impl Traces {
-        pub(crate) fn start(_: &Command) -> Result<Self, Failure> {
+        pub(crate) fn start(_: Option<&str>) -> Result<Self, Failure> {
             Ok(Self::default())
         }
 

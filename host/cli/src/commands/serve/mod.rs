@@ -102,8 +102,9 @@ async fn serving(
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
     let service = configured.service().with_sealer(state::sealer(global.state_dir.as_deref())?);
-    let service =
-        state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
+    let service = state::dir(global.state_dir.as_deref())
+        .into_iter()
+        .fold(service, ServiceBuilder::with_state_directory);
     let service = service.with_artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {
