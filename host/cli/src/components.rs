@@ -13,10 +13,12 @@ use toolcell::{Component, Definition, Grants, Tool};
 use toolcell_config::Error;
 use toolcell_config::approval::Rebuilt;
 
+use crate::args::target;
+use crate::built::{self, CURRENT_DIR};
 use crate::clash::ToolOwners;
 use crate::commands::inspect;
 use crate::config::{
-    self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
+    Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
 };
 use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
@@ -321,14 +323,84 @@ pub(crate) fn typed_components(
     }
 }
 
+/// Adds these components with the grants typed by `--grant`.
+pub(crate) fn with_typed(
+    config: Config,
+    components: &[PathBuf],
+    grants: &[String],
+) -> Result<Config, Failure> {
+    let mut components = components.iter().filter(|_| !grants.is_empty());
+    components.try_fold(config, |config, component| {
+        let component = resolve_word(&config, component)?;
+        Ok(config.with_typed(&component, grants)?)
+    })
+}
+
+/// Resolves a word to a component of the configuration or a path: a name, a file, or the built
+/// component for the folder of a project. [`CURRENT_DIR`] is the component built in this folder,
+/// else the only component of the configuration.
+fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
+    if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
+        return Ok(word.to_owned());
+    }
+    if let Some(text) =
+        word.to_str().filter(|text| target::looks_like_arguments(text) && !word.exists())
+    {
+        let message =
+            format!("`{}` is an argument, and the component comes first", target::shorten(text));
+        return Err(Failure::usage(
+            message,
+            "for the component of this folder, write `.` before it",
+        ));
+    }
+    let is_here = word == Path::new(CURRENT_DIR);
+    let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
+    match (built::component(word, &config.hint), only) {
+        (Ok(None) | Err(_), Some(only)) => Ok(PathBuf::from(only)),
+        (Ok(None), None) if is_here => Err(no_component(config)),
+        (built, _) => Ok(built?.unwrap_or_else(|| word.to_owned())),
+    }
+}
+
+/// Returns the error of a command that names no component, if no default exists.
+fn no_component(config: &Config) -> Failure {
+    match &config.file {
+        Some(file) if !config.components.is_empty() => Failure::usage(
+            format!("`{file}` configures several components: name one"),
+            config.listed(),
+        ),
+        _ if config.is_foreign() => config.missing("").into(),
+        _ => Failure::usage(
+            "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
+            match file_here() {
+                Some(file) => format!(
+                    "name the file of a component, for instance {}",
+                    config.hint.command("inspect", &[], &[&file])
+                ),
+                None => "make a tool with `toolcell new NAME`, or name the file of a component"
+                    .to_owned(),
+            },
+        ),
+    }
+}
+
+/// Returns the first component file in this folder, by name.
+pub(crate) fn file_here() -> Option<String> {
+    let files =
+        std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    files
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm"))
+        .min()
+}
+
 /// Resolves a word to a component, for inspection.
 pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
-    Ok(config.choose(&config::resolve_word(config, word)?)?)
+    Ok(config.choose(&resolve_word(config, word)?)?)
 }
 
 /// Resolves a word to a component, for use.
 pub(crate) fn resolve_for_use<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
-    Ok(config.used(&config::resolve_word(config, word)?)?)
+    Ok(config.used(&resolve_word(config, word)?)?)
 }
 
 /// Resolves words to components, for use.

@@ -2,15 +2,14 @@
 //!
 //! Not here: the meaning of a configuration ([`toolcell_config`]).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcell::{CallContext, Engine, Tool, names};
 use toolcell_config::ReadOptions;
 
-use crate::args::{Global, target};
-use crate::built::{self, CURRENT_DIR};
 use crate::os::env;
 use crate::print::failure::Failure;
+use crate::print::units::Time;
 
 pub(crate) use toolcell_config::approval::{
     Approval, ApprovalState as Standing, Approved, Development, Difference, FoundConfiguration,
@@ -25,22 +24,33 @@ pub(crate) use toolcell_config::serving::{Keys, Unset};
 pub(crate) use toolcell_config::text::{HintCommand as Again, quoted};
 pub(crate) use toolcell_config::{Configuration as Config, Lock, Problem, SecretSelection};
 
+/// The options of the command line with which a configuration is found and read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options<'a> {
+    /// The named file.
+    pub(crate) config: Option<&'a Path>,
+    pub(crate) cache_dir: Option<&'a Path>,
+    pub(crate) state_dir: Option<&'a Path>,
+    /// Only for hints that repeat the command.
+    pub(crate) compile_time: Time,
+}
+
 /// Finds and reads the configuration, with the values of all secrets.
-pub(crate) fn read(global: &Global) -> Result<Config, Failure> {
-    read_with(global, SecretSelection::All)
+pub(crate) fn read(typed: Options<'_>) -> Result<Config, Failure> {
+    read_with(typed, SecretSelection::All)
 }
 
 /// Finds and reads the configuration, with the values of the wanted secrets only.
-pub(crate) fn read_with(global: &Global, wanted: SecretSelection) -> Result<Config, Failure> {
+pub(crate) fn read_with(typed: Options<'_>, wanted: SecretSelection) -> Result<Config, Failure> {
     let mut options =
-        ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(global));
-    if let Some(dir) = &global.cache_dir {
+        ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(typed));
+    if let Some(dir) = typed.cache_dir {
         options = options.with_cache_dir(dir);
     }
-    if let Some(dir) = &global.state_dir {
+    if let Some(dir) = typed.state_dir {
         options = options.with_state_dir(dir);
     }
-    match (&global.config, env::config()) {
+    match (typed.config, env::config()) {
         (Some(named), _) => Ok(Config::read_with(named, options)?),
         (None, Some(named)) => {
             let read = Config::read_with(named, options).map_err(Failure::from);
@@ -52,86 +62,16 @@ pub(crate) fn read_with(global: &Global, wanted: SecretSelection) -> Result<Conf
     }
 }
 
-/// Adds these components with the grants typed by `--grant`.
-pub(crate) fn with_typed(
-    config: Config,
-    components: &[PathBuf],
-    grants: &[String],
-) -> Result<Config, Failure> {
-    let mut components = components.iter().filter(|_| !grants.is_empty());
-    components.try_fold(config, |config, component| {
-        let component = resolve_word(&config, component)?;
-        Ok(config.with_typed(&component, grants)?)
-    })
-}
-
-/// Resolves a word to a component of the configuration or a path: a name, a file, or the built
-/// component for the folder of a project. [`CURRENT_DIR`] is the component built in this folder,
-/// else the only component of the configuration.
-pub(crate) fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
-    if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
-        return Ok(word.to_owned());
-    }
-    if let Some(text) =
-        word.to_str().filter(|text| target::looks_like_arguments(text) && !word.exists())
-    {
-        let message =
-            format!("`{}` is an argument, and the component comes first", target::shorten(text));
-        return Err(Failure::usage(
-            message,
-            "for the component of this folder, write `.` before it",
-        ));
-    }
-    let is_here = word == Path::new(CURRENT_DIR);
-    let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
-    match (built::component(word, &config.hint), only) {
-        (Ok(None) | Err(_), Some(only)) => Ok(PathBuf::from(only)),
-        (Ok(None), None) if is_here => Err(no_component(config)),
-        (built, _) => Ok(built?.unwrap_or_else(|| word.to_owned())),
-    }
-}
-
-/// Returns the error of a command that names no component, if no default exists.
-fn no_component(config: &Config) -> Failure {
-    match &config.file {
-        Some(file) if !config.components.is_empty() => Failure::usage(
-            format!("`{file}` configures several components: name one"),
-            config.listed(),
-        ),
-        _ if config.is_foreign() => config.missing("").into(),
-        _ => Failure::usage(
-            "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
-            match file_here() {
-                Some(file) => format!(
-                    "name the file of a component, for instance {}",
-                    config.hint.command("inspect", &[], &[&file])
-                ),
-                None => "make a tool with `toolcell new NAME`, or name the file of a component"
-                    .to_owned(),
-            },
-        ),
-    }
-}
-
-/// Returns the first component file in this folder, by name.
-pub(crate) fn file_here() -> Option<String> {
-    let files =
-        std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    files
-        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm"))
-        .min()
-}
-
 /// Returns the program and global options for hints that repeat the command. `TOOLCELL_CONFIG` is
 /// repeated as `--config`, because the variable may have been set for one command alone.
-fn hint_command(global: &Global) -> Again {
+fn hint_command(typed: Options<'_>) -> Again {
     let path = |path: &Path| path.to_string_lossy().into_owned();
-    let config = global.config.clone().or_else(env::config);
+    let config = typed.config.map(Path::to_owned).or_else(env::config);
     let compile_time =
-        Some(global.compile_time).filter(|time| time.0 != Engine::DEFAULT_COMPILE_TIME);
+        Some(typed.compile_time).filter(|time| time.0 != Engine::DEFAULT_COMPILE_TIME);
     let typed = [
         ("--config", config.as_deref().map(path)),
-        ("--state-dir", global.state_dir.as_deref().map(path)),
+        ("--state-dir", typed.state_dir.map(path)),
         ("--compile-time", compile_time.map(|time| time.to_string())),
     ];
     let options =

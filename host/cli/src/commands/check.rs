@@ -34,7 +34,7 @@ pub(crate) async fn check(
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitStatus::Ok);
     }
-    let config = config::read(global)?;
+    let config = config::read(global.into())?;
     let Some(file) = config.file.clone() else {
         let hint = "create a configuration with `toolcell init`, or name one with `--config FILE`";
         return Err(config.missing(hint).into());

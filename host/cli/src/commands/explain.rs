@@ -51,7 +51,7 @@ pub(crate) async fn explain(
     global: &Global,
     args: &ExplainArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
     let request = Request::parse(&request)
         .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
@@ -213,7 +213,7 @@ fn unset_secrets(
         return Ok(BTreeMap::new());
     }
     let config = config::read_with(
-        global,
+        global.into(),
         SecretSelection::Only { names, tenant: tenant.map(str::to_owned) },
     )?;
     Ok(config
@@ -294,7 +294,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
         .keys()
         .next()
         .cloned()
-        .or_else(config::file_here)
+        .or_else(components::file_here)
         .filter(|_| before.is_empty());
     let before = [named.as_deref().as_slice(), before].concat();
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());

@@ -24,7 +24,7 @@ pub(crate) async fn list(
     global: &Global,
     args: &ListArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for word in &components::typed_components(&config, &args.components)? {

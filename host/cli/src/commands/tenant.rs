@@ -45,7 +45,7 @@ pub(crate) fn tenant(
     global: &Global,
     args: &TenantArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let store = store(&config)?;
     match &args.command {
         TenantCommand::Add { name, json } => {

@@ -18,7 +18,7 @@ pub(crate) async fn tools(
     global: &Global,
     args: &ToolsArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let components =
         components::chosen(&config, &components::typed_components(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;

@@ -78,7 +78,7 @@ pub(crate) async fn approve(
     global: &Global,
     args: &ApproveArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let Some(file) = config.file.as_deref() else {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path needs no approval";

@@ -14,7 +14,7 @@ pub(crate) fn rollback(
     global: &Global,
     args: &RollbackArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     if config.file.is_none() {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path has no earlier version";

@@ -65,9 +65,9 @@ async fn run(
     shown: OutputForm,
 ) -> Result<ExitStatus, Failure> {
     let context = context(args)?;
-    let config = config::read(global)?;
+    let config = config::read(global.into())?;
     let words = components::typed_components(&config, &args.components)?;
-    let config = config::with_typed(config, &words, &args.grants.typed())?;
+    let config = components::with_typed(config, &words, &args.grants.typed())?;
     let components = components::chosen(&config, &words)?;
     let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, &components);

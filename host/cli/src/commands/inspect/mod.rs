@@ -63,7 +63,7 @@ pub(crate) async fn inspect(
     global: &Global,
     args: &InspectArgs,
 ) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
     let examination = Inspection::of(&bytes)

@@ -74,9 +74,10 @@ pub(crate) async fn learn(
 ) -> Result<ExitStatus, Failure> {
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let arguments = target.arguments.read()?;
-    let config = config::read_with(global, SecretSelection::None)?;
+    let config = config::read_with(global.into(), SecretSelection::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
-    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
+    let config =
+        components::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
     let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;

@@ -80,9 +80,9 @@ pub(crate) async fn run(
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
     let target = Target::of_call(&args.call, is_program)?;
     let arguments = target.arguments.read()?;
-    let mut config = config::read(global)?;
+    let mut config = config::read(global.into())?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
-    let config = config::with_typed(
+    let config = components::with_typed(
         config,
         std::slice::from_ref(&args.call.component),
         &args.grants.typed(),

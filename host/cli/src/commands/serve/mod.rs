@@ -73,7 +73,7 @@ async fn serving(
     global: &Global,
     args: &ServeArgs,
 ) -> Result<ExitStatus, Failure> {
-    let configuration = config::read_with(global, SecretSelection::All)?;
+    let configuration = config::read_with(global.into(), SecretSelection::All)?;
     if configuration.file.is_none() {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
