@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
+use toolcell::component::{ComponentBytes, Inspection, OnMissingGrant};
 use toolcell::grants::{Access, Suggestion};
 use toolcell::{Component, Definition, Grants, Tool};
 use toolcell_config::Error;
@@ -16,7 +16,6 @@ use toolcell_config::approval::Rebuilt;
 use crate::args::target;
 use crate::built::{self, CURRENT_DIR};
 use crate::clash::ToolOwners;
-use crate::commands::inspect;
 use crate::config::{
     Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
 };
@@ -214,6 +213,16 @@ pub(crate) async fn granted(
     Ok(host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied).await?)
 }
 
+/// Returns the names of the imports that have to be granted before a component with these tools can
+/// be called.
+pub(crate) fn missing_imports<'a>(
+    inspection: &'a Inspection,
+    tools: impl IntoIterator<Item = &'a Definition>,
+    grants: &'a Grants,
+) -> Vec<String> {
+    inspection.missing(tools, grants).map(|(name, _)| name.clone()).collect()
+}
+
 /// Returns the error of a component that cannot be called under its grants, with the imports that
 /// are not granted.
 pub(crate) fn ungranted(
@@ -222,7 +231,7 @@ pub(crate) fn ungranted(
     component: &Component,
 ) -> Option<Failure> {
     let missing =
-        inspect::missing(component.inspection(), component.definitions(), &chosen.grants());
+        missing_imports(component.inspection(), component.definitions(), &chosen.grants());
     let message =
         || format!("the component imports interfaces that are not granted: {}", missing.join(", "));
     (!missing.is_empty())
@@ -231,11 +240,11 @@ pub(crate) fn ungranted(
 
 /// Returns the hint for imports that are not granted: the grants for the declared needs, or the way
 /// to learn the needs.
-pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
         return format!(
             "its tools do not declare their needs: {}",
-            how_to_learn(config, chosen, component)
+            advice::how_to_learn(config, chosen, component)
         );
     }
     let (granted, name) =
@@ -251,47 +260,13 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
         }
     }
     if needs.is_empty() {
-        return how_to_learn(config, chosen, component);
+        return advice::how_to_learn(config, chosen, component);
     }
     let advice = grant_text::advice(config, chosen, &needs);
     match needs.warnings().as_slice() {
         [] => advice,
         warnings => format!("read before you grant it: {}\n{advice}", warnings.join("\n")),
     }
-}
-
-/// Returns the word for `--as`, if the kind has to be typed. A kind that a file states need not be.
-pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
-    match (chosen.development(), chosen.kind()) {
-        (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
-        (Some(Development::Typed | Development::Folder(_)) | None, _) => None,
-    }
-}
-
-/// Returns a hint with the `learn` command for the call that was typed. If no call was typed, the
-/// hint says what to add.
-pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
-    let word = chosen.word();
-    let call = config.hint.call();
-    let proposed = || component.inspection().proposal().filter(|_| chosen.configured.is_none());
-    let options: Vec<_> =
-        used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
-    let options = options.as_slice();
-    if !call.is_empty() {
-        let words: Vec<_> =
-            std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
-        return format!(
-            "{} shows what this call asks for",
-            config.hint.command("learn", options, &words)
-        );
-    }
-    let tool = component.definitions().next().map(|tool| &*tool.name);
-    let learn = config.hint.command(
-        "learn",
-        options,
-        &std::iter::once(&*word).chain(tool).collect::<Vec<_>>(),
-    );
-    format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
 /// Returns the needs that the tools declare.

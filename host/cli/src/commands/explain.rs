@@ -4,15 +4,12 @@
 //! Invariants: the decision comes from the functions that decide in a call, private networks
 //! included.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::grants::{
-    BadRule, Decision, Denial, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights,
-    Suggestion, toml_text,
-};
-use toolcell::http::{Egress, Route};
+use toolcell::grants::{BadRule, Denial, Layer, Request, Rights, Suggestion};
+use toolcell::http::Egress;
 use toolcell::{CallContext, Component, Tool};
 
 use crate::args::{ExplainArgs, Global, target};
@@ -20,30 +17,14 @@ use crate::built::CURRENT_DIR;
 use crate::components;
 use crate::config::{self, Chosen, Config, Problem, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
+use crate::grants::decision::{self, Answer, Rule};
 use crate::grants::offered::NotOffered;
-use crate::grants::rule_lines::{Item, RuleLines};
+use crate::grants::unset;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
-use crate::grants::{grant_text, unset};
 use crate::host::{self, Engines};
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
-
-/// The decision about a request.
-pub(crate) enum Answer {
-    Allowed,
-    /// Allowed, but the host's name has no address now.
-    Unresolved(String),
-    Denied(Denial),
-    /// Granted, but not for addresses in these networks.
-    Private(Vec<String>),
-}
-
-/// The rule that decided, and its line.
-pub(crate) struct Rule {
-    pub(crate) text: String,
-    line: usize,
-}
 
 /// Runs the command: decides about the request and prints the decision, its rule and the remedy.
 pub(crate) async fn explain(
@@ -83,15 +64,20 @@ pub(crate) async fn explain(
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
     let egress = Egress::new();
-    let mut answer = decided_by(&egress, &rights, &request).await;
+    let mut answer = decision::decided_by(&egress, &rights, &request).await;
     if let Answer::Denied(denial @ Denial { layer: Layer::Granted, .. }) = &mut answer
         && let Some(Ok(rule)) = advice::private_rule(&egress, &request).await
     {
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
     let is_usable = can_request(component.inspection(), &request);
-    let rule =
-        deciding_rule(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
+    let rule = decision::deciding_rule(
+        &config,
+        &chosen,
+        (context.tenant.as_deref(), name),
+        &request,
+        &answer,
+    );
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
     let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) =
@@ -130,8 +116,10 @@ pub(crate) async fn explain(
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => {
-                let grant =
-                    format!("http = [{}]", with_private(&rights, &request, &covering, &networks));
+                let grant = format!(
+                    "http = [{}]",
+                    decision::with_private(&rights, &request, &covering, &networks)
+                );
                 shown["denial"] =
                     json!({ "layer": "network", "request": request.to_string(), "grant": grant });
                 shown["private"] = json!(networks);
@@ -304,44 +292,6 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     )
 }
 
-/// Returns the decision about a request, equal to that in a call.
-pub(crate) async fn decide(rights: &Rights, request: &Request<'_>) -> Answer {
-    decided_by(&Egress::new(), rights, request).await
-}
-
-/// Returns the decision about a request, with this resolver of names.
-pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Request<'_>) -> Answer {
-    if let Request::Http { method, target } = request {
-        return match egress.route(rights, *method, target).await {
-            Route::Denied(denial) => Answer::Denied(denial),
-            Route::Private(networks) => {
-                Answer::Private(networks.iter().map(ToString::to_string).collect())
-            }
-            Route::Unresolved(problem) => Answer::Unresolved(problem),
-            Route::Open | _ => Answer::Allowed,
-        };
-    }
-    match rights.allows(request) {
-        Decision::Allowed => Answer::Allowed,
-        Decision::Denied(denial) => Answer::Denied(denial),
-    }
-}
-
-/// Returns the rule as TOML with these private networks, added to those that are granted already.
-pub(crate) fn with_private<'a>(
-    rights: &Rights,
-    request: &Request<'_>,
-    rule: &str,
-    networks: impl IntoIterator<Item = &'a String>,
-) -> String {
-    let granted = rights.granted().http.iter().filter(|granted| is_within(request, granted));
-    let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
-    let networks: BTreeSet<_> =
-        before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();
-    let networks: Vec<_> = networks.into_iter().collect();
-    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
-}
-
 /// Prints a note if calls are refused because the component is not approved, whatever the decision.
 fn unapproved(
     printer: &Printer,
@@ -362,91 +312,6 @@ fn unapproved(
         );
     }
     Ok(())
-}
-
-/// Returns the rule of the configuration that decided, if one did.
-pub(crate) fn deciding_rule(
-    config: &Config,
-    chosen: &Chosen<'_>,
-    (tenant, tool): (Option<&str>, &str),
-    request: &Request<'_>,
-    answer: &Answer,
-) -> Option<Rule> {
-    let lines = RuleLines::read(config)?;
-    let (name, configured) = chosen.configured?;
-    let (granted, narrowed) = grant_text::keys(request);
-    let place = match answer {
-        Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
-            let place = ["components", name, "grants", granted];
-            let covers =
-                |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
-            let found =
-                lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
-                    let directory =
-                        configured.grants.directories.iter().find(|granted| granted.name == text);
-                    let text = match request {
-                        Request::File { .. } => directory
-                            .map_or(text, |found| format!("{} {}", found.access, found.name)),
-                        Request::Environment { .. }
-                        | Request::Secret { .. }
-                        | Request::Reveal { .. } => request.to_string(),
-                        Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
-                            text
-                        }
-                    };
-                    Rule { text, line }
-                });
-            let scratch = || {
-                let line = lines.line(&["components", name, "grants", "scratch"])?;
-                Some(Rule { text: "scratch".to_owned(), line })
-            };
-            return found.or_else(scratch);
-        }
-        Answer::Denied(Denial { layer: Layer::Tool, .. }) => {
-            vec!["components", name, "tools", tool, narrowed]
-        }
-        Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
-        Answer::Denied(_) => return None,
-    };
-    let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
-    Some(Rule {
-        text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        line,
-    })
-}
-
-/// Returns true if a rule, in its written form, covers a request.
-pub(crate) fn covers(
-    request: &Request<'_>,
-    rule: &str,
-    directories: &[toolcell::grants::Directory],
-) -> bool {
-    match request {
-        Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
-        Request::File { access, path } => {
-            let granted = directories.iter().find(|directory| directory.name == rule);
-            let rule =
-                granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
-            rule.is_some_and(|rule| rule.covers(*access, path))
-        }
-        Request::Key { access, key } => {
-            rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key))
-        }
-        Request::Keys { prefix } => rule
-            .parse()
-            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::grants::Access::Read, prefix)),
-        Request::Invoke { tool, own } => {
-            rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
-        }
-        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => {
-            rule == name
-        }
-        _ => false,
-    }
-}
-
-pub(crate) fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
-    matches!(request, Request::Http { method, target } if rule.covers(*method, target))
 }
 
 /// A tool, and the component that offers it.

@@ -1,4 +1,5 @@
-//! Advice for denied requests: the warnings, notes and hints of `explain` and `run`.
+//! Advice for denied requests: the warnings, notes and hints of `explain` and `run`, and the hint
+//! to learn what a call asks for.
 //!
 //! In: denied requests, the tool that made them, the configuration.
 //! Out: lines to paste, and their place.
@@ -7,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::component::PathUse;
+use toolcell::component::{ComponentKind, PathUse};
 use toolcell::grants::{
     Denial, GrantKind, Host, HttpRule, Layer, Request, Rights, Suggestion, Target,
 };
@@ -15,10 +16,9 @@ use toolcell::http::Egress;
 use toolcell::tool::Need;
 use toolcell::{Component, Definition, Grants};
 
+use super::decision::{self, Answer, Rule};
 use super::dry_run_files::directory_of;
 use super::grant_text;
-use crate::commands::explain::{self, Answer, Rule};
-use crate::components;
 use crate::config::{Chosen, Config, Development};
 use crate::print::printer::Printer;
 
@@ -94,7 +94,7 @@ impl RequestOrigin<'_> {
                     }
                 }
                 // The request has already looked up the name, and a rule of the operator allows it.
-                Layer::Network => match explain::decide(self.rights, &request).await {
+                Layer::Network => match decision::decide(self.rights, &request).await {
                     Answer::Private(networks) => {
                         let Remedy { warnings, hints, approval, .. } =
                             self.allow_private(&request, &networks);
@@ -123,7 +123,7 @@ impl RequestOrigin<'_> {
             if let Some(component) = component {
                 let missing = add_imports(&mut asked, self.chosen, component);
                 remedy.notes.extend((!missing.is_empty()).then(|| {
-                    let learn = components::how_to_learn(self.config, self.chosen, component);
+                    let learn = how_to_learn(self.config, self.chosen, component);
                     let missing = missing.join(", ");
                     format!("a call also needs grants for what the component imports: {missing}; {learn}")
                 }));
@@ -173,12 +173,12 @@ impl RequestOrigin<'_> {
     pub(crate) fn allow_private(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
         let scope = (self.tenant, &*self.definition.name);
         let written =
-            explain::deciding_rule(self.config, self.chosen, scope, request, &Answer::Allowed);
+            decision::deciding_rule(self.config, self.chosen, scope, request, &Answer::Allowed);
         let granted =
-            self.rights.granted().http.iter().find(|granted| explain::is_within(request, granted));
+            self.rights.granted().http.iter().find(|granted| decision::is_within(request, granted));
         let old = written.map(|rule: Rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
-        let new = explain::with_private(self.rights, request, &old, networks);
+        let new = decision::with_private(self.rights, request, &old, networks);
         let hint = match self.chosen.development() {
             Some(Development::Typed) => {
                 format!(
@@ -262,11 +262,45 @@ pub(crate) async fn private_rule(
     let mut grants = Grants::default();
     grants.http.push(with_networks(request, &[])?);
     let alone = Rights::default().with_granted(grants.into());
-    match explain::decided_by(egress, &alone, request).await {
+    match decision::decided_by(egress, &alone, request).await {
         Answer::Private(networks) => with_networks(request, &networks).map(Ok),
         Answer::Unresolved(_) => Some(Err(())),
         Answer::Allowed | Answer::Denied(_) => None,
     }
+}
+
+/// Returns the word for `--as`, if the kind has to be typed. A kind that a file states need not be.
+pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
+    match (chosen.development(), chosen.kind()) {
+        (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
+        (Some(Development::Typed | Development::Folder(_)) | None, _) => None,
+    }
+}
+
+/// Returns a hint with the `learn` command for the call that was typed. If no call was typed, the
+/// hint says what to add.
+pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+    let word = chosen.word();
+    let call = config.hint.call();
+    let proposed = || component.inspection().proposal().filter(|_| chosen.configured.is_none());
+    let options: Vec<_> =
+        used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
+    let options = options.as_slice();
+    if !call.is_empty() {
+        let words: Vec<_> =
+            std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
+        return format!(
+            "{} shows what this call asks for",
+            config.hint.command("learn", options, &words)
+        );
+    }
+    let tool = component.definitions().next().map(|tool| &*tool.name);
+    let learn = config.hint.command(
+        "learn",
+        options,
+        &std::iter::once(&*word).chain(tool).collect::<Vec<_>>(),
+    );
+    format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
 /// Returns true if a host's name is in the arguments, or the tool declares it. A name that the tool
@@ -335,7 +369,7 @@ mod tests {
         grants.http.push(rule);
         let rights = Rights::default().with_granted(grants.into());
         assert_eq!(rights.allows(&request), Decision::Allowed);
-        assert!(matches!(explain::decided_by(&egress, &rights, &request).await, Answer::Allowed));
+        assert!(matches!(decision::decided_by(&egress, &rights, &request).await, Answer::Allowed));
     }
 
     /// A lookup would send the tool's own text away.

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell::Grants;
 use toolcell::component::ComponentKind;
-use toolcell::grants::{Access, Directory, Request, Suggestion, toml_text};
+use toolcell::grants::{Access, Directory, Suggestion, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
@@ -142,20 +142,6 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
 pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
     let approve = || format!("approve it with {}", config.hint.command("approve", &[], &[]));
     chosen.development().is_none().then(approve)
-}
-
-/// Returns the configuration's key for rules about such a request: in grants, and in a section that
-/// narrows them.
-pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
-    match request {
-        Request::Http { .. } => ("http", "http"),
-        Request::File { .. } => ("directories", "files"),
-        Request::Environment { .. } => ("environment", "environment"),
-        Request::Secret { .. } => ("secrets", "secrets"),
-        Request::Reveal { .. } => ("reveal", "reveal"),
-        Request::Invoke { .. } => ("invoke", "invoke"),
-        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
-    }
 }
 
 /// Returns the suggestion as options of a command, in one line.

@@ -1,6 +1,7 @@
 //! Grants for people: their text, their places in the configuration, advice.
 
 pub(crate) mod advice;
+pub(crate) mod decision;
 pub(crate) mod dry_run_files;
 pub(crate) mod gaps;
 pub(crate) mod grant_text;

@@ -1,6 +1,6 @@
 //! Finds the place of a rule in the configuration.
 //!
-//! In: the file's text, read again.
+//! In: the file's text, read again; a request.
 //! Out: lines, counted from 1.
 //! Not here: the meaning of the rules. The file has been read and accepted before.
 
@@ -9,6 +9,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toolcell::grants::Request;
 
 use crate::config::Config;
 use toolcell_config::paths::files;
@@ -96,6 +97,20 @@ impl RuleLines {
 
     fn line_of(&self, span: &Range<usize>) -> usize {
         self.0.get(..span.start).unwrap_or(&self.0).matches('\n').count() + 1
+    }
+}
+
+/// Returns the configuration's key for rules about such a request: in grants, and in a section that
+/// narrows them.
+pub(super) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
+    match request {
+        Request::Http { .. } => ("http", "http"),
+        Request::File { .. } => ("directories", "files"),
+        Request::Environment { .. } => ("environment", "environment"),
+        Request::Secret { .. } => ("secrets", "secrets"),
+        Request::Reveal { .. } => ("reveal", "reveal"),
+        Request::Invoke { .. } => ("invoke", "invoke"),
+        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
     }
 }
 

@@ -32,5 +32,5 @@ pub(crate) fn can_use(component: &Inspection, kind: &str) -> bool {
 
 /// Returns true if a component can make such a request.
 pub(crate) fn can_request(component: &Inspection, request: &Request<'_>) -> bool {
-    can_use(component, super::grant_text::keys(request).0)
+    can_use(component, super::rule_lines::keys(request).0)
 }

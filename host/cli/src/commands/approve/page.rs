@@ -9,6 +9,7 @@ use toolcell::names;
 
 use super::{MAX_COLUMN, Review, ReviewedComponent};
 use crate::commands::inspect;
+use crate::components;
 use crate::config::effective::{self, TOO_MANY};
 use crate::config::{self, Difference, Page, Standing};
 use crate::grants::secrets;
@@ -165,7 +166,8 @@ impl ReviewedComponent<'_> {
     /// that.
     fn without_use(&self) -> Vec<String> {
         let grants = self.chosen.grants();
-        let barring = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
+        let barring =
+            components::missing_imports(&self.inspection, self.now.tools.values(), &grants);
         let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
         let warning = |(import, _): &(String, toolcell::component::ImportStatus)| {
             let import = clean::escaped(import);
@@ -195,7 +197,8 @@ impl ReviewedComponent<'_> {
         let mut page = Page::default();
         page.lines.push(format!("  digest {}", self.inspection.digest));
         let grants = self.chosen.grants();
-        let missing = inspect::missing(&self.inspection, self.now.tools.values(), &grants);
+        let missing =
+            components::missing_imports(&self.inspection, self.now.tools.values(), &grants);
         page.indented(&inspect::imports(&self.inspection, &missing, &grants, &self.contents));
         for definition in self.now.tools.values() {
             page.append(Page::of_new(definition, &inspect::tool(definition)));

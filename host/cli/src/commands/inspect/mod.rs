@@ -17,6 +17,7 @@ use toolcell::{Component, Definition, Grants};
 
 use crate::args::{Global, InspectArgs, target};
 use crate::config::{self, Chosen, Effective, SecretSelection, Signer, effective};
+use crate::grants::advice;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -84,8 +85,8 @@ pub(crate) async fn inspect(
     let grants = chosen.grants();
     let tools = || loaded.iter().flat_map(Component::definitions);
     let (barred, missing) = (
-        missing(&examination, tools(), &Grants::default()),
-        missing(&examination, tools(), &grants),
+        components::missing_imports(&examination, tools(), &Grants::default()),
+        components::missing_imports(&examination, tools(), &grants),
     );
     if let (Ok(component), Some(name)) = (&loaded, &args.tool)
         && !component.definitions().any(|tool| tool.name == *name)
@@ -155,7 +156,7 @@ pub(crate) async fn inspect(
         printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
         printer.note("hint", failure.hint());
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
-            let learn = components::how_to_learn(&config, chosen, &component);
+            let learn = advice::how_to_learn(&config, chosen, &component);
             printer.note("hint", &format!("to grant less, {learn}"));
         }
     }
@@ -187,16 +188,6 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
             &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
         );
     }
-}
-
-/// Returns the names of the imports that have to be granted before a component with these tools can
-/// be called.
-pub(crate) fn missing<'a>(
-    examination: &'a Inspection,
-    tools: impl IntoIterator<Item = &'a Definition>,
-    grants: &'a Grants,
-) -> Vec<String> {
-    examination.missing(tools, grants).map(|(name, _)| name.clone()).collect()
 }
 
 fn to_json(

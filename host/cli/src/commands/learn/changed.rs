@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolcell::grants::{Decision, Host, HttpRule, Request, Rights, Suggestion, toml_text};
 use toolcell::runtime::Recorded;
 
-use crate::commands::explain::{self, Answer};
 use crate::config::{Chosen, Config};
+use crate::grants::decision::{self, Answer};
 use crate::grants::grant_text::Change;
 use crate::grants::rule_lines::RuleLines;
 
@@ -46,11 +46,11 @@ pub(super) async fn changed(
             if !is_local && !is_approved {
                 continue;
             }
-            let Answer::Private(networks) = explain::decide(rights, request).await else {
+            let Answer::Private(networks) = decision::decide(rights, request).await else {
                 continue;
             };
             let mut granted = rules.items(&["components", name, "grants", "http"]).into_iter();
-            let Some(rule) = granted.find(|item| explain::covers(request, &item.text, &[])) else {
+            let Some(rule) = granted.find(|item| decision::covers(request, &item.text, &[])) else {
                 continue;
             };
             found.warnings.extend(Suggestion::of(request).warnings());
@@ -86,7 +86,7 @@ pub(super) async fn changed(
         }
     }
     for (request, rule, networks) in private.into_values() {
-        let text = explain::with_private(rights, request, &rule.text, &networks);
+        let text = decision::with_private(rights, request, &rule.text, &networks);
         found.changes.push(Change { kind: "http", part: rule, key: "", text });
     }
     found

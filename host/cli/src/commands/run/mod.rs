@@ -143,7 +143,7 @@ pub(crate) async fn run(
             rights,
             file: &chosen.path,
             is_command: matches!(chosen.kind(), ComponentKind::Command(_)),
-            used_as: components::used_as(&chosen),
+            used_as: advice::used_as(&chosen),
             is_denied: !denials.is_empty(),
         };
         if let Some(question) = question.filter(|_| !args.json) {

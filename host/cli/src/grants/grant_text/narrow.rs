@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toolcell::grants::{PathRule, Request, toml_text};
 
-use super::{joined, keys, span};
-use crate::commands::explain;
+use super::{joined, span};
 use crate::config::Config;
-use crate::grants::rule_lines::{Item, RuleLines};
+use crate::grants::decision;
+use crate::grants::rule_lines::{Item, RuleLines, keys};
 
 /// Returns the lists of the section at this place of the configuration, with these requests added.
 /// A kind that the section does not list is not narrowed by it, and gets no line.
@@ -30,7 +30,7 @@ pub(crate) fn narrowed_lines(
             | Request::Key { .. }
             | Request::Keys { .. }
             | Request::Invoke { .. }
-            | _ => explain::covers(request, &item.text, &[]),
+            | _ => decision::covers(request, &item.text, &[]),
         };
         if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
             continue;

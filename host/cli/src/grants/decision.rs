@@ -1,0 +1,156 @@
+//! Decides about a request, and finds the rule of the configuration that decided.
+//!
+//! In: a request, a tool's rights, the configuration.
+//! Out: the decision; the rule in its written form, with its line.
+//! Invariants: the decision comes from the functions that decide in a call, private networks
+//! included. A host's name is looked up.
+
+use std::collections::BTreeSet;
+
+use toolcell::grants::{
+    Decision, Denial, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights, toml_text,
+};
+use toolcell::http::{Egress, Route};
+
+use super::rule_lines::{self, Item, RuleLines};
+use crate::config::{Chosen, Config};
+
+/// The decision about a request.
+pub(crate) enum Answer {
+    Allowed,
+    /// Allowed, but the host's name has no address now.
+    Unresolved(String),
+    Denied(Denial),
+    /// Granted, but not for addresses in these networks.
+    Private(Vec<String>),
+}
+
+/// The rule that decided, and its line.
+pub(crate) struct Rule {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+}
+
+/// Returns the decision about a request, equal to that in a call.
+pub(crate) async fn decide(rights: &Rights, request: &Request<'_>) -> Answer {
+    decided_by(&Egress::new(), rights, request).await
+}
+
+/// Returns the decision about a request, with this resolver of names.
+pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Request<'_>) -> Answer {
+    if let Request::Http { method, target } = request {
+        return match egress.route(rights, *method, target).await {
+            Route::Denied(denial) => Answer::Denied(denial),
+            Route::Private(networks) => {
+                Answer::Private(networks.iter().map(ToString::to_string).collect())
+            }
+            Route::Unresolved(problem) => Answer::Unresolved(problem),
+            Route::Open | _ => Answer::Allowed,
+        };
+    }
+    match rights.allows(request) {
+        Decision::Allowed => Answer::Allowed,
+        Decision::Denied(denial) => Answer::Denied(denial),
+    }
+}
+
+/// Returns the rule as TOML with these private networks, added to those that are granted already.
+pub(crate) fn with_private<'a>(
+    rights: &Rights,
+    request: &Request<'_>,
+    rule: &str,
+    networks: impl IntoIterator<Item = &'a String>,
+) -> String {
+    let granted = rights.granted().http.iter().filter(|granted| is_within(request, granted));
+    let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
+    let networks: BTreeSet<_> =
+        before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();
+    let networks: Vec<_> = networks.into_iter().collect();
+    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+}
+
+/// Returns the rule of the configuration that decided, if one did.
+pub(crate) fn deciding_rule(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    (tenant, tool): (Option<&str>, &str),
+    request: &Request<'_>,
+    answer: &Answer,
+) -> Option<Rule> {
+    let lines = RuleLines::read(config)?;
+    let (name, configured) = chosen.configured?;
+    let (granted, narrowed) = rule_lines::keys(request);
+    let place = match answer {
+        Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
+            let place = ["components", name, "grants", granted];
+            let covers =
+                |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
+            let found =
+                lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
+                    let directory =
+                        configured.grants.directories.iter().find(|granted| granted.name == text);
+                    let text = match request {
+                        Request::File { .. } => directory
+                            .map_or(text, |found| format!("{} {}", found.access, found.name)),
+                        Request::Environment { .. }
+                        | Request::Secret { .. }
+                        | Request::Reveal { .. } => request.to_string(),
+                        Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
+                            text
+                        }
+                    };
+                    Rule { text, line }
+                });
+            let scratch = || {
+                let line = lines.line(&["components", name, "grants", "scratch"])?;
+                Some(Rule { text: "scratch".to_owned(), line })
+            };
+            return found.or_else(scratch);
+        }
+        Answer::Denied(Denial { layer: Layer::Tool, .. }) => {
+            vec!["components", name, "tools", tool, narrowed]
+        }
+        Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
+        Answer::Denied(_) => return None,
+    };
+    let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
+    Some(Rule {
+        text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        line,
+    })
+}
+
+/// Returns true if a rule, in its written form, covers a request.
+pub(crate) fn covers(
+    request: &Request<'_>,
+    rule: &str,
+    directories: &[toolcell::grants::Directory],
+) -> bool {
+    match request {
+        Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
+        Request::File { access, path } => {
+            let granted = directories.iter().find(|directory| directory.name == rule);
+            let rule =
+                granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
+            rule.is_some_and(|rule| rule.covers(*access, path))
+        }
+        Request::Key { access, key } => {
+            rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key))
+        }
+        Request::Keys { prefix } => rule
+            .parse()
+            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::grants::Access::Read, prefix)),
+        Request::Invoke { tool, own } => {
+            rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
+        }
+        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => {
+            rule == name
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if a rule covers a request over HTTP.
+pub(super) fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
+    matches!(request, Request::Http { method, target } if rule.covers(*method, target))
+}
