@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::grants::{Denial, Request};
+use toolcell::outcome::Raised;
 use toolcell::{CallResult, Event, Outcome, ToolError};
 
-use super::report;
 use crate::print::printer::Printer;
 
 /// The most waiting lines before progress is dropped.
@@ -142,7 +142,7 @@ impl Live {
         } else {
             None
         };
-        let has_panic = error.is_some_and(report::has_panic);
+        let has_panic = error.is_some_and(has_panic);
         // The executor still has a sender, so the channel does not close by itself.
         let _ = self.lines.send(Message::End { has_panic });
         if let Some(thread) = self.thread {
@@ -178,6 +178,12 @@ pub(super) fn is_top_file(denial: &Denial) -> bool {
 /// `/etc/localtime`.
 pub(crate) fn is_of_system(path: &str) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))
+}
+
+/// Returns true if the error has the whole text of a panic. The text is then printed with the
+/// error.
+pub(super) fn has_panic(raised: &Raised) -> bool {
+    raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
 fn denied_line(denial: &Denial) -> Line {

@@ -14,6 +14,7 @@ use toolcell::outcome::{
 use toolcell::{CallResult, Definition, Json, Limits, Outcome, Question, Refusal, Tool, ToolError};
 use toolcell_author::{SourceLine, shown_lines};
 
+use super::live::has_panic;
 use super::ungranted::not_granted;
 use super::{TypedCall, argument_faults, resume};
 use crate::built;
@@ -167,12 +168,6 @@ fn plain(value: &Value) -> String {
 
 fn shallow(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Returns true if the error has the whole text of a panic. The text is then printed with the
-/// error.
-pub(super) fn has_panic(raised: &Raised) -> bool {
-    raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
 /// Returns true if the message of the language runtime explains the error, and the stack has no
