@@ -9,9 +9,6 @@ use super::repository::Repository;
 const CEILINGS: &[(&str, usize)] = &[
     ("modules in cycles: host/author/src/cases", 5),
     ("modules in cycles: host/author/src/languages/js/modules", 2),
-    ("modules in cycles: host/cli/src", 9),
-    ("modules in cycles: host/cli/src/commands/run", 3),
-    ("modules in cycles: host/cli/src/print", 2),
     ("modules in cycles: host/config/src", 7),
     ("modules in cycles: host/config/src/file", 6),
     ("modules in cycles: host/core/src/capability/files", 4),
@@ -21,12 +18,10 @@ const CEILINGS: &[(&str, usize)] = &[
     ("modules in cycles: host/core/src/run/runner", 2),
     ("modules in cycles: host/server/src/mcp/handler/call", 2),
     ("modules in cycles: host/server/src/mcp/message", 2),
-    ("modules in cycles: tests/attack/src/scenarios", 3),
     ("modules in cycles: tests/guests/src", 3),
-    ("modules in cycles: xtask/src", 2),
     ("entries of a source folder: guest-sdk/js/src", 21),
     ("entries of a source folder: guest-sdk/src", 24),
-    ("entries of a source folder: xtask/src", 24),
+    ("entries of a source folder: xtask/src", 23),
 ];
 
 /// Returns a message with the remedy for each number that differs from the table.
