@@ -1,60 +1,46 @@
 //! Two tenants, each with a worker process of its own: a tool of one crashes its process, and the
 //! other is not affected.
 //!
-//! `cargo run --example worker_processes [COMPONENT]`, from the repository's root after `cargo
-//! xtask demo`.
+//! `cargo run --example worker_processes`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::env;
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use toolcell::files::TemporaryDirectory;
 use toolcell::message::Failure;
 use toolcell::process::{Worker, WorkerProcess};
 use toolcell::runtime::Isolation;
 use toolcell::{CallOptions, Component, Definition, Engine, Executor, Tool, ToolCall};
 
-const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
-/// The argument that starts this program as a worker process.
-const CHILD: &str = "host-the-tools-of-a-tenant";
-
 fn main() -> anyhow::Result<()> {
-    let words: Vec<_> = env::args().skip(1).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [CHILD, path] => child(path),
-        [path] => Runtime::new()?.block_on(parent(path)),
-        _ => Runtime::new()?.block_on(parent(CALCULATOR)),
+    // A worker process is this program, with the folder of its cache as its argument.
+    match env::args_os().nth(1) {
+        Some(cache) => child(cache.into()),
+        None => Runtime::new()?.block_on(parent()),
     }
 }
 
 /// Loads the tenant's tools, and serves their calls until the parent process ends.
-fn child(path: &str) -> anyhow::Result<()> {
+fn child(cache: PathBuf) -> anyhow::Result<()> {
     // Comes first: from here on the worker does not outlive its parent.
     let worker = Worker::begin()?;
     // The cache lets the next worker process start without compiling.
-    let cache = Path::new(path).with_file_name("compiled");
     let engine = Engine::builder().isolation(Isolation::Strict).cache(cache).build()?;
-    let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
+    let load = Component::load(&engine, toolcell_examples::component("calculator")?);
     let component = Runtime::new()?.block_on(load)?;
-    // Simulates a crash of the engine, by a bug or an exploit: the first call ends the process.
-    let calls = AtomicU32::new(0);
+    // Simulates a crash of the engine, by a bug or an exploit.
     let crash = Definition::new("crash", "Ends the process that it runs in.")?;
-    let crash = Tool::native_blocking(crash, move |_: Value| -> Value {
-        if calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            std::process::abort();
-        }
-        Value::Null
-    })?;
+    let crash = Tool::native_blocking(crash, |_: Value| -> Value { std::process::abort() })?;
     Ok(worker.serve(component.tools().iter().cloned().chain([crash]))?)
 }
 
-async fn parent(path: &str) -> anyhow::Result<()> {
+async fn parent() -> anyhow::Result<()> {
+    let cache = TemporaryDirectory::new()?;
     // Both processes have an empty environment, so that neither sees secrets of the other tenant.
-    let process = WorkerProcess::builder(env::current_exe()?).arguments([CHILD, path]);
+    let process = WorkerProcess::builder(env::current_exe()?).arguments([cache.path()]);
     let (acme, mallory) = (process.clone().start().await?, process.start().await?);
     let before = [acme.pid(), mallory.pid()];
     let executor = Executor::new();

@@ -183,7 +183,7 @@ impl Clock {
 
     /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
     /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
-    pub(in crate::engine) fn to_cell_time(&self, date: Duration) -> Duration {
+    pub(in crate::engine) fn to_cell_time(self, date: Duration) -> Duration {
         coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
             (None, _) => date,
             (Some(_), Pace::Frozen) => self.start,

@@ -150,17 +150,17 @@ where
 }
 
 /// Runs a guest to its end in the slow lane, one slice at each turn.
-fn run_to_end<F>(mut guest: Guest<F>, lane: &SlowLane, answered: oneshot::Sender<F::Output>)
+fn run_to_end<F>(mut guest: Guest<F>, slow_lane: &SlowLane, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (lane, pulse, turns) = (
-        lane.clone(),
+        slow_lane.clone(),
         Arc::clone(&guest.run_state),
         Arc::clone(&guest.latency_class.flow.slow_lane),
     );
-    let mut place = lane.enqueue(&turns, &pulse, guest.is_new);
-    lane.spawn(async move {
+    let mut place = slow_lane.enqueue(&turns, &pulse, guest.is_new);
+    slow_lane.spawn(async move {
         while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
             let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
             drop(turn);
