@@ -54,7 +54,7 @@ macro_rules! examples {
 }
 
 examples! {
-    agent_loop batch configuration embed follow grants kv mixed question retry secrets serving
+    agent_loop agui batch configuration embed follow grants kv mixed question retry secrets serving
     tenants worker_processes
 }
 
