@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::Problem;
+use crate::problem::Problem;
 
 /// The underlying error of another library.
 type Cause = Box<dyn std::error::Error + Send + Sync>;

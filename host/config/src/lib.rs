@@ -35,6 +35,7 @@ mod error;
 pub mod file;
 pub mod grants;
 pub mod paths;
+mod problem;
 pub mod serving;
 pub mod tenants;
 pub mod text;
@@ -47,9 +48,9 @@ pub use file::configuration::Configuration;
 #[doc(inline)]
 pub use file::options::ReadOptions;
 #[doc(inline)]
-pub use file::problem::Problem;
-#[doc(inline)]
 pub use file::secret_selection::SecretSelection;
+#[doc(inline)]
+pub use problem::Problem;
 #[doc(inline)]
 pub use serving::engines::{Engines, EnginesBuilder};
 #[doc(inline)]

@@ -15,9 +15,9 @@ use toolcell::grants::Access;
 
 use super::trust::FoundConfiguration;
 use crate::file;
-use crate::file::problem::Problems;
 use crate::paths::files;
 use crate::paths::roots::Guarded;
+use crate::problem::Problems;
 
 /// The hint for a folder that cannot be used.
 const BUILDS: &str =

@@ -20,9 +20,9 @@ use crate::approval::trust::FoundConfiguration;
 use crate::error::Error;
 use crate::file::At;
 use crate::file::configuration::NAME;
-use crate::file::problem::Problems;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
+use crate::problem::Problems;
 use crate::text::clean;
 
 /// The version of the file format.

@@ -15,8 +15,8 @@ use toolcell::{Definition, names};
 use super::signature::{Publishers, Signer, Trust};
 use crate::error::Error;
 use crate::file;
-use crate::file::problem::{Problem, Problems};
 use crate::paths::files;
+use crate::problem::{Problem, Problems};
 
 /// The suffix of a signature's file, after the component's own name, as `ssh-keygen -Y sign` writes
 /// it.

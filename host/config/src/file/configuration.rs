@@ -17,7 +17,6 @@ use toolcell::secrets::StoredSecrets;
 use toolcell::{Definition, Executor, Limits, Tenant};
 
 use super::network::{self, Network};
-use super::problem::{Problem, Problems, in_order};
 use super::secrets::{self, Origin};
 use super::{isolation, kind, shape};
 use crate::approval::signed::{self, Demand};
@@ -31,6 +30,7 @@ use crate::grants::rules::{self, WrittenRule};
 use crate::grants::{self, limits};
 use crate::paths::roots::Guarded;
 use crate::paths::{files, search};
+use crate::problem::{Problem, Problems, in_order};
 use crate::tenants::offered::OfferedTools;
 use crate::tenants::quota::TenantQuota;
 use crate::tenants::{issuer, quota};

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell::component::{Command, CommandInput, CommandOutput, ComponentKind};
 
-use super::problem::Problems;
 use crate::file::{self, At};
+use crate::problem::Problems;
 
 /// What a component is used as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -11,7 +11,6 @@ mod kind;
 pub(crate) mod network;
 pub(crate) mod options;
 mod place;
-pub(crate) mod problem;
 pub(crate) mod resolved;
 pub(crate) mod secret_selection;
 pub(crate) mod secrets;

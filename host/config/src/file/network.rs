@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toolcell::http::{Egress, Proxy, Roots};
 
-use super::problem::Problems;
 use super::secrets::{self, Origin};
 use crate::file::{self, At, Either};
 use crate::paths::files;
+use crate::problem::Problems;
 use crate::{Configuration, ReadOptions};
 
 /// The text that replaces a password.

@@ -10,10 +10,10 @@ use toolcell::component::ComponentKind;
 use toolcell::{Definition, Grants, Limits, names};
 
 use super::isolation::Isolation;
-use super::problem::Problem;
 use crate::approval::dev::Development;
 use crate::approval::signed::Demand;
 use crate::error::Error;
+use crate::problem::Problem;
 
 /// A component in the file.
 #[derive(Debug, Clone)]

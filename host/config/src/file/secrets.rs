@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use toolcell::names;
 use toolcell::secrets::{Secret, StoredSecrets};
 
-use super::problem::{Problem, Problems};
 use crate::ReadOptions;
 use crate::approval::trust::Approval;
 use crate::file::{At, File, From};
 use crate::paths::files;
+use crate::problem::{Problem, Problems};
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use serde_json::Value;
 use toml::de::{DeArray, DeTable, DeValue};
 use toolcell::names;
 
-use super::problem::Problems;
+use crate::problem::Problems;
 
 /// Validates a file against its schema, and removes invalid parts, so that the rest can be
 /// deserialized.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use toolcell::Limits;
 
-use crate::file::problem::Problems;
 use crate::file::{self, Amount, At};
+use crate::problem::Problems;
 use crate::text::units::{BadUnit, Count, Size, Time};
 
 /// Sets a limit in bytes.

@@ -12,16 +12,17 @@ mod typed_grants;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
+use std::str::FromStr;
 
 use toolcell::grants::{
-    Access, Directory, HttpRule, Injection, PathRule, Room, SecretGrant, Suggestion,
+    Access, BadRule, Directory, HttpRule, Injection, PathRule, Room, SecretGrant, Suggestion,
     has_metadata_service,
 };
 use toolcell::{Grants, Overlay};
 
-use crate::file::problem::Problems;
 use crate::file::{self, At, Either};
 use crate::paths::roots::Guarded;
+use crate::problem::Problems;
 use crate::text::units::{Count, Size};
 use limits::amount;
 
@@ -46,8 +47,8 @@ pub(crate) fn grants(
         said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
     without_network(problems, &rules);
     grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
-    grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
-    grants.invoke.extend(said.invoke.iter().filter_map(|line| problems.rule(line)));
+    grants.keys.extend(said.kv.iter().filter_map(|line| parsed_rule(problems, line)));
+    grants.invoke.extend(said.invoke.iter().filter_map(|line| parsed_rule(problems, line)));
     directories(problems, said, base, guarded, &mut grants);
     match &said.scratch {
         None | Some(Either::Short(false)) => {}
@@ -99,12 +100,37 @@ pub(crate) fn grants(
     grants
 }
 
+/// Parses a rule. If that fails, adds an error and returns `None`.
+fn parsed_rule<T: FromStr<Err = BadRule>>(
+    problems: &mut Problems<'_>,
+    text: &At<String>,
+) -> Option<T> {
+    match text.value.parse() {
+        Ok(rule) => Some(rule),
+        Err(bad) if text.value == Suggestion::PLACEHOLDER => {
+            let hint = format!("in its place, {}", bad.hint);
+            problems.error(
+                &text.span,
+                format!("the rule is still the placeholder `{}`", Suggestion::PLACEHOLDER),
+                hint,
+            );
+            None
+        }
+        Err(bad) => {
+            problems.error(&text.span, bad.to_string(), bad.hint);
+            None
+        }
+    }
+}
+
 fn http(
     problems: &mut Problems<'_>,
     line: &At<Either<String, file::HttpTable>>,
 ) -> Option<HttpRule> {
     match &line.value {
-        Either::Short(rule) => problems.rule(&At { value: rule.clone(), span: line.span.clone() }),
+        Either::Short(rule) => {
+            parsed_rule(problems, &At { value: rule.clone(), span: line.span.clone() })
+        }
         Either::Table(file::HttpTable { rule, private }) => {
             let mut networks = Vec::new();
             for network in private {
@@ -131,7 +157,7 @@ fn http(
                     }
                 }
             }
-            problems.rule::<HttpRule>(rule).map(|rule| rule.with_private(networks))
+            parsed_rule::<HttpRule>(problems, rule).map(|rule| rule.with_private(networks))
         }
     }
 }
@@ -279,7 +305,7 @@ fn secret(
         }
         return None;
     };
-    let rule: HttpRule = problems.rule(bound_to)?;
+    let rule: HttpRule = parsed_rule(problems, bound_to)?;
     if !effective::overlaps(&rule, &grants.http) {
         let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
         problems.warning(
@@ -324,17 +350,18 @@ pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Ov
     overlay.http = said
         .http
         .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
-    overlay.files = said
-        .files
+        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
+    overlay.files = said.files.as_ref().map(|lines| {
+        lines.iter().filter_map(|line| parsed_rule::<PathRule>(problems, line)).collect()
+    });
+    overlay.keys = said
+        .kv
         .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
-    overlay.keys =
-        said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
     overlay.invoke = said
         .invoke
         .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
     overlay.environment = names(&said.environment);
     overlay.secrets = names(&said.secrets);
     overlay.reveal = names(&said.reveal);

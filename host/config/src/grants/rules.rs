@@ -8,8 +8,8 @@ use std::ops::Range;
 use toolcell::Overlay;
 use toolcell::grants::{Access, PathRule};
 
-use crate::file::problem::{Problem, Problems};
 use crate::file::{self, At, Either};
+use crate::problem::{Problem, Problems};
 
 /// The section that a rule is in.
 #[derive(Debug, Clone, PartialEq, Eq)]

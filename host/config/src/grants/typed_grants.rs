@@ -17,9 +17,9 @@ use toolcell::names;
 use crate::approval::dev::Development;
 use crate::approval::trust::Approval;
 use crate::error::Error;
-use crate::file::problem::{Problem, Problems};
 use crate::file::resolved::{ComponentConfig, name_of_file};
 use crate::file::secrets::Secrets;
+use crate::problem::{Problem, Problems};
 use crate::text::hint_command::quoted;
 use crate::{Configuration, Places};
 

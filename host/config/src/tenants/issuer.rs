@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use toolcell::names;
 
-use crate::file::problem::Problems;
 use crate::file::{self, At};
 use crate::paths::files;
+use crate::problem::Problems;
 
 /// The algorithms that can be listed.
 const ALGORITHMS: [&str; 9] =

@@ -11,7 +11,7 @@ use toolcell::grants::InvokeRule;
 use toolcell::{Tool, names};
 
 use crate::file::At;
-use crate::file::problem::Problems;
+use crate::problem::Problems;
 use crate::{Configuration, Problem};
 
 /// The tools that a tenant sees and may call.

@@ -8,8 +8,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::file;
-use crate::file::problem::Problems;
 use crate::grants::limits::amount;
+use crate::problem::Problems;
 use crate::text::units::{Count, Size};
 
 /// The quota of one tenant of a server. `None`: no limit is configured.

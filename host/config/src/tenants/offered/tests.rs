@@ -1,6 +1,6 @@
 //! Tools that patterns offer, and invalid lists.
 
-use crate::file::problem::in_order;
+use crate::problem::in_order;
 use crate::{Configuration, Problem, ReadOptions};
 
 /// Reads a configuration that ends with this text.

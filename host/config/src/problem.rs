@@ -5,12 +5,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use toolcell::grants::{BadRule, Suggestion};
-
-use crate::file::At;
 
 /// A problem at one place.
 ///
@@ -109,26 +105,6 @@ impl<'a> Problems<'a> {
 
     fn before(&self, span: &Range<usize>) -> &'a str {
         self.text.get(..span.start).unwrap_or(self.text)
-    }
-
-    /// Parses a rule. If that fails, adds an error and returns `None`.
-    pub(crate) fn rule<T: FromStr<Err = BadRule>>(&mut self, text: &At<String>) -> Option<T> {
-        match text.value.parse() {
-            Ok(rule) => Some(rule),
-            Err(bad) if text.value == Suggestion::PLACEHOLDER => {
-                let hint = format!("in its place, {}", bad.hint);
-                self.error(
-                    &text.span,
-                    format!("the rule is still the placeholder `{}`", Suggestion::PLACEHOLDER),
-                    hint,
-                );
-                None
-            }
-            Err(bad) => {
-                self.error(&text.span, bad.to_string(), bad.hint);
-                None
-            }
-        }
     }
 }
 
