@@ -36,6 +36,7 @@ pub mod file;
 pub mod grants;
 pub mod paths;
 mod problem;
+mod schema;
 pub mod serving;
 pub mod tenants;
 pub mod text;
@@ -62,4 +63,4 @@ pub use serving::report::{ComponentProblem, Reason, Serving};
 #[doc(inline)]
 pub use tenants::issuer::Issuer;
 
-pub(crate) use file::configuration::{Places, is_name};
+pub(crate) use file::configuration::Places;

@@ -14,10 +14,10 @@ use toolcell::controls::{Control, enforced};
 use toolcell::grants::Access;
 
 use super::trust::FoundConfiguration;
-use crate::file;
 use crate::paths::files;
 use crate::paths::roots::Guarded;
 use crate::problem::Problems;
+use crate::schema;
 
 /// The hint for a folder that cannot be used.
 const BUILDS: &str =
@@ -51,7 +51,7 @@ impl Folders {
     /// Returns the folders of a named file. Returns none for a file that was found.
     pub(crate) fn of(
         problems: &mut Problems<'_>,
-        said: &file::Dev,
+        said: &schema::Dev,
         base: &Path,
         guarded: &Guarded,
         found: Option<&FoundConfiguration>,

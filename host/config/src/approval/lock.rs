@@ -18,11 +18,11 @@ use toolcell::{Component, Definition};
 use crate::Configuration;
 use crate::approval::trust::FoundConfiguration;
 use crate::error::Error;
-use crate::file::At;
-use crate::file::configuration::NAME;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
 use crate::problem::Problems;
+use crate::schema::At;
+use crate::schema::NAME;
 use crate::text::clean;
 
 /// The version of the file format.

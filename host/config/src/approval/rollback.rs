@@ -56,7 +56,7 @@ impl Configuration {
                 || "give the NAME of a section [components.NAME]".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            let file = self.file.as_deref().unwrap_or(crate::file::configuration::NAME);
+            let file = self.file.as_deref().unwrap_or(crate::schema::NAME);
             return Err(Error::usage(
                 format!("`{file}` has no component `{}`", name.escape_debug()),
                 hint,

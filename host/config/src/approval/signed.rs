@@ -14,9 +14,9 @@ use toolcell::{Definition, names};
 
 use super::signature::{Publishers, Signer, Trust};
 use crate::error::Error;
-use crate::file;
 use crate::paths::files;
 use crate::problem::{Problem, Problems};
+use crate::schema;
 
 /// The suffix of a signature's file, after the component's own name, as `ssh-keygen -Y sign` writes
 /// it.
@@ -74,17 +74,17 @@ fn signature_path(component: &Path) -> PathBuf {
 
 /// The settings of signatures in a file.
 pub(crate) struct Signatures<'a> {
-    file: &'a file::File,
+    file: &'a schema::File,
     publishers: Arc<Publishers>,
     /// The demand on every component, if there is one.
     pub(crate) of_all: Option<Demand>,
 }
 
 impl<'a> Signatures<'a> {
-    pub(crate) fn of(problems: &mut Problems<'_>, file: &'a file::File) -> Self {
+    pub(crate) fn of(problems: &mut Problems<'_>, file: &'a schema::File) -> Self {
         let mut publishers = Publishers::default();
         for (name, said) in &file.publishers {
-            if !crate::is_name(name) {
+            if !crate::schema::is_name(name) {
                 let hint =
                     format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
                 problems.error(
@@ -123,7 +123,7 @@ impl<'a> Signatures<'a> {
         &self,
         problems: &mut Problems<'_>,
         base: &Path,
-        said: &file::Component,
+        said: &schema::Component,
     ) -> Option<Demand> {
         let path = said.signature.as_ref().map(|path| base.join(&path.value));
         let path = Some(path.unwrap_or_else(|| signature_path(&base.join(&said.path.value))));

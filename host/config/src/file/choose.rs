@@ -8,14 +8,14 @@ use std::path::Path;
 use toolcell::controls::{Control, enforced};
 use toolcell::{Limits, names};
 
+use crate::Configuration;
 use crate::approval::dev::Development;
 use crate::approval::trust::Approval;
 use crate::error::{Error, Unapproved};
-use crate::file::configuration::NAME;
-use crate::file::isolation::Isolation;
 use crate::file::resolved::{ComponentConfig, ResolvedComponent};
 use crate::paths::search;
-use crate::{Configuration, is_name};
+use crate::schema::isolation::Isolation;
+use crate::schema::{NAME, is_name};
 
 impl Configuration {
     /// Returns the component that a word refers to, by its name in the configuration or by its

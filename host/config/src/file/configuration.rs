@@ -18,12 +18,10 @@ use toolcell::{Definition, Executor, Limits, Tenant};
 
 use super::network::{self, Network};
 use super::secrets::{self, Origin};
-use super::{isolation, kind, shape};
 use crate::approval::signed::{self, Demand};
 use crate::approval::trust::{Approval, FoundConfiguration};
 use crate::approval::{dev, lock};
 use crate::error::Error;
-use crate::file::isolation::Isolation;
 use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
 use crate::file::secrets::OwnSecrets;
 use crate::grants::rules::{self, WrittenRule};
@@ -31,14 +29,13 @@ use crate::grants::{self, limits};
 use crate::paths::roots::Guarded;
 use crate::paths::{files, search};
 use crate::problem::{Problem, Problems, in_order};
+use crate::schema::isolation::{self, Isolation};
+use crate::schema::{self, At, is_name, kind, password, shape};
 use crate::tenants::offered::OfferedTools;
 use crate::tenants::quota::TenantQuota;
 use crate::tenants::{issuer, quota};
 use crate::text::hint_command::HintCommand;
-use crate::{Issuer, ReadOptions, file};
-
-/// The name of the file that is searched for.
-pub const NAME: &str = "toolcell.toml";
+use crate::{Issuer, ReadOptions};
 
 /// A configuration. Empty if there is no file.
 #[derive(Debug, Default)]
@@ -218,8 +215,8 @@ impl Configuration {
             }
             return None;
         }
-        shape::check(problems, &schema(), tree.get_mut());
-        match <file::File as serde::Deserialize>::deserialize(toml::Deserializer::from(tree)) {
+        shape::check(problems, &schema::schema(), tree.get_mut());
+        match <schema::File as serde::Deserialize>::deserialize(toml::Deserializer::from(tree)) {
             Ok(file) => Some(Self::resolved(problems, &file, places, found, options)),
             // Violations of the schema are reported already.
             Err(_) if !problems.errors.is_empty() => None,
@@ -237,7 +234,7 @@ impl Configuration {
     /// Resolves the file to a configuration. Parts with problems are left out.
     fn resolved(
         problems: &mut Problems<'_>,
-        file: &file::File,
+        file: &schema::File,
         Places { base, own, mut unwritten, mut unread, mut secrets }: Places,
         found: Option<FoundConfiguration>,
         options: &ReadOptions,
@@ -255,7 +252,7 @@ impl Configuration {
         } else {
             Network::unused(base, &file.network)
         };
-        network.unread.extend(own.filter(|_| network::has_password(problems.text())));
+        network.unread.extend(own.filter(|_| password::has_password(problems.text())));
         unwritten.extend(network.files.iter().cloned());
         unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
         let guarded = Guarded {
@@ -301,7 +298,7 @@ impl Configuration {
                     hint,
                 );
             }
-            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } =
+            let schema::Component { path, digest, grants, isolation: own, limits, tools, .. } =
                 &said.value;
             if path.value.is_empty() {
                 problems.error(
@@ -440,17 +437,7 @@ pub(crate) struct Places {
     pub(crate) secrets: secrets::Secrets,
 }
 
-/// Returns the JSON Schema of the file.
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(file::File).to_value()
-}
-
-pub(crate) fn is_name(name: &str) -> bool {
-    (1..=Definition::MAX_NAME).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {
+fn pinned(problems: &mut Problems<'_>, digest: &At<String>) -> Option<(String, Problem)> {
     let hex = digest.value.strip_prefix("sha256:");
     let is_digest = |hex: &str| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -6,20 +6,16 @@
 //! is not approved has no network settings; a file that other users can write to is not read, since
 //! its writer could read the requests of tools.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml::de::{DeTable, DeValue};
 use toolcell::http::{Egress, Proxy, Roots};
 
 use super::secrets::{self, Origin};
-use crate::file::{self, At, Either};
 use crate::paths::files;
 use crate::problem::Problems;
+use crate::schema::{self, At, Either};
 use crate::{Configuration, ReadOptions};
 
-/// The text that replaces a password.
-const HIDDEN: &str = "***";
 /// The hint for a value from another source.
 const FROM_FILE: &str = "write `proxy = { file = \"FILE\" }`";
 
@@ -38,10 +34,10 @@ pub(crate) struct Network {
 
 impl Network {
     /// Returns only the files that a section names, which tools must not be granted.
-    pub(crate) fn unused(base: &Path, said: &file::Network) -> Self {
+    pub(crate) fn unused(base: &Path, said: &schema::Network) -> Self {
         let mut network = Self::default();
         network.files.extend(said.roots.iter().map(|root| base.join(&root.value)));
-        if let Some(At { value: Either::Table(file::From { file: Some(file), .. }), .. }) =
+        if let Some(At { value: Either::Table(schema::From { file: Some(file), .. }), .. }) =
             &said.proxy
         {
             network.unread.push(base.join(&file.value));
@@ -53,7 +49,7 @@ impl Network {
     pub(crate) fn of(
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
-        said: &file::Network,
+        said: &schema::Network,
     ) -> Self {
         let mut network = Self::unused(base, said);
         if let Some(proxy) = &said.proxy {
@@ -79,7 +75,7 @@ impl Network {
         &mut self,
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
-        said: &At<Either<String, file::From>>,
+        said: &At<Either<String, schema::From>>,
     ) {
         let url = match &said.value {
             Either::Short(url) => Ok(url.clone()),
@@ -112,42 +108,4 @@ impl Configuration {
         egress.replace(self.network.proxy.clone(), self.network.roots.clone());
         egress
     }
-}
-
-/// Replaces the proxy's password in the text of a configuration. Line numbers stay the same.
-pub fn without_password(text: &str) -> String {
-    match password(text).and_then(|range| {
-        Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?))
-    }) {
-        Some((before, hidden, after)) => {
-            format!("{before}{HIDDEN}{}{after}", "\n".repeat(hidden.matches('\n').count()))
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// Returns true if the text contains the proxy's credentials.
-pub(crate) fn has_password(text: &str) -> bool {
-    password(text).is_some()
-}
-
-/// Returns the range of the proxy's credentials, or that of the whole value if their place cannot
-/// be determined.
-fn password(text: &str) -> Option<Range<usize>> {
-    let (tree, _) = DeTable::parse_recoverable(text);
-    let DeValue::Table(network) = tree.get_ref().get("network")?.get_ref() else { return None };
-    let proxy = network.get("proxy")?;
-    let DeValue::String(url) = proxy.get_ref() else { return None };
-    let (_, after) = url.split_once("://").unwrap_or(("", url));
-    after.rsplit_once('@')?;
-    let span = proxy.span();
-    let written = text.get(span.clone())?;
-    let inner = || {
-        let start = written.find("://")? + 3;
-        let end = written.rfind('@').filter(|end| *end >= start && !written.contains('\\'))?;
-        // A user name alone can be a token.
-        let colon = written.get(start..end)?.find(':').map_or(start, |colon| start + colon + 1);
-        Some(span.start + colon..span.start + end)
-    };
-    Some(inner().unwrap_or(span.start + 1..span.end - 1))
 }

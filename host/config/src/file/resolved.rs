@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use toolcell::component::ComponentKind;
 use toolcell::{Definition, Grants, Limits, names};
 
-use super::isolation::Isolation;
 use crate::approval::dev::Development;
 use crate::approval::signed::Demand;
 use crate::error::Error;
 use crate::problem::Problem;
+use crate::schema::Isolation;
 
 /// A component in the file.
 #[derive(Debug, Clone)]

@@ -14,9 +14,9 @@ use toolcell::secrets::{Secret, StoredSecrets};
 
 use crate::ReadOptions;
 use crate::approval::trust::Approval;
-use crate::file::{At, File, From};
 use crate::paths::files;
 use crate::problem::{Problem, Problems};
+use crate::schema::{At, File, From};
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,16 +6,16 @@ use std::str::FromStr;
 
 use toolcell::Limits;
 
-use crate::file::{self, Amount, At};
 use crate::problem::Problems;
+use crate::schema::{self, Amount, At};
 use crate::text::units::{BadUnit, Count, Size, Time};
 
 /// Sets a limit in bytes.
 type SetLimit = fn(Limits, u64) -> Limits;
 
 /// Returns `base`, with the limits of the file in their place.
-pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
-    let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
+pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &schema::Limits, base: Limits) -> Limits {
+    let schema::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
     let mut limits = base;
     if let Some(Time(time)) = amount(problems, timeout.as_ref()) {
         limits = limits.with_timeout(time);

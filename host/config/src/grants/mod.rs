@@ -20,9 +20,9 @@ use toolcell::grants::{
 };
 use toolcell::{Grants, Overlay};
 
-use crate::file::{self, At, Either};
 use crate::paths::roots::Guarded;
 use crate::problem::Problems;
+use crate::schema::{self, At, Either};
 use crate::text::units::{Count, Size};
 use limits::amount;
 
@@ -35,7 +35,7 @@ const SCRATCH: &str = "/scratch";
 /// Returns the grants of a component.
 pub(crate) fn grants(
     problems: &mut Problems<'_>,
-    said: &file::Grants,
+    said: &schema::Grants,
     base: &Path,
     guarded: &Guarded,
     component: &str,
@@ -53,7 +53,7 @@ pub(crate) fn grants(
     match &said.scratch {
         None | Some(Either::Short(false)) => {}
         Some(Either::Short(true)) => grants.scratch = Some(Room::default()),
-        Some(Either::Table(file::Room { bytes, files })) => {
+        Some(Either::Table(schema::Room { bytes, files })) => {
             grants.scratch = Some(room(problems, bytes.as_ref(), files.as_ref()));
         }
     }
@@ -125,13 +125,13 @@ fn parsed_rule<T: FromStr<Err = BadRule>>(
 
 fn http(
     problems: &mut Problems<'_>,
-    line: &At<Either<String, file::HttpTable>>,
+    line: &At<Either<String, schema::HttpTable>>,
 ) -> Option<HttpRule> {
     match &line.value {
         Either::Short(rule) => {
             parsed_rule(problems, &At { value: rule.clone(), span: line.span.clone() })
         }
-        Either::Table(file::HttpTable { rule, private }) => {
+        Either::Table(schema::HttpTable { rule, private }) => {
             let mut networks = Vec::new();
             for network in private {
                 match network.value.parse() {
@@ -187,8 +187,8 @@ fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRul
 
 fn room(
     problems: &mut Problems<'_>,
-    bytes: Option<&At<file::Amount>>,
-    files: Option<&At<file::Amount>>,
+    bytes: Option<&At<schema::Amount>>,
+    files: Option<&At<schema::Amount>>,
 ) -> Room {
     let mut room = Room::default();
     if let Some(Size(bytes)) = amount(problems, bytes) {
@@ -202,16 +202,16 @@ fn room(
 
 fn directories(
     problems: &mut Problems<'_>,
-    said: &file::Grants,
+    said: &schema::Grants,
     base: &Path,
     guarded: &Guarded,
     grants: &mut Grants,
 ) {
     for At { value: directory, .. } in &said.directories {
-        let file::Directory { name, path, access, bytes, files } = directory;
+        let schema::Directory { name, path, access, bytes, files } = directory;
         let access = match access {
-            file::Access::Read => Access::Read,
-            file::Access::Write => Access::Write,
+            schema::Access::Read => Access::Read,
+            schema::Access::Write => Access::Write,
         };
         let room = room(problems, bytes.as_ref(), files.as_ref());
         let led = match guarded.resolve(base, &path.value, access) {
@@ -285,8 +285,8 @@ fn nested(one: &Path, other: &Path) -> bool {
 fn secret(
     problems: &mut Problems<'_>,
     name: &str,
-    use_: &At<file::SecretTable>,
-    said: &file::Grants,
+    use_: &At<schema::SecretUse>,
+    said: &schema::Grants,
     grants: &Grants,
 ) -> Option<SecretGrant> {
     let placed = match &use_.value.injection {
@@ -319,20 +319,18 @@ fn secret(
 
 fn injection(
     problems: &mut Problems<'_>,
-    said: &At<Either<String, file::InjectionTable>>,
+    said: &At<Either<String, schema::Placed>>,
 ) -> Option<Injection> {
     let text = |at: &At<String>| at.value.clone();
     let placed = match &said.value {
         Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,
-        Either::Table(file::InjectionTable { basic, header, query }) => {
-            match (basic, header, query) {
-                (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
-                (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
-                (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
-                _ => None,
-            }
-        }
+        Either::Table(schema::Placed { basic, header, query }) => match (basic, header, query) {
+            (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
+            (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
+            (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
+            _ => None,
+        },
     };
     if placed.is_none() {
         let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
@@ -342,7 +340,7 @@ fn injection(
 }
 
 /// Returns the overlay of a tenant or a tool.
-pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Overlay {
+pub(crate) fn overlay(problems: &mut Problems<'_>, said: &schema::Narrowing) -> Overlay {
     let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
         Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
     };

@@ -8,8 +8,8 @@ use std::ops::Range;
 use toolcell::Overlay;
 use toolcell::grants::{Access, PathRule};
 
-use crate::file::{self, At, Either};
 use crate::problem::{Problem, Problems};
+use crate::schema::{self, At, Either};
 
 /// The section that a rule is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct WrittenRule {
 }
 
 /// Returns all rules that can be parsed. Others are reported elsewhere.
-pub(crate) fn parse_all(problems: &Problems<'_>, file: &file::File) -> Vec<WrittenRule> {
+pub(crate) fn parse_all(problems: &Problems<'_>, file: &schema::File) -> Vec<WrittenRule> {
     let mut rules = Rules { problems, found: Vec::new() };
     for (name, component) in &file.components {
         let of = RuleSection::Component(name.clone());
@@ -71,7 +71,7 @@ impl Rules<'_, '_> {
         self.found.push(WrittenRule { of: of.clone(), kind, only, place });
     }
 
-    fn of_grants(&mut self, of: &RuleSection, said: &file::Grants) {
+    fn of_grants(&mut self, of: &RuleSection, said: &schema::Grants) {
         for line in &said.http {
             match &line.value {
                 Either::Short(rule) => self.http(of, rule, &line.span),
@@ -80,8 +80,8 @@ impl Rules<'_, '_> {
         }
         for directory in &said.directories {
             let access = match directory.value.access {
-                file::Access::Read => Access::Read,
-                file::Access::Write => Access::Write,
+                schema::Access::Read => Access::Read,
+                schema::Access::Write => Access::Write,
             };
             if let Ok(rule) = PathRule::new(access, &directory.value.name.value) {
                 let (text, span) = (rule.to_string(), directory.value.name.span.clone());
@@ -108,7 +108,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn of_narrowing(&mut self, of: &RuleSection, said: &file::Narrowing) {
+    fn of_narrowing(&mut self, of: &RuleSection, said: &schema::Narrowing) {
         for rule in said.http.iter().flatten() {
             self.http(of, &rule.value, &rule.span);
         }

@@ -408,6 +408,6 @@ mod tests {
     #[test]
     fn development_store_is_never_a_configured_one() {
         let store = store(Path::new("notes.wasm"));
-        assert!(!crate::is_name(&store) && store.starts_with("dev:"), "{store}");
+        assert!(!crate::schema::is_name(&store) && store.starts_with("dev:"), "{store}");
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::files::{self, Foreign};
 use crate::ReadOptions;
 use crate::error::Error;
-use crate::file::configuration::NAME;
+use crate::schema::NAME;
 
 /// The result of the search.
 #[derive(Default)]

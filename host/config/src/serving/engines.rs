@@ -14,7 +14,7 @@ use toolcell::http::Egress;
 use toolcell::runtime::{EngineBuilder, InUse};
 use toolcell::secrets::{KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
 
-use crate::file::isolation::Isolation;
+use crate::schema::isolation::Isolation;
 use crate::serving::keys::Keys;
 use crate::{Configuration, Error};
 

@@ -82,7 +82,7 @@ impl Reloader {
         let next = current.read_again()?;
         let seen = Files::of(&next).with_earlier(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
-            let file = current.file.as_deref().unwrap_or(crate::file::configuration::NAME);
+            let file = current.file.as_deref().unwrap_or(crate::schema::NAME);
             let message =
                 format!("`{file}` changed, and you have not approved it in its present form");
             let hint = format!(

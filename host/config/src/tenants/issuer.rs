@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use toolcell::names;
 
-use crate::file::{self, At};
 use crate::paths::files;
 use crate::problem::Problems;
+use crate::schema::{self, At};
 
 /// The algorithms that can be listed.
 const ALGORITHMS: [&str; 9] =
@@ -65,9 +65,9 @@ impl IssuerKeys {
 pub(crate) fn issuer(
     problems: &mut Problems<'_>,
     base: &Path,
-    said: &file::Issuer,
+    said: &schema::Issuer,
 ) -> Option<Issuer> {
-    let file::Issuer { url, audience, keys, algorithms, tenant_claim, scope } = said;
+    let schema::Issuer { url, audience, keys, algorithms, tenant_claim, scope } = said;
     for text in [url, audience] {
         if !is_url(&text.value) {
             let message =

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use toolcell::grants::InvokeRule;
 use toolcell::{Tool, names};
 
-use crate::file::At;
 use crate::problem::Problems;
+use crate::schema::At;
 use crate::{Configuration, Problem};
 
 /// The tools that a tenant sees and may call.

@@ -7,9 +7,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::file;
 use crate::grants::limits::amount;
 use crate::problem::Problems;
+use crate::schema;
 use crate::text::units::{Count, Size};
 
 /// The quota of one tenant of a server. `None`: no limit is configured.
@@ -32,10 +32,11 @@ pub struct TenantQuota {
 /// Returns the quota of a section, with missing values from the default.
 pub(crate) fn overlaid(
     problems: &mut Problems<'_>,
-    said: &file::Quota,
+    said: &schema::Quota,
     base: TenantQuota,
 ) -> TenantQuota {
-    let file::Quota { calls_per_minute, fuel_per_minute, concurrent_calls, artifact_bytes } = said;
+    let schema::Quota { calls_per_minute, fuel_per_minute, concurrent_calls, artifact_bytes } =
+        said;
     let mut count = |said: &Option<_>| amount(problems, said.as_ref()).map(|Count(count)| count);
     let (calls, fuel, at_once) =
         (count(calls_per_minute), count(fuel_per_minute), count(concurrent_calls));

@@ -8,7 +8,7 @@ use similar::{DiffTag, TextDiff};
 
 use super::{DIFF_TIMEOUT, Page, beginning, cut_note};
 use crate::approval::trust::has_same_content;
-use crate::file::network::without_password;
+use crate::schema::without_password;
 use crate::text::clean;
 
 #[derive(Clone)]

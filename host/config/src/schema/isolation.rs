@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcell::controls::{Control, enforced};
 
-use crate::file::At;
 use crate::problem::Problems;
+use crate::schema::At;
 
 // Comments on the variants would change the schema from a plain list of words.
 /// How far calls are kept from each other, each more than the one before.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell::component::{Command, CommandInput, CommandOutput, ComponentKind};
 
-use crate::file::{self, At};
 use crate::problem::Problems;
+use crate::schema::{self, At};
 
 /// What a component is used as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub(crate) enum Output {
 pub(crate) fn of_component(
     problems: &mut Problems<'_>,
     name: &str,
-    said: &file::Component,
+    said: &schema::Component,
 ) -> ComponentKind {
     let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
     if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
@@ -64,7 +64,7 @@ pub(crate) fn of_component(
     }
 }
 
-fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> Command {
+fn command(problems: &mut Problems<'_>, name: &str, said: &schema::Component) -> Command {
     let mut command = Command::new(name);
     let Some(At { value: settings, span }) = &said.command else { return command };
     command.description.clone_from(&settings.description);
@@ -90,7 +90,7 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> C
     }
     // An invalid name is reported elsewhere, with its own place.
     if let Err(error) = command.definition().map(drop)
-        && super::configuration::is_name(name)
+        && super::is_name(name)
     {
         problems.error(span, error.to_string(), "rename the parameter in `argv`");
     }

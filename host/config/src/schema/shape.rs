@@ -1,6 +1,6 @@
 //! Validates a file against its schema, and reports all violations at once.
 //!
-//! In: the file as a tree with spans, and the JSON Schema of [`File`](crate::file::File). Out:
+//! In: the file as a tree with spans, and the JSON Schema of [`File`](crate::schema::File). Out:
 //! problems.
 //! Invariants: no key is hard-coded; an unknown key is reported with the nearest known one.
 //! Not here: JSON Schema in general. It supports only what is generated from our types, and ignores
