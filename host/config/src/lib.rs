@@ -31,6 +31,7 @@
 //! to the previously approved version of a component.
 
 pub mod approval;
+mod configuration;
 mod error;
 pub mod file;
 pub mod grants;
@@ -42,10 +43,12 @@ pub mod tenants;
 pub mod text;
 
 #[doc(inline)]
-pub use approval::lock::Lock;
-pub use error::Error;
+pub use configuration::Configuration;
 #[doc(inline)]
-pub use file::configuration::Configuration;
+pub use configuration::lock::Lock;
+#[doc(inline)]
+pub use configuration::reload::{Reloaded, Reloader};
+pub use error::Error;
 #[doc(inline)]
 pub use file::options::ReadOptions;
 #[doc(inline)]
@@ -57,10 +60,6 @@ pub use serving::engines::{Engines, EnginesBuilder};
 #[doc(inline)]
 pub use serving::loaded::Loaded;
 #[doc(inline)]
-pub use serving::reload::{Reloaded, Reloader};
-#[doc(inline)]
 pub use serving::report::{ComponentProblem, Reason, Serving};
 #[doc(inline)]
 pub use tenants::issuer::Issuer;
-
-pub(crate) use file::configuration::Places;

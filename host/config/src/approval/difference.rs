@@ -58,6 +58,19 @@ impl ApprovalState {
     }
 }
 
+/// Permission to load a component, granted before it is compiled.
+#[derive(Debug)]
+pub struct Vetted<'a> {
+    /// The approved version, and its name. `None`: there is nothing to compare with.
+    pub(crate) approved: Option<(&'a str, &'a Approved)>,
+    pub(crate) publisher: Option<String>,
+}
+
+/// The code of a component differs from what was approved, with the same tools and imports, and it
+/// may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rebuilt;
+
 /// A component before and after a change.
 #[derive(Debug)]
 pub struct Difference<'a> {

@@ -1,10 +1,9 @@
-//! Reads and writes `toolcell.lock`: the approved version of each component of a configuration.
+//! The format of `toolcell.lock`: the approved version of each component of a configuration.
 //!
-//! In: the file beside the configuration, or the components that `approve` showed. Out: a [`Lock`],
-//! or the problems of the file.
-//! Invariants: it contains what was shown, sorted, with the same text for the same content; a lock
-//! that is damaged, of a later version, or that others could have written approves nothing.
-//! Not here: changes since the approval (`difference`).
+//! In: the text of a lock, or approved versions. Out: the approved versions, or the text.
+//! Invariants: the text is sorted, and is the same for the same content; a text that is damaged or
+//! of a later version approves nothing.
+//! Not here: the file (`configuration`), changes since the approval (`difference`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,20 +14,13 @@ use toolcell::component::ComponentKind;
 use toolcell::grants::toml_text;
 use toolcell::{Component, Definition};
 
-use crate::Configuration;
-use crate::approval::trust::FoundConfiguration;
 use crate::error::Error;
-use crate::paths::atomic_file::PendingFile;
-use crate::paths::files;
 use crate::problem::Problems;
-use crate::schema::At;
-use crate::schema::NAME;
+use crate::schema::{At, NAME};
 use crate::text::clean;
 
 /// The version of the file format.
 const VERSION: i64 = 1;
-/// The file's permissions. It is under version control with the configuration.
-const MODE: u32 = 0o644;
 const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
 /// The file extension.
 const ENDING: &str = "lock";
@@ -54,18 +46,6 @@ pub(crate) fn lock_path(config: &Path) -> Result<PathBuf, Error> {
     let message =
         format!("a configuration file cannot have the name `{}`: {problem}", config.display());
     Err(Error::file(message, hint))
-}
-
-/// The approved versions of a configuration's components.
-#[derive(Debug)]
-pub struct Lock {
-    path: PathBuf,
-    /// The text that was read, to detect a write by another process.
-    text: Option<String>,
-    /// The components that this user approved, or trusts because the configuration was named.
-    pub components: BTreeMap<String, Approved>,
-    /// The other entries of the file, which this user has not approved.
-    pub others: BTreeMap<String, Approved>,
 }
 
 /// The definitions and imports of a component, when it was approved or now.
@@ -129,92 +109,6 @@ struct Entry {
 struct Tool {
     hash: At<String>,
     definition: At<String>,
-}
-
-impl Lock {
-    /// Reads the lock beside a configuration. Empty if there is no file.
-    pub fn beside(config: &Configuration) -> Result<Self, Error> {
-        let path = config.lock.clone();
-        if config.file.is_none() {
-            return Ok(Self {
-                path,
-                text: None,
-                components: BTreeMap::new(),
-                others: BTreeMap::new(),
-            });
-        }
-        let text = match &config.found {
-            Some(found) => found.lock.clone(),
-            None => files::lock(&path)?,
-        };
-        let anew = config.hint.command("approve", &[], &[]);
-        let restore =
-            format!("restore it from version control, or remove it and approve anew with {anew}");
-        let all = text
-            .as_ref()
-            .map(|text| parsed(&path, text, &restore))
-            .transpose()?
-            .unwrap_or_default();
-        let only = config.found.as_ref().and_then(FoundConfiguration::only);
-        let is_approved =
-            |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
-        let mut others = all;
-        let components = others.extract_if(.., is_approved).collect();
-        Ok(Self { path, text, components, others })
-    }
-
-    /// Returns the lock with these components approved, and without those in `gone`.
-    pub fn with(
-        &self,
-        approved: impl IntoIterator<Item = (String, Approved)>,
-        gone: &[String],
-    ) -> Self {
-        let (mut components, mut others) = (self.components.clone(), self.others.clone());
-        for (name, approved) in approved {
-            others.remove(&name);
-            components.insert(name, approved);
-        }
-        for name in gone {
-            components.remove(name);
-            others.remove(name);
-        }
-        Self { path: self.path.clone(), text: self.text.clone(), components, others }
-    }
-
-    /// Returns the path of the file for messages.
-    pub fn display_path(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// Returns the new text of the file.
-    pub fn text(&self) -> String {
-        to_text(self.components.iter().chain(&self.others))
-    }
-
-    /// Writes the new text to a file that can replace the lock. Returns `None` if the lock has that
-    /// text already.
-    pub(crate) fn prepare(&self) -> Result<Option<PendingFile>, Error> {
-        let text = self.text();
-        let now = files::lock(&self.path)?;
-        if now != self.text {
-            let message = format!("another process has just written `{}`", self.display_path());
-            return Err(Error::file(
-                message,
-                "approve again: the difference is then shown against the new file",
-            ));
-        }
-        if now.as_ref() == Some(&text) {
-            return Ok(None);
-        }
-        let failed = |error: std::io::Error| {
-            Error::caused(
-                format!("cannot write `{}`", self.display_path()),
-                error,
-                "check that its directory is writable and its disk is not full",
-            )
-        };
-        PendingFile::new(&self.path, &text, MODE).map(Some).map_err(failed)
-    }
 }
 
 /// Parses the text. `restore` is the hint for a file that was modified.

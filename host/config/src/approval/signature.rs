@@ -17,14 +17,13 @@ use serde::Serialize;
 use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
 use toolcell::controls::{Control, enforced};
 
+use crate::paths::files::MAX_SIGNATURE;
 use crate::text::clean;
 use crate::text::units::Size;
 
 /// The required namespace of a signature (`ssh-keygen -n`), so that a signature of a mail or a
 /// commit is not accepted.
 const NAMESPACE: &str = "toolcell";
-/// Maximum bytes of a signature's file. A usual one has about 300.
-pub(crate) const MAX_SIGNATURE: u64 = 4 << 10;
 /// Maximum characters shown of a signature's namespace.
 const MAX_PURPOSE: usize = 40;
 

@@ -17,16 +17,11 @@ use sha2::{Digest as _, Sha256};
 use toolcell::controls::{Control, enforced};
 
 use super::lock;
-use crate::Configuration;
 use crate::approval::lock::Approved;
 use crate::error::Error;
-use crate::file::resolved::ResolvedComponent;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
-use crate::serving::keys::Keys;
 
-/// The directory below the state directory.
-const DIRECTORY: &str = "versions";
 /// The file with the list of approvals.
 const HISTORY: &str = "history.lock";
 /// Maximum number of versions kept of a component.
@@ -37,6 +32,23 @@ const HEX: usize = 64;
 const RESTORE: &str = "remove the directory of the kept versions: later approvals make it again";
 /// The hint if nothing can be kept.
 const STATE_DIR_HINT: &str = "name a state directory that you can write to: `--state-dir DIR`";
+
+/// The result of a rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RolledBack {
+    /// The component's name.
+    pub component: String,
+    /// The digest of the version before: the current one, or that of the file that had replaced it.
+    pub from: String,
+    /// The digest of the version that is current after the rollback.
+    pub to: String,
+    /// True if the component's file was replaced. False if it already was the version that is
+    /// current now.
+    pub replaced_file: bool,
+    /// A copy of the replaced file, if that was never approved.
+    pub backup: Option<PathBuf>,
+}
 
 /// The approved versions of one component.
 #[derive(Debug)]
@@ -51,60 +63,23 @@ pub(crate) struct KeptVersion {
     pub(crate) signature: PathBuf,
 }
 
-impl Configuration {
-    /// Returns the kept versions of a component. `None` without a state directory.
-    pub(crate) fn versions(&self, name: &str) -> Option<Versions> {
-        Some(Versions { dir: self.state_directory(DIRECTORY)?.join(name) })
-    }
-
-    /// Returns the directory below the state directory for this configuration's files of a kind,
-    /// for example `api-keys`. No other configuration has the same one. `None` without a state
-    /// directory or a file.
-    #[must_use]
-    pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
-        let project = self.path.as_deref().map(Keys::project)?;
-        Some(self.options.state_dir()?.join(kind).join(project))
-    }
-
-    /// Keeps the file of a component, if it is the version that was just approved. `before` is the
-    /// version that was approved until then. A failure is logged: the approval is still valid.
-    pub(crate) fn keep_version(
-        &self,
-        chosen: &ResolvedComponent<'_>,
-        approved: &Approved,
-        before: Option<&Approved>,
-    ) {
-        let Some((name, _)) = chosen.configured else { return };
-        let Some(versions) = self.versions(name) else { return };
-        let kept = files::component(&chosen.path).and_then(|bytes| {
-            let signature =
-                chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
-            let signature = signature.transpose()?.flatten();
-            versions.store(approved, before, &bytes, signature.as_deref())
-        });
-        if let Err(error) = kept {
-            tracing::warn!(component = name, %error, "cannot keep a copy of the approved version");
-        }
-    }
-
-    /// As `keep_version`, for a component that is used, unless that version is kept already.
-    pub(crate) fn keep_used_version(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
-        let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
-        if versions.is_some_and(|versions| !versions.has(approved)) {
-            self.keep_version(chosen, approved, None);
-        }
-    }
-}
-
 impl Versions {
+    /// The directory below the state directory.
+    pub(crate) const DIRECTORY: &str = "versions";
+
+    /// Returns the versions that are kept in this directory.
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
     /// Returns true if this version is in the list and its bytes exist.
-    fn has(&self, approved: &Approved) -> bool {
+    pub(crate) fn has(&self, approved: &Approved) -> bool {
         self.history().is_ok_and(|history| history.contains(approved))
             && self.file(&approved.digest).is_some_and(|file| file.is_file())
     }
 
     /// Keeps a version as the latest, directly after `before`. Bytes of another digest are ignored.
-    fn store(
+    pub(crate) fn store(
         &self,
         approved: &Approved,
         before: Option<&Approved>,

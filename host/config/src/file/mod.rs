@@ -4,8 +4,6 @@
 //! configuration.
 //! Not here: the keys of the file (`schema`), grants (`grants`).
 
-mod choose;
-pub(crate) mod configuration;
 pub(crate) mod network;
 pub(crate) mod options;
 pub(crate) mod resolved;

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use toolcell::http::{Egress, Proxy, Roots};
 
+use super::options::ReadOptions;
 use super::secrets::{self, Origin};
 use crate::paths::files;
 use crate::problem::Problems;
 use crate::schema::{self, At, Either};
-use crate::{Configuration, ReadOptions};
 
 /// The hint for a value from another source.
 const FROM_FILE: &str = "write `proxy = { file = \"FILE\" }`";
@@ -71,6 +71,13 @@ impl Network {
         network
     }
 
+    /// Returns an egress with the proxy and the certificate authorities.
+    pub(crate) fn egress(&self) -> Egress {
+        let egress = Egress::new();
+        egress.replace(self.proxy.clone(), self.roots.clone());
+        egress
+    }
+
     fn set_proxy(
         &mut self,
         problems: &mut Problems<'_>,
@@ -97,15 +104,5 @@ impl Network {
             Ok(proxy) => self.proxy = Some(proxy),
             Err((message, hint)) => problems.error(&said.span, message, hint),
         }
-    }
-}
-
-impl Configuration {
-    /// Returns an egress with the proxy of `[network]`, if there is one, and its certificate
-    /// authorities in addition to those of the public internet.
-    pub fn egress(&self) -> Egress {
-        let egress = Egress::new();
-        egress.replace(self.network.proxy.clone(), self.network.roots.clone());
-        egress
     }
 }

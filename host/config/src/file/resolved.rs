@@ -1,17 +1,22 @@
 //! A component that was requested, with its settings in the configuration.
 //!
+//! Out: also its bytes and signer, signed and pinned as the configuration demands.
 //! Invariants: settings for a tool that does not exist are an error, which suggests the nearest
-//! name.
+//! name; untrusted bytes are not parsed before the signature is verified.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toolcell::component::ComponentKind;
+use toolcell::controls::{Control, enforced};
 use toolcell::{Definition, Grants, Limits, names};
 
 use crate::approval::dev::Development;
+use crate::approval::signature::Signer;
 use crate::approval::signed::Demand;
+use crate::approval::versions;
 use crate::error::Error;
+use crate::paths::files;
 use crate::problem::Problem;
 use crate::schema::Isolation;
 
@@ -177,5 +182,52 @@ impl ResolvedComponent<'_> {
     /// Returns its path for messages.
     pub fn display_path(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// Returns the bytes of its file, signed and pinned as the configuration demands, and the
+    /// signer if it demands one.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::OtherDigest`].
+    pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
+        let bytes = files::component(&self.path)?;
+        let signature = self.demand.map(|demand| demand.signature(&self.path));
+        let signer = self.verify(&bytes, &self.path, signature.as_deref())?;
+        Ok((bytes, signer))
+    }
+
+    /// Checks bytes, with the path for messages and the path of the signature.
+    pub(crate) fn verify(
+        &self,
+        bytes: &[u8],
+        shown: &Path,
+        signature: Option<&Path>,
+    ) -> Result<Option<Signer>, Error> {
+        // The signature comes first: untrusted bytes are not parsed before it is verified.
+        let demand = self.demand.zip(signature);
+        let signer = match demand
+            .map(|(demand, signature)| demand.signer(shown, signature, bytes))
+            .transpose()
+        {
+            Err(error) if enforced(Control::Signature) => return Err(error),
+            judged => judged.unwrap_or_default(),
+        };
+        self.pinned(bytes)?;
+        Ok(signer)
+    }
+
+    fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
+        if let Some((digest, problem)) =
+            self.configured.and_then(|(_, configured)| configured.digest.as_ref())
+        {
+            let found = versions::digest(bytes);
+            if found != *digest && enforced(Control::Pins) {
+                let mut problem = problem.clone();
+                problem.message =
+                    format!("{}: {} has {found}", problem.message, self.display_path());
+                return Err(Error::OtherDigest(Box::new(problem)));
+            }
+        }
+        Ok(())
     }
 }

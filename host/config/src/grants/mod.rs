@@ -7,7 +7,7 @@
 pub mod effective;
 pub(crate) mod limits;
 pub(crate) mod rules;
-mod typed_grants;
+pub(crate) mod typed_grants;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,11 +1,8 @@
 //! Grants on the command line, for development: `--grant KIND=RULE`.
 //!
-//! In: the options. Out: the configuration with one more component, the file that was named, with
-//! these grants.
-//! Invariants: the options are converted to the text of a configuration and read by its parser, so
-//! that a rule means the same in both and is refused with the same message; a component that the
-//! configuration names has only the grants of the configuration; the key-value store of such a
-//! component is separate from the stores of a configuration's components.
+//! In: the options. Out: the text of a configuration with one component that has these grants.
+//! Invariants: a rule cannot end the list or string that contains it; the key-value store of such
+//! a component is separate from the stores of a configuration's components.
 
 use std::path::Path;
 
@@ -14,22 +11,15 @@ use toml::Value;
 use toolcell::grants::{GrantKind, toml_text};
 use toolcell::names;
 
-use crate::approval::dev::Development;
-use crate::approval::trust::Approval;
 use crate::error::Error;
-use crate::file::resolved::{ComponentConfig, name_of_file};
-use crate::file::secrets::Secrets;
-use crate::problem::{Problem, Problems};
 use crate::text::hint_command::quoted;
-use crate::{Configuration, Places};
 
-/// The file name in problems of the generated text. The line is mapped to the option.
-const FILE: &str = "--grant";
 /// The key for the use of a component, which is in the component's own section.
 const KIND_KEY: &str = "as";
+
 /// One value of a configuration.
 #[derive(Debug, Clone, PartialEq)]
-struct Item {
+pub(crate) struct Item {
     /// The key below `grants`.
     kind: &'static str,
     /// The name of a variable or secret.
@@ -37,113 +27,8 @@ struct Item {
     value: Value,
 }
 
-impl Configuration {
-    /// Adds this component, with the grants from the command line.
-    ///
-    /// # Errors
-    /// Fails for a rule that cannot be used, and for a component that the file configures.
-    pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
-        if typed.is_empty() {
-            return Ok(self);
-        }
-        match (self.choose(component)?.configured, &self.file) {
-            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => {
-                return Ok(self);
-            }
-            (Some((name, _)), Some(file)) => {
-                let message =
-                    format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
-                let hint = format!(
-                    "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
-                );
-                return Err(Error::usage(message, hint));
-            }
-            (Some(_) | None, _) => {}
-        }
-        let name = self.unused_name(component);
-        let items = items(typed)?;
-        let (text, lines) = to_text(&name, component, &items);
-        let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
-        unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
-        unwritten.extend(self.network.files.iter().cloned());
-        unwritten.retain(|path| !path.as_os_str().is_empty());
-        // If the configuration is not approved, no secret was read.
-        let secrets = match self.approval {
-            Approval::Given => {
-                let (origins, stored) = (self.origins.clone(), self.secrets.clone());
-                Secrets {
-                    origins,
-                    stored,
-                    unset: self.unset.clone(),
-                    own: self.own_secrets.clone(),
-                }
-            }
-            Approval::Missing => Secrets::default(),
-        };
-        let base = self.options.current_dir.clone().unwrap_or_default();
-        let places =
-            Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
-        let mut problems = Problems::new(FILE, &text);
-        let parsed = Self::parsed(&mut problems, places, None, &self.options);
-        let about = |line: usize| {
-            typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default())
-        };
-        let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
-        if let Some((last, others)) = problems.errors.split_last() {
-            // The option has the key without its section.
-            let section = format!("components.{name}.grants.");
-            let said = |problem: &Problem| {
-                format!(
-                    "`--grant {}`: {}",
-                    about(problem.line),
-                    problem.message.replace(&section, "")
-                )
-            };
-            let others = others
-                .iter()
-                .map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
-            return Err(Error::usage(others.collect::<String>() + &said(last), last.hint.clone()));
-        }
-        if let Some(mut parsed) = parsed
-            && let Some(configured) = parsed.components.remove(&name)
-        {
-            let mut grants = configured.grants;
-            grants.store = Some(store(component));
-            let configured = ComponentConfig {
-                path: component.to_owned(),
-                grants,
-                limits: self.bounded(self.defaults),
-                isolation: self.isolation,
-                demand: self.demand.clone(),
-                development: Some(Development::Typed),
-                ..configured
-            };
-            self.components.insert(name, configured);
-            // A secret without a value is refused at the call, as with a file.
-            for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
-                (unset.file, unset.line, unset.column) =
-                    (format!("`{FILE} {}`", about(unset.line)), 0, 0);
-            }
-            (self.origins, self.secrets, self.unset) =
-                (parsed.origins, parsed.secrets, parsed.unset);
-            self.own_secrets = parsed.own_secrets;
-            self.typed = typed.to_vec();
-        }
-        Ok(self)
-    }
-
-    /// Returns a name for the component that the configuration does not use.
-    fn unused_name(&self, component: &Path) -> String {
-        let mut name = name_of_file(component);
-        while self.components.contains_key(&name) {
-            name.push_str("-dev");
-        }
-        name
-    }
-}
-
 /// Returns the name of a file's key-value store, which no component of a configuration can have.
-fn store(component: &Path) -> String {
+pub(crate) fn store(component: &Path) -> String {
     let path = std::fs::canonicalize(component).unwrap_or_else(|_| component.to_owned());
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
     digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
@@ -151,7 +36,11 @@ fn store(component: &Path) -> String {
 
 /// Returns the text of the configuration, and for each of its lines the index in `typed` of its
 /// option.
-fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Vec<Option<usize>>) {
+pub(crate) fn to_text(
+    name: &str,
+    component: &Path,
+    items: &[(usize, Item)],
+) -> (String, Vec<Option<usize>>) {
     let mut lines = vec![
         (None, format!("[components.{name}]")),
         (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
@@ -206,7 +95,7 @@ fn inline(value: &Value) -> String {
 }
 
 /// Parses the options to values of a configuration, each with its index in `typed`.
-fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
+pub(crate) fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
     let mut items = Vec::new();
     for (place, typed) in typed.iter().enumerate() {
         let read = read(typed);

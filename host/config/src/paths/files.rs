@@ -15,7 +15,6 @@ use rustix::fs::OFlags;
 use toolcell::controls::{Control, enforced};
 use toolcell::{Engine, names};
 
-use crate::approval::signature::MAX_SIGNATURE;
 use crate::error::Error;
 use crate::text::hint_command::quoted;
 use crate::text::units::Size;
@@ -44,6 +43,8 @@ const MAX_CONFIG: u64 = 4 << 20;
 const MAX_LOCK: u64 = 64 << 20;
 /// Maximum bytes of a secret. Far larger than any key or token.
 const MAX_SECRET: u64 = 64 << 10;
+/// Maximum bytes of a signature's file. A usual one has about 300.
+pub(crate) const MAX_SIGNATURE: u64 = 4 << 10;
 /// The write permissions of group and others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// The sticky bit: only its owner can replace a file in such a directory.

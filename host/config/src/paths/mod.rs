@@ -1,6 +1,5 @@
-//! Files and directories: bounded reads, atomic replacement, the search for `toolcell.toml`.
+//! Files and directories: bounded reads, atomic replacement, directories that may be granted.
 
 pub(crate) mod atomic_file;
 pub mod files;
 pub(crate) mod roots;
-pub(crate) mod search;

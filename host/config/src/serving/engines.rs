@@ -14,9 +14,10 @@ use toolcell::http::Egress;
 use toolcell::runtime::{EngineBuilder, InUse};
 use toolcell::secrets::{KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
 
-use crate::schema::isolation::Isolation;
-use crate::serving::keys::Keys;
-use crate::{Configuration, Error};
+use super::keys::Keys;
+use crate::error::Error;
+use crate::file::options::ReadOptions;
+use crate::schema::Isolation;
 
 /// Builds [`Engines`].
 ///
@@ -45,28 +46,27 @@ pub struct Engines {
     pub(crate) egress: Egress,
 }
 
-impl Configuration {
-    /// Returns a builder with the settings of this configuration and the directories that it was
-    /// read with.
-    pub fn engines(&self) -> EnginesBuilder {
-        let secrets = CurrentSecrets(Arc::new(RwLock::new(self.secrets.clone())));
-        let state = self.options.state_dir();
-        let egress = self.egress();
+impl EnginesBuilder {
+    /// Returns a builder with these secrets, this egress and these keys, and with the directories
+    /// of the options.
+    pub(crate) fn new(
+        secrets: StoredSecrets,
+        egress: Egress,
+        keys: Keys,
+        options: &ReadOptions,
+    ) -> Self {
+        let secrets = CurrentSecrets(Arc::new(RwLock::new(secrets)));
         let builder = Engine::builder().egress(egress.clone()).secrets(secrets.clone());
-        let builder = builder.keys(Keys::new(state, self.path.as_deref()));
-        let builder = state
+        let builder = builder.keys(keys);
+        let builder = options
+            .state_dir()
             .into_iter()
             .fold(builder, |builder, dir| builder.directory_counts(dir.join(Engines::COUNTS)));
-        let builder = self
-            .options
-            .cache_dir
-            .iter()
-            .fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
-        EnginesBuilder { builder, secrets, egress }
+        let builder =
+            options.cache_dir.iter().fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
+        Self { builder, secrets, egress }
     }
-}
 
-impl EnginesBuilder {
     /// Changes other settings of the engines: cells, threads, a process for compiling.
     pub fn with(self, set: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         Self { builder: set(self.builder), ..self }

@@ -1,9 +1,8 @@
-//! From a configuration to tools that can be called, and reloads.
+//! Tools that are ready to be called: their engines, their stores, and the problems of others.
 
 pub(crate) mod engines;
 pub(crate) mod keys;
 pub(crate) mod loaded;
-pub(crate) mod reload;
 pub(crate) mod report;
 pub(crate) mod unset_secrets;
 

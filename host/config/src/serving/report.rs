@@ -1,9 +1,11 @@
 //! Problems that prevent a component from being served in whole or in part.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::{Error, Unapproved};
-use crate::{Configuration, Problem};
+use crate::file::resolved::ComponentConfig;
+use crate::problem::Problem;
 
 /// A problem that prevents a component, one of its tools, or a tenant from being served in whole or
 /// in part.
@@ -168,15 +170,17 @@ impl ComponentProblem {
 
     /// Sets the place in a configuration, if the error has none: that of the component's grants, or
     /// of the component.
-    pub(crate) fn with_place(self, configuration: &Configuration) -> Self {
+    pub(crate) fn with_place(
+        self,
+        configuration: Option<&str>,
+        components: &BTreeMap<String, ComponentConfig>,
+    ) -> Self {
         let (file, line) = match self.error.problems().first() {
             Some(Problem { file, line, .. }) => (file.clone(), *line),
             None => {
-                let section = configuration
-                    .components
-                    .get(&self.component)
-                    .map(|configured| configured.section.line);
-                (configuration.file.clone().unwrap_or_default(), section.unwrap_or(1))
+                let section =
+                    components.get(&self.component).map(|configured| configured.section.line);
+                (configuration.unwrap_or_default().to_owned(), section.unwrap_or(1))
             }
         };
         Self { file, line, ..self }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use toolcell::grants::InvokeRule;
 use toolcell::{Tool, names};
 
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::schema::At;
-use crate::{Configuration, Problem};
 
 /// The tools that a tenant sees and may call.
 ///
@@ -100,14 +99,6 @@ impl Pattern {
                 None
             }
         }
-    }
-}
-
-impl Configuration {
-    /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool
-    /// is.
-    pub fn offers(&self, tenant: Option<&str>, tool: &str) -> bool {
-        tenant.and_then(|tenant| self.offered.get(tenant)).is_none_or(|offered| offered.has(tool))
     }
 }
 

@@ -9,32 +9,17 @@ use std::path::{Path, PathBuf};
 
 use toolcell::names;
 
-use super::versions::{KeptVersion, digest};
+use super::Configuration;
+use super::lock::Lock;
 use crate::approval::lock::Approved;
-use crate::error::Error;
+use crate::approval::versions::{KeptVersion, RolledBack, digest};
+use crate::error::{Error, Unapproved};
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
-use crate::{Configuration, Lock};
+use crate::schema::NAME;
 
 /// The permissions of a restored component.
 const MODE: u32 = 0o644;
-
-/// The result of a rollback.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RolledBack {
-    /// The component's name.
-    pub component: String,
-    /// The digest of the version before: the current one, or that of the file that had replaced it.
-    pub from: String,
-    /// The digest of the version that is current after the rollback.
-    pub to: String,
-    /// True if the component's file was replaced. False if it already was the version that is
-    /// current now.
-    pub replaced_file: bool,
-    /// A copy of the replaced file, if that was never approved.
-    pub backup: Option<PathBuf>,
-}
 
 impl Configuration {
     /// Makes the previously approved version of a component current again, in the lock and as the
@@ -56,7 +41,7 @@ impl Configuration {
                 || "give the NAME of a section [components.NAME]".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            let file = self.file.as_deref().unwrap_or(crate::schema::NAME);
+            let file = self.file.as_deref().unwrap_or(NAME);
             return Err(Error::usage(
                 format!("`{file}` has no component `{}`", name.escape_debug()),
                 hint,
@@ -73,7 +58,7 @@ impl Configuration {
         let current = lock.components.get(name).ok_or_else(|| {
             let message =
                 format!("the component `{name}` is not approved, so it cannot be rolled back");
-            Error::not_approved(crate::error::Unapproved::New, message, self.how_to_approve(name))
+            Error::not_approved(Unapproved::New, message, self.how_to_approve(name))
         })?;
         let found = match files::component(&chosen.path) {
             Err(_) if !chosen.path.exists() => None,

@@ -8,12 +8,11 @@ use std::path::Path;
 use toolcell::controls::{Control, enforced};
 use toolcell::{Limits, names};
 
-use crate::Configuration;
+use super::{Configuration, search};
 use crate::approval::dev::Development;
 use crate::approval::trust::Approval;
 use crate::error::{Error, Unapproved};
 use crate::file::resolved::{ComponentConfig, ResolvedComponent};
-use crate::paths::search;
 use crate::schema::isolation::Isolation;
 use crate::schema::{NAME, is_name};
 
@@ -139,7 +138,7 @@ impl Configuration {
     }
 
     /// As `not_approved`, for the file as a whole, of which nothing is served.
-    pub(crate) fn none_approved(&self) -> Error {
+    pub(super) fn none_approved(&self) -> Error {
         let file = with_dot_slash(self.file.as_deref().unwrap_or(NAME));
         self.not_approved(
             format!("nothing of `{file}` is served: you have not approved this configuration"),
@@ -167,7 +166,7 @@ impl Configuration {
 
     /// Returns the limits that apply. Limits of a file that is not approved can only tighten the
     /// defaults.
-    pub(crate) fn bounded(&self, said: Limits) -> Limits {
+    pub(super) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
             Approval::Missing if enforced(Control::FoundLimits) => {
                 said.tightened(&Limits::default())

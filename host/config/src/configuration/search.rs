@@ -4,30 +4,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::{self, Foreign};
 use crate::ReadOptions;
 use crate::error::Error;
+use crate::paths::files::{self, Foreign};
 use crate::schema::NAME;
 
 /// The result of the search.
 #[derive(Default)]
-pub(crate) struct Nearest {
+pub(super) struct Nearest {
     /// The nearest file that does not belong to another user.
-    pub(crate) own: Option<PathBuf>,
+    pub(super) own: Option<PathBuf>,
     /// A nearer file that belongs to another user.
-    pub(crate) foreign: Option<Ignored>,
+    pub(super) foreign: Option<Ignored>,
 }
 
 /// A file that is not read, because another user controls its content.
 #[derive(Debug)]
-pub(crate) struct Ignored {
+pub(super) struct Ignored {
     file: PathBuf,
     reason: Foreign,
 }
 
 /// Searches upwards from the current directory. A file of another user is skipped, so that it does
 /// not hide a file above it.
-pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
+pub(super) fn nearest(options: &ReadOptions) -> Nearest {
     let Some(here) = options.current_dir.clone() else { return Nearest::default() };
     let is_here = !options.is_elsewhere;
     let shown = |path: PathBuf| match path.strip_prefix(&here) {
@@ -47,7 +47,7 @@ pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
 }
 
 /// Returns the error of a command that needs the ignored file.
-pub(crate) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
+pub(super) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
     // The file is named once, unless the owner is that of a link's target or of the directory.
     let message = match why.path.ends_with(file) {
         true => format!("`{}` is ignored: {}", file.display(), why.of("it")),
@@ -57,7 +57,7 @@ pub(crate) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
 }
 
 /// Returns true if both paths lead to the same file.
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::canonicalize(one), fs::canonicalize(other)) {
         (Ok(one), Ok(other)) => one == other,
         (Ok(_) | Err(_), _) => false,

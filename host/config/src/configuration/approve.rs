@@ -1,18 +1,27 @@
 //! Records an approval in the lock beside the configuration and, for a configuration that was
-//! found, in the user's own record.
+//! found, in the user's own record. Keeps the approved versions.
 //!
 //! Invariants: files are replaced atomically; the lock is synced to disk before the record is
 //! written, and is renamed into place after it. If the process ends in between, the configuration
 //! is not approved.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use toolcell::component::{ComponentBytes, OnMissingGrant};
 use toolcell::{Component, Grants};
 
+use super::Configuration;
+use super::lock::Lock;
 use crate::approval::lock::Approved;
 use crate::approval::trust::Approval;
-use crate::{Configuration, Engines, Error, Lock};
+use crate::approval::versions::Versions;
+use crate::error::Error;
+use crate::file::resolved::ResolvedComponent;
+use crate::paths::atomic_file::PendingFile;
+use crate::paths::files;
+use crate::serving::engines::Engines;
+use crate::serving::keys::Keys;
 
 impl Configuration {
     /// Loads a component of this configuration and returns its current definitions and imports,
@@ -56,7 +65,7 @@ impl Configuration {
     }
 
     /// Writes the lock and the user's record.
-    pub(crate) fn record(
+    pub(super) fn record(
         &self,
         lock: &Lock,
         seen: &[(String, Approved)],
@@ -73,7 +82,7 @@ impl Configuration {
         if let Some(record) = record {
             record.put()?;
         }
-        let put = written.map_or(Ok(()), crate::paths::atomic_file::PendingFile::put);
+        let put = written.map_or(Ok(()), PendingFile::put);
         let failed = |error| {
             let message = format!("cannot write `{}`", lock.display_path());
             Error::caused(
@@ -106,5 +115,48 @@ impl Configuration {
         let locked = lock.components.keys().chain(lock.others.keys());
         let mut all = self.components.keys().chain(locked.filter(|name| !gone.contains(name)));
         (!all.all(|name| only.contains(name))).then_some(only)
+    }
+
+    /// Returns the kept versions of a component. `None` without a state directory.
+    pub(super) fn versions(&self, name: &str) -> Option<Versions> {
+        Some(Versions::new(self.state_directory(Versions::DIRECTORY)?.join(name)))
+    }
+
+    /// Returns the directory below the state directory for this configuration's files of a kind,
+    /// for example `api-keys`. No other configuration has the same one. `None` without a state
+    /// directory or a file.
+    #[must_use]
+    pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
+        let project = self.path.as_deref().map(Keys::project)?;
+        Some(self.options.state_dir()?.join(kind).join(project))
+    }
+
+    /// Keeps the file of a component, if it is the version that was just approved. `before` is the
+    /// version that was approved until then. A failure is logged: the approval is still valid.
+    pub(super) fn keep_version(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        approved: &Approved,
+        before: Option<&Approved>,
+    ) {
+        let Some((name, _)) = chosen.configured else { return };
+        let Some(versions) = self.versions(name) else { return };
+        let kept = files::component(&chosen.path).and_then(|bytes| {
+            let signature =
+                chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
+            let signature = signature.transpose()?.flatten();
+            versions.store(approved, before, &bytes, signature.as_deref())
+        });
+        if let Err(error) = kept {
+            tracing::warn!(component = name, %error, "cannot keep a copy of the approved version");
+        }
+    }
+
+    /// As `keep_version`, for a component that is used, unless that version is kept already.
+    pub(super) fn keep_used_version(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
+        let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
+        if versions.is_some_and(|versions| !versions.has(approved)) {
+            self.keep_version(chosen, approved, None);
+        }
     }
 }

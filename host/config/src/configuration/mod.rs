@@ -7,35 +7,49 @@
 //! that was found and that this user has not approved can only restrict: none of its components is
 //! used, no secret's value is read, no limit is raised.
 
+mod approve;
+mod choose;
+mod load;
+pub(crate) mod lock;
+pub(crate) mod reload;
+mod rollback;
+mod search;
+mod secrets;
+mod typed;
+mod vet;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 use toolcell::controls::{Control, enforced};
+use toolcell::http::Egress;
 use toolcell::secrets::StoredSecrets;
 use toolcell::{Definition, Executor, Limits, Tenant};
 
-use super::network::{self, Network};
-use super::secrets::{self, Origin};
-use crate::approval::signed::{self, Demand};
+use crate::approval::dev;
+use crate::approval::lock::lock_path;
+use crate::approval::signed::{Demand, Signatures};
 use crate::approval::trust::{Approval, FoundConfiguration};
-use crate::approval::{dev, lock};
 use crate::error::Error;
+use crate::file::network::Network;
+use crate::file::options::ReadOptions;
 use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
-use crate::file::secrets::OwnSecrets;
+use crate::file::secrets::{Origin, OwnSecrets, Secrets};
 use crate::grants::rules::{self, WrittenRule};
 use crate::grants::{self, limits};
+use crate::paths::files;
 use crate::paths::roots::Guarded;
-use crate::paths::{files, search};
 use crate::problem::{Problem, Problems, in_order};
 use crate::schema::isolation::{self, Isolation};
 use crate::schema::{self, At, is_name, kind, password, shape};
+use crate::serving::engines::EnginesBuilder;
+use crate::serving::keys::Keys;
+use crate::tenants::issuer::{Issuer, issuer};
 use crate::tenants::offered::OfferedTools;
-use crate::tenants::quota::TenantQuota;
-use crate::tenants::{issuer, quota};
+use crate::tenants::quota::{self, TenantQuota};
 use crate::text::hint_command::HintCommand;
-use crate::{Issuer, ReadOptions};
 
 /// A configuration. Empty if there is no file.
 #[derive(Debug, Default)]
@@ -43,11 +57,11 @@ pub struct Configuration {
     /// The path of the file for messages.
     pub file: Option<String>,
     /// The path of the file for opening it.
-    pub(crate) source: Option<PathBuf>,
+    source: Option<PathBuf>,
     /// A file that was found but not read, because it belongs to another user.
-    pub(crate) foreign: Option<search::Ignored>,
+    foreign: Option<search::Ignored>,
     /// The path of the lock beside it.
-    pub(crate) lock: PathBuf,
+    lock: PathBuf,
     /// The path of the file with links resolved.
     pub path: Option<PathBuf>,
     /// Set if the file was found, rather than named on the command line or by the environment.
@@ -57,15 +71,15 @@ pub struct Configuration {
     /// The components by name.
     pub components: BTreeMap<String, ComponentConfig>,
     /// The limits of a component that has none of its own.
-    pub(crate) defaults: Limits,
+    defaults: Limits,
     /// The signature that is demanded of a component outside of the configuration.
-    pub(crate) demand: Option<Demand>,
+    demand: Option<Demand>,
     /// The minimum isolation of every component.
-    pub(crate) isolation: Isolation,
+    isolation: Isolation,
     /// The restrictions of each tenant's calls, by name.
     pub tenants: BTreeMap<String, Tenant>,
     /// The minimum isolation of each tenant's calls, for every component.
-    pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    tenants_isolation: BTreeMap<String, Isolation>,
     /// The tools that each tenant is offered, by name.
     pub offered: BTreeMap<String, OfferedTools>,
     /// The quota of each tenant of a server, by name.
@@ -75,7 +89,7 @@ pub struct Configuration {
     /// The issuer whose tokens a server accepts.
     pub issuer: Option<Issuer>,
     /// The network settings of tools' requests.
-    pub(crate) network: Network,
+    network: Network,
     /// The values of secrets.
     pub secrets: StoredSecrets,
     /// The sources of secrets' values, by name.
@@ -93,7 +107,7 @@ pub struct Configuration {
     /// The start of the commands that hints show.
     pub hint: HintCommand,
     /// The options that it was read with.
-    pub(crate) options: ReadOptions,
+    options: ReadOptions,
 }
 
 impl Configuration {
@@ -153,7 +167,7 @@ impl Configuration {
         let shown = options.opened(shown);
         let text = files::configuration(&shown)?;
         let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
-        let place = lock::lock_path(&path)?;
+        let place = lock_path(&path)?;
         if let (true, Some(dir)) = (is_found, path.parent()) {
             files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
         }
@@ -164,7 +178,7 @@ impl Configuration {
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
         let unwritten = vec![path.clone(), place.clone()];
-        let (own, secrets) = (Some(path.clone()), secrets::Secrets::default());
+        let (own, secrets) = (Some(path.clone()), Secrets::default());
         let places = Places { base, own, unwritten, unread: Vec::new(), secrets };
         let config = Self::parsed(&mut problems, places, found, &options);
         let Problems { mut errors, warnings, .. } = problems;
@@ -195,7 +209,7 @@ impl Configuration {
         }
     }
 
-    pub(crate) fn parsed(
+    fn parsed(
         problems: &mut Problems<'_>,
         places: Places,
         found: Option<FoundConfiguration>,
@@ -263,9 +277,9 @@ impl Configuration {
         };
         let guarded = guarded.resolved();
         let defaults = limits::overlaid(problems, &file.defaults.limits, Limits::default());
-        let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
+        let Secrets { origins, stored, unset, own: own_secrets } = secrets;
         let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
-        let signatures = signed::Signatures::of(problems, file);
+        let signatures = Signatures::of(problems, file);
         let mut config = Self {
             found,
             approval,
@@ -277,7 +291,7 @@ impl Configuration {
             // A file that is not approved authenticates no callers, and its file of keys is not
             // read.
             issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
-                .and_then(|said| issuer::issuer(problems, base, &said.value)),
+                .and_then(|said| issuer(problems, base, &said.value)),
             secrets: stored,
             origins,
             unset,
@@ -406,6 +420,25 @@ impl Configuration {
         config
     }
 
+    /// Returns a builder with the settings of this configuration and the directories that it was
+    /// read with.
+    pub fn engines(&self) -> EnginesBuilder {
+        let keys = Keys::new(self.options.state_dir(), self.path.as_deref());
+        EnginesBuilder::new(self.secrets.clone(), self.egress(), keys, &self.options)
+    }
+
+    /// Returns an egress with the proxy of `[network]`, if there is one, and its certificate
+    /// authorities in addition to those of the public internet.
+    pub fn egress(&self) -> Egress {
+        self.network.egress()
+    }
+
+    /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool
+    /// is.
+    pub fn offers(&self, tenant: Option<&str>, tool: &str) -> bool {
+        tenant.and_then(|tenant| self.offered.get(tenant)).is_none_or(|offered| offered.has(tool))
+    }
+
     /// Returns the executor with every tenant. It also accepts calls without a tenant, which are
     /// the user's own.
     pub fn executor(&self) -> Executor {
@@ -424,17 +457,17 @@ enum IsNamed {
 }
 
 /// The location of a configuration, and the files that it refers to.
-pub(crate) struct Places {
+struct Places {
     /// The directory that relative paths are resolved against.
-    pub(crate) base: PathBuf,
+    base: PathBuf,
     /// The file of the text, if it came from a file.
-    pub(crate) own: Option<PathBuf>,
+    own: Option<PathBuf>,
     /// Files that no tool may be granted to write.
-    pub(crate) unwritten: Vec<PathBuf>,
+    unwritten: Vec<PathBuf>,
     /// Files that no tool may be granted to read.
-    pub(crate) unread: Vec<PathBuf>,
+    unread: Vec<PathBuf>,
     /// Secrets whose values are known already.
-    pub(crate) secrets: secrets::Secrets,
+    secrets: Secrets,
 }
 
 fn pinned(problems: &mut Problems<'_>, digest: &At<String>) -> Option<(String, Problem)> {

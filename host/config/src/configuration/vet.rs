@@ -1,86 +1,22 @@
-//! Decides if a component may be used: signed and pinned as the configuration demands, and
-//! unchanged since its approval.
+//! Decides if a component may be used: unchanged since its approval.
 //!
-//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then
-//! permission to load it, then permission to use it.
-//! Invariants: untrusted bytes are not parsed before the signature is verified; the bytes that are
-//! checked are those that are loaded; imports are compared before the component is compiled.
-
-use std::path::Path;
+//! In: a component of the configuration, its bytes and signer, the lock. Out: permission to load
+//! it, then permission to use it.
+//! Invariants: the bytes that are checked are those that are loaded; imports are compared before
+//! the component is compiled.
+//! Not here: demands for a signature or a digest (`file::resolved`).
 
 use toolcell::Component;
 use toolcell::component::Inspection;
 use toolcell::controls::{Control, enforced};
 
-use crate::approval::difference::{ApprovalState, Difference};
+use super::Configuration;
+use super::lock::Lock;
+use crate::approval::difference::{ApprovalState, Difference, Rebuilt, Vetted};
 use crate::approval::lock::Approved;
 use crate::approval::signature::Signer;
 use crate::error::{Error, Unapproved};
 use crate::file::resolved::ResolvedComponent;
-use crate::paths::files;
-use crate::{Configuration, Lock};
-
-/// Permission to load a component, granted before it is compiled.
-#[derive(Debug)]
-pub struct Vetted<'a> {
-    /// The approved version, and its name. `None`: there is nothing to compare with.
-    approved: Option<(&'a str, &'a Approved)>,
-    publisher: Option<String>,
-}
-
-/// The code of a component differs from what was approved, with the same tools and imports, and it
-/// may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rebuilt;
-
-impl ResolvedComponent<'_> {
-    /// Returns the bytes of its file, signed and pinned as the configuration demands, and the
-    /// signer if it demands one.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::OtherDigest`].
-    pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
-        let bytes = files::component(&self.path)?;
-        let signature = self.demand.map(|demand| demand.signature(&self.path));
-        let signer = self.verify(&bytes, &self.path, signature.as_deref())?;
-        Ok((bytes, signer))
-    }
-
-    /// Checks bytes, with the path for messages and the path of the signature.
-    pub(crate) fn verify(
-        &self,
-        bytes: &[u8],
-        shown: &Path,
-        signature: Option<&Path>,
-    ) -> Result<Option<Signer>, Error> {
-        // The signature comes first: untrusted bytes are not parsed before it is verified.
-        let demand = self.demand.zip(signature);
-        let signer = match demand
-            .map(|(demand, signature)| demand.signer(shown, signature, bytes))
-            .transpose()
-        {
-            Err(error) if enforced(Control::Signature) => return Err(error),
-            judged => judged.unwrap_or_default(),
-        };
-        self.pinned(bytes)?;
-        Ok(signer)
-    }
-
-    fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
-        if let Some((digest, problem)) =
-            self.configured.and_then(|(_, configured)| configured.digest.as_ref())
-        {
-            let found = super::versions::digest(bytes);
-            if found != *digest && enforced(Control::Pins) {
-                let mut problem = problem.clone();
-                problem.message =
-                    format!("{}: {} has {found}", problem.message, self.display_path());
-                return Err(Error::OtherDigest(Box::new(problem)));
-            }
-        }
-        Ok(())
-    }
-}
 
 impl Configuration {
     /// Permits a component to be loaded: it needs no approval, or everything that can be checked
@@ -169,7 +105,7 @@ impl Configuration {
     }
 
     /// Returns the hint on how to approve a component.
-    pub(crate) fn how_to_approve(&self, name: &str) -> String {
+    pub(super) fn how_to_approve(&self, name: &str) -> String {
         format!(
             "run {}: it shows the component and asks for your approval",
             self.hint.command("approve", &[], &[name])

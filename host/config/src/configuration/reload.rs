@@ -15,9 +15,12 @@ use std::time::Duration;
 use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
 
+use super::Configuration;
 use crate::approval::trust::{Approval, FoundConfiguration};
-use crate::error::Unapproved;
-use crate::{Configuration, Engines, Error, Loaded};
+use crate::error::{Error, Unapproved};
+use crate::schema::NAME;
+use crate::serving::engines::Engines;
+use crate::serving::loaded::Loaded;
 
 /// Serves a configuration, and reloads it on request or when a file changes.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ impl Reloader {
         let next = current.read_again()?;
         let seen = Files::of(&next).with_earlier(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
-            let file = current.file.as_deref().unwrap_or(crate::schema::NAME);
+            let file = current.file.as_deref().unwrap_or(NAME);
             let message =
                 format!("`{file}` changed, and you have not approved it in its present form");
             let hint = format!(

@@ -1,0 +1,366 @@
+//! Loads the approved tools of a configuration.
+//!
+//! In: a configuration, its lock, the files of its components. Out: a [`Loaded`].
+//! Invariants: a component that cannot be served does not prevent others from being served; each
+//! name belongs to one tool; if a file cannot be used or is not approved, the approved version,
+//! whose bytes are kept, is still served; each version that is served passed the same checks.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use toolcell::component::ComponentBytes;
+use toolcell::controls::{Control, enforced};
+use toolcell::{Component, Executor, Limits, Registry, Tenant, Tool, names};
+
+use super::Configuration;
+use super::lock::Lock;
+use crate::approval::signature::Signer;
+use crate::approval::versions::digest;
+use crate::error::Error;
+use crate::file::resolved::ResolvedComponent;
+use crate::paths::files;
+use crate::serving::engines::Engines;
+use crate::serving::loaded::{Loaded, Served, TenantSettings};
+use crate::serving::report::{ComponentProblem, Reason, Serving};
+use crate::serving::unset_secrets::Unset;
+use crate::tenants::offered::{self, OfferedTools};
+
+/// Components that are loaded concurrently.
+const AT_ONCE: usize = 8;
+
+impl Configuration {
+    /// Loads the approved tools. The problems of components are in [`Loaded::problems`].
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be used: it is damaged, of a later version, or other users can
+    /// write to it.
+    ///
+    /// # Cancel safety
+    /// May be dropped. Then nothing is served.
+    pub async fn load(&self, engines: &Engines) -> Result<Loaded, Error> {
+        self.load_over(engines, None).await
+    }
+
+    /// As [`load`](Self::load), reusing `before`: a component with the same code and grants is not
+    /// loaded again.
+    pub(super) async fn load_over(
+        &self,
+        engines: &Engines,
+        before: Option<&Loaded>,
+    ) -> Result<Loaded, Error> {
+        let lock = Lock::beside(self)?;
+        let loading = Loading { configuration: self, lock: &lock, engines, before };
+        let names: Vec<_> = self.components.keys().collect();
+        let one = |name: &String| loading.load_component(name.clone());
+        let mut found: Vec<_> = futures_util::stream::iter(names.into_iter().map(one))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut problems: Vec<_> =
+            found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
+        // A file that is not approved is one problem, however many components it has.
+        let of_components = problems.len();
+        problems.retain(|problem| problem.reason != Reason::ConfigurationNotApproved);
+        if problems.len() < of_components {
+            problems.push(ComponentProblem::of("", Serving::Nothing, self.none_approved()));
+        }
+        let served = found.into_iter().filter_map(|(name, served, _)| Some((name, served?)));
+        let mut served: BTreeMap<_, _> = served.collect();
+        problems.extend(without_same_names(&mut served));
+        Ok(self.assembled(served, problems))
+    }
+
+    fn assembled(
+        &self,
+        served: BTreeMap<String, Served>,
+        mut problems: Vec<ComponentProblem>,
+    ) -> Loaded {
+        let settings = |(name, tenant): (&String, &Tenant)| {
+            let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
+            let isolation = self.isolation_of(Some(name));
+            let tools = self.offered.get(name).cloned().unwrap_or_default();
+            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, tools, quota })
+        };
+        let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
+        let apart = self.tenants.keys().filter(|name| self.needs_process(name));
+        problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
+        // A tenant with its own process is offered nothing here.
+        let offered = |(name, settings): (&String, &TenantSettings)| {
+            let tools = if self.needs_process(name) {
+                OfferedTools::none()
+            } else {
+                settings.tools.clone()
+            };
+            (name.clone(), tools)
+        };
+        let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
+        let mut limits = self.bounded(self.defaults);
+        let (mut tools, mut in_development) = (Vec::new(), BTreeMap::new());
+        for chosen in self.all() {
+            let name = chosen.configured.map_or("", |(name, _)| name);
+            let Some(served) = served.get(name) else { continue };
+            in_development.extend(chosen.development().map(|why| (name.to_owned(), why.clone())));
+            limits = loosest(&limits, &chosen.limits);
+            for tool in served.component.tools() {
+                let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
+                problems.extend(self.problems_of_secrets(name, tool));
+                tools.push(offered::hidden(
+                    &offered,
+                    self.stopped(tool.clone().with_limits(of_tool)),
+                ));
+            }
+        }
+        let registry = Registry::new();
+        // Duplicate names were removed above.
+        if let Err(error) = registry.register_all(tools) {
+            tracing::error!(%error, "the tools of a configuration are not registered");
+        }
+        // A component that is not served may have a tool with that name.
+        if served.len() == self.components.len() {
+            problems.extend(self.unknown_tools(&registry));
+        }
+        let executor = Executor::new().with_limits(limits);
+        let executor = tenants.iter().fold(executor, |executor, (name, settings)| {
+            executor.with_tenant(name, settings.tenant.clone())
+        });
+        let problems = problems
+            .into_iter()
+            .map(|problem| problem.with_place(self.file.as_deref(), &self.components))
+            .collect();
+        let (quota, issuer) = (self.quota, self.issuer.clone());
+        Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
+    }
+
+    /// Returns true if a tenant's calls need a process of their own.
+    fn needs_process(&self, tenant: &str) -> bool {
+        self.isolation_of(Some(tenant)).has_process()
+    }
+
+    /// Returns the names that tenants are offered but that no tool has.
+    fn unknown_tools(&self, registry: &Registry) -> Vec<ComponentProblem> {
+        let tools = registry.list();
+        let known = tools.iter().map(|tool| tool.name.as_str());
+        let of_tenant = |(tenant, offered): (&String, &OfferedTools)| {
+            let unknown = offered.unknown(known.clone()).into_iter();
+            unknown
+                .map(|problem| ComponentProblem::no_such_tool(tenant, problem))
+                .collect::<Vec<_>>()
+        };
+        self.offered.iter().flat_map(of_tenant).collect()
+    }
+
+    /// Returns the secrets without a value that a tool may use.
+    fn problems_of_secrets<'a>(
+        &'a self,
+        component: &'a str,
+        tool: &'a Tool,
+    ) -> impl Iterator<Item = ComponentProblem> + 'a {
+        let may_need = move |unset: &Unset<'_>| {
+            tool.rights().is_some_and(|rights| self.may_need(*unset, rights))
+        };
+        self.unset_values().into_iter().filter(may_need).map(
+            move |Unset { tenant, problem, .. }| {
+                let error = Error::invalid(&problem.file, vec![problem.clone()]);
+                let (tool, tenant) =
+                    (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
+                let problem =
+                    ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
+                ComponentProblem { tool, tenant, ..problem }
+            },
+        )
+    }
+}
+
+/// The inputs of loading a component.
+struct Loading<'a> {
+    configuration: &'a Configuration,
+    lock: &'a Lock,
+    engines: &'a Engines,
+    before: Option<&'a Loaded>,
+}
+
+impl Loading<'_> {
+    /// Returns the version of a component that is served, if any, and the problems.
+    async fn load_component(
+        &self,
+        name: String,
+    ) -> (String, Option<Served>, Vec<ComponentProblem>) {
+        // A component that is loaded already needs only a check of its bytes. Yields, so that other
+        // tasks run in between.
+        tokio::task::yield_now().await;
+        let problem = |serving, error| vec![ComponentProblem::of(&name, serving, error)];
+        let chosen = match self.configuration.used(name.as_ref()) {
+            Ok(chosen) => chosen,
+            Err(error) => return (name.clone(), None, problem(Serving::Nothing, error)),
+        };
+        if chosen.isolation.has_process() {
+            let problems = vec![ComponentProblem::needs_process(&name)];
+            return (name, None, problems);
+        }
+        let error = match self.file(&chosen).await {
+            Ok((served, rebuilt)) => {
+                if let Some(approved) =
+                    self.lock.components.get(&name).filter(|old| old.digest == served.digest)
+                {
+                    self.configuration.keep_used_version(&chosen, approved);
+                }
+                let problems =
+                    if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
+                return (name, Some(served), problems);
+            }
+            Err(error) => error,
+        };
+        match self.approved(&name, &chosen).await {
+            Some(served) => {
+                let problems = problem(Serving::Approved, error);
+                (name, Some(served), problems)
+            }
+            None => {
+                let problems = problem(Serving::Nothing, error);
+                (name, None, problems)
+            }
+        }
+    }
+
+    /// Loads the component from its current file. The bool is true if only its code differs from
+    /// what was approved.
+    async fn file(&self, chosen: &ResolvedComponent<'_>) -> Result<(Served, bool), Error> {
+        let (bytes, signer) = chosen.bytes()?;
+        self.checked(chosen, bytes, signer.as_ref()).await
+    }
+
+    /// Loads the approved version, if it is kept.
+    async fn approved(&self, name: &str, chosen: &ResolvedComponent<'_>) -> Option<Served> {
+        let wanted = &self.lock.components.get(name)?.digest;
+        if let Some(kept) =
+            self.configuration.versions(name).and_then(|versions| versions.find(wanted))
+        {
+            let signer = chosen.verify(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
+            return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
+        }
+        // Without the bytes its signature cannot be checked.
+        let is_plain = chosen.demand.is_none() && chosen.is_digest_allowed(wanted);
+        self.loaded_before(name, chosen, wanted).filter(|_| is_plain)
+    }
+
+    async fn checked(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        bytes: Vec<u8>,
+        signer: Option<&Signer>,
+    ) -> Result<(Served, bool), Error> {
+        let vetted = self.configuration.vet(self.lock, chosen, &bytes, signer)?;
+        let name = chosen.configured.map_or("", |(name, _)| name);
+        let found = digest(&bytes);
+        let served = match self.loaded_before(name, chosen, &found) {
+            Some(served) => served,
+            None => self.load(chosen, bytes, found).await?,
+        };
+        let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
+        chosen.check_tools(
+            served
+                .component
+                .definitions()
+                .map(|tool| tool.name.as_str())
+                .collect::<Vec<_>>()
+                .into_iter(),
+        )?;
+        Ok((served, rebuilt))
+    }
+
+    /// Returns the component that was loaded before, if code and grants are the same.
+    fn loaded_before(
+        &self,
+        name: &str,
+        chosen: &ResolvedComponent<'_>,
+        digest: &str,
+    ) -> Option<Served> {
+        let before = self.before?.served.get(name)?;
+        let is_same = before.digest == digest
+            && before.grants == chosen.grants()
+            && before.isolation == chosen.isolation
+            && before.kind == chosen.kind();
+        is_same.then(|| before.clone())
+    }
+
+    async fn load(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        bytes: Vec<u8>,
+        digest: String,
+    ) -> Result<Served, Error> {
+        let (engine, grants, isolation) =
+            (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
+        let again = self.reread(chosen, digest.clone());
+        let kind = chosen.kind();
+        let bytes = ComponentBytes::new(bytes, kind.clone());
+        let component = Component::load_on_demand(engine, bytes, grants.clone(), again).await?;
+        Ok(Served { component, digest, grants, isolation, kind })
+    }
+
+    /// Returns a function that reads the bytes of this digest again: from the kept versions,
+    /// otherwise from the component's file.
+    fn reread(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        digest: String,
+    ) -> impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static {
+        let versions = chosen.configured.and_then(|(name, _)| self.configuration.versions(name));
+        let path = chosen.path.clone();
+        move || match versions.as_ref().and_then(|versions| versions.find(&digest)) {
+            Some(kept) => Ok(kept.bytes),
+            None => files::component(&path).map_err(io::Error::other),
+        }
+    }
+}
+
+/// Removes components whose tools have the same name, or names that look alike, because a model may
+/// confuse the two tools.
+fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentProblem> {
+    let mut problems = Vec::new();
+    loop {
+        let tools = served.iter().flat_map(|(component, served)| {
+            served.component.definitions().map(move |tool| (tool.name.clone(), component.clone()))
+        });
+        let tools: Vec<_> = tools.collect();
+        let mut homes = BTreeMap::new();
+        let twice = tools.iter().find_map(|(tool, home)| {
+            let first: &String = homes.entry(tool).or_insert(home);
+            (first != home).then(|| (tool.clone(), first.clone(), tool.clone(), home.clone()))
+        });
+        let home = |tool: &str| {
+            homes.get(&tool.to_owned()).map(|home| (*home).clone()).unwrap_or_default()
+        };
+        let alike = || {
+            let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
+            enforced(Control::LookAlikes)
+                .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
+        };
+        let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };
+        for name in [&one, &two] {
+            served.remove(name);
+        }
+        let mut homes = vec![&one, &two];
+        homes.sort_unstable();
+        homes.dedup();
+        problems.extend(
+            homes
+                .into_iter()
+                .map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))),
+        );
+    }
+}
+
+/// Returns the looser value of each limit.
+fn loosest(one: &Limits, other: &Limits) -> Limits {
+    let limits = Limits::default()
+        .with_timeout(one.timeout.max(other.timeout))
+        .with_fuel(one.fuel.max(other.fuel));
+    let limits = limits
+        .with_memory(one.memory.max(other.memory))
+        .with_arguments(one.arguments.max(other.arguments));
+    let limits = limits.with_result(one.result.max(other.result)).with_log(one.log.max(other.log));
+    limits.with_host_calls(one.host_calls.max(other.host_calls))
+}

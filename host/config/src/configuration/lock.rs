@@ -1,0 +1,118 @@
+//! Reads and replaces the lock beside a configuration: the approved version of each component.
+//!
+//! In: the file, or the components that `approve` showed. Out: a [`Lock`], or the problems of the
+//! file.
+//! Invariants: it contains what was shown; a lock that is damaged, of a later version, or that
+//! others could have written approves nothing.
+//! Not here: the format of the file (`approval::lock`), changes since the approval (`difference`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Configuration;
+use crate::approval::lock::{Approved, parsed, to_text};
+use crate::approval::trust::FoundConfiguration;
+use crate::error::Error;
+use crate::paths::atomic_file::PendingFile;
+use crate::paths::files;
+
+/// The file's permissions. It is under version control with the configuration.
+const MODE: u32 = 0o644;
+
+/// The approved versions of a configuration's components.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    /// The text that was read, to detect a write by another process.
+    text: Option<String>,
+    /// The components that this user approved, or trusts because the configuration was named.
+    pub components: BTreeMap<String, Approved>,
+    /// The other entries of the file, which this user has not approved.
+    pub others: BTreeMap<String, Approved>,
+}
+
+impl Lock {
+    /// Reads the lock beside a configuration. Empty if there is no file.
+    pub fn beside(config: &Configuration) -> Result<Self, Error> {
+        let path = config.lock.clone();
+        if config.file.is_none() {
+            return Ok(Self {
+                path,
+                text: None,
+                components: BTreeMap::new(),
+                others: BTreeMap::new(),
+            });
+        }
+        let text = match &config.found {
+            Some(found) => found.lock.clone(),
+            None => files::lock(&path)?,
+        };
+        let anew = config.hint.command("approve", &[], &[]);
+        let restore =
+            format!("restore it from version control, or remove it and approve anew with {anew}");
+        let all = text
+            .as_ref()
+            .map(|text| parsed(&path, text, &restore))
+            .transpose()?
+            .unwrap_or_default();
+        let only = config.found.as_ref().and_then(FoundConfiguration::only);
+        let is_approved =
+            |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+        let mut others = all;
+        let components = others.extract_if(.., is_approved).collect();
+        Ok(Self { path, text, components, others })
+    }
+
+    /// Returns the lock with these components approved, and without those in `gone`.
+    pub fn with(
+        &self,
+        approved: impl IntoIterator<Item = (String, Approved)>,
+        gone: &[String],
+    ) -> Self {
+        let (mut components, mut others) = (self.components.clone(), self.others.clone());
+        for (name, approved) in approved {
+            others.remove(&name);
+            components.insert(name, approved);
+        }
+        for name in gone {
+            components.remove(name);
+            others.remove(name);
+        }
+        Self { path: self.path.clone(), text: self.text.clone(), components, others }
+    }
+
+    /// Returns the path of the file for messages.
+    pub fn display_path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Returns the new text of the file.
+    pub fn text(&self) -> String {
+        to_text(self.components.iter().chain(&self.others))
+    }
+
+    /// Writes the new text to a file that can replace the lock. Returns `None` if the lock has that
+    /// text already.
+    pub(super) fn prepare(&self) -> Result<Option<PendingFile>, Error> {
+        let text = self.text();
+        let now = files::lock(&self.path)?;
+        if now != self.text {
+            let message = format!("another process has just written `{}`", self.display_path());
+            return Err(Error::file(
+                message,
+                "approve again: the difference is then shown against the new file",
+            ));
+        }
+        if now.as_ref() == Some(&text) {
+            return Ok(None);
+        }
+        let failed = |error: std::io::Error| {
+            Error::caused(
+                format!("cannot write `{}`", self.display_path()),
+                error,
+                "check that its directory is writable and its disk is not full",
+            )
+        };
+        PendingFile::new(&self.path, &text, MODE).map(Some).map_err(failed)
+    }
+}

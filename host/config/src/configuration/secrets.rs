@@ -1,0 +1,165 @@
+//! The secrets of a configuration: their sources, the components that may use them, and those that
+//! have no value.
+//!
+//! Invariants: a tenant's process reads only the secrets that its components are granted and that
+//! the tenant is left; the tool's rights decide if it may use a secret, as at the use itself; a
+//! tenant whose own value cannot be read does not get the shared value.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+
+use toolcell::controls::{Control, enforced};
+use toolcell::grants::Rights;
+use toolcell::{Grants, Overlay, Tool};
+
+use super::Configuration;
+use crate::file::resolved::ResolvedComponent;
+use crate::file::secrets::Origin;
+use crate::problem::Problem;
+use crate::serving::unset_secrets::{Stopped, TenantUnset, Unset, may_use_secret};
+
+impl Configuration {
+    /// Returns the names of the secrets that these components may use or read on behalf of a
+    /// tenant.
+    pub fn secrets_of<'a>(
+        &'a self,
+        tenant: Option<&str>,
+        components: &[ResolvedComponent<'a>],
+    ) -> BTreeSet<&'a str> {
+        if !enforced(Control::WorkerSecrets) {
+            return self.origins.keys().map(String::as_str).collect();
+        }
+        let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));
+        let configured = components.iter().filter_map(|chosen| chosen.configured);
+        configured
+            .flat_map(|(_, configured)| remaining_secrets(&configured.grants, overlay))
+            .collect()
+    }
+
+    /// Returns the environment variables with the values of these secrets, as calls for this tenant
+    /// use them, and that of the proxy.
+    pub fn variables_of(
+        &self,
+        tenant: Option<&str>,
+        secrets: &BTreeSet<&str>,
+    ) -> impl Iterator<Item = (OsString, OsString)> {
+        let origins =
+            secrets.iter().filter_map(|name| self.origin(tenant, name)).chain(&self.network.origin);
+        let variables = origins.filter_map(|origin| match origin {
+            Origin::Variable(name) => Some((name.into(), self.options.variable(name)?.into())),
+            Origin::File(_) => None,
+        });
+        variables.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Returns true if a component may use or read a secret on behalf of a tenant.
+    fn is_left(&self, tenant: &str, name: &str) -> bool {
+        let overlay = self.overlay_of(tenant);
+        self.components.values().any(|configured| {
+            remaining_secrets(&configured.grants, overlay).any(|usable| usable == name)
+        })
+    }
+
+    fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
+        self.tenants.get(tenant)?.overlay.as_deref()
+    }
+
+    /// Returns the source of the secret's value in calls for this tenant.
+    pub fn origin(&self, tenant: Option<&str>, name: &str) -> Option<&Origin> {
+        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant)?.origins.get(name));
+        own.or_else(|| self.origins.get(name))
+    }
+
+    /// Returns the secrets without a value in calls for this tenant.
+    pub fn unset_for<'a>(
+        &'a self,
+        tenant: Option<&str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
+        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant));
+        let shared = self
+            .unset
+            .iter()
+            .filter(move |(name, _)| own.is_none_or(|own| !own.origins.contains_key(*name)));
+        shared.chain(own.into_iter().flat_map(|own| &own.unset))
+    }
+
+    /// Returns those secrets that a tool with these rights may use.
+    pub fn unset_of<'a>(
+        &'a self,
+        rights: &'a Rights,
+        tenant: Option<&str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
+        self.unset_for(tenant).filter(|(name, _)| may_use_secret(rights, name))
+    }
+
+    /// Returns the secrets without a value that calls may need, both tenants' own and shared ones.
+    /// If some tenants have their own value of a secret, the shared one is included only if another
+    /// tenant may still use or read it.
+    pub fn unset_values(&self) -> Vec<Unset<'_>> {
+        let shared = self.unset.iter().filter(|(name, _)| {
+            let (with, without): (Vec<_>, Vec<_>) =
+                self.tenants.keys().partition(|tenant| self.own_origin(tenant, name).is_some());
+            with.is_empty() || without.into_iter().any(|tenant| self.is_left(tenant, name))
+        });
+        let shared = shared.map(|(name, problem)| Unset { name, tenant: None, problem });
+        let own = self.own_secrets.iter().flat_map(|(tenant, own)| {
+            own.unset.iter().map(move |(name, problem)| Unset {
+                name,
+                tenant: Some(tenant),
+                problem,
+            })
+        });
+        shared.chain(own).collect()
+    }
+
+    /// Returns true if a tool with these rights may use the secret, for the tenant whose value it
+    /// is.
+    pub fn may_need(&self, unset: Unset<'_>, rights: &Rights) -> bool {
+        let Unset { name, tenant, .. } = unset;
+        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
+        may_use_secret(&rights.narrowed(overlay, None), name)
+    }
+
+    fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {
+        self.own_secrets.get(tenant)?.origins.get(name)
+    }
+
+    /// Wraps the tool: its calls are refused if they may use a secret without a value.
+    pub fn stopped(&self, tool: Tool) -> Tool {
+        let Some(rights) = tool.rights().cloned() else { return tool };
+        let names = |tenant: Option<&str>| {
+            self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        let unset = names(None);
+        let of_tenant = |(name, tenant): (&String, &toolcell::Tenant)| {
+            (
+                name.clone(),
+                TenantUnset { overlay: tenant.overlay.clone(), unset: names(Some(name)) },
+            )
+        };
+        let tenants: BTreeMap<_, _> = self.tenants.iter().map(of_tenant).collect();
+        if unset.is_empty() && tenants.values().all(|tenant| tenant.unset.is_empty()) {
+            return tool;
+        }
+        tool.with_middleware(Stopped { rights, unset, tenants })
+    }
+}
+
+/// Returns the secrets that a component is granted and that an overlay leaves.
+fn remaining_secrets<'a>(
+    grants: &'a Grants,
+    overlay: Option<&Overlay>,
+) -> impl Iterator<Item = &'a str> {
+    let is_left = |left: Option<&BTreeSet<String>>, name: &String| {
+        left.is_none_or(|left| left.contains(name))
+    };
+    let used = grants
+        .secrets
+        .keys()
+        .filter(move |name| is_left(overlay.and_then(|left| left.secrets.as_ref()), name));
+    let read = grants
+        .reveal
+        .iter()
+        .filter(move |name| is_left(overlay.and_then(|left| left.reveal.as_ref()), name));
+    used.chain(read).map(String::as_str)
+}

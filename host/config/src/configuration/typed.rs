@@ -1,0 +1,127 @@
+//! Adds a component with the grants of the command line: `--grant KIND=RULE`.
+//!
+//! In: a configuration, the file that was named, the options. Out: the configuration with one more
+//! component.
+//! Invariants: the options are converted to the text of a configuration and read by its parser, so
+//! that a rule means the same in both and is refused with the same message; a component that the
+//! configuration names has only the grants of the configuration.
+
+use std::path::Path;
+
+use super::{Configuration, Places};
+use crate::approval::dev::Development;
+use crate::approval::trust::Approval;
+use crate::error::Error;
+use crate::file::resolved::{ComponentConfig, name_of_file};
+use crate::file::secrets::Secrets;
+use crate::grants::typed_grants::{items, store, to_text};
+use crate::problem::{Problem, Problems};
+use crate::text::hint_command::quoted;
+
+/// The file name in problems of the generated text. The line is mapped to the option.
+const FILE: &str = "--grant";
+
+impl Configuration {
+    /// Adds this component, with the grants from the command line.
+    ///
+    /// # Errors
+    /// Fails for a rule that cannot be used, and for a component that the file configures.
+    pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
+        if typed.is_empty() {
+            return Ok(self);
+        }
+        match (self.choose(component)?.configured, &self.file) {
+            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => {
+                return Ok(self);
+            }
+            (Some((name, _)), Some(file)) => {
+                let message =
+                    format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
+                let hint = format!(
+                    "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
+                );
+                return Err(Error::usage(message, hint));
+            }
+            (Some(_) | None, _) => {}
+        }
+        let name = self.unused_name(component);
+        let items = items(typed)?;
+        let (text, lines) = to_text(&name, component, &items);
+        let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
+        unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
+        unwritten.extend(self.network.files.iter().cloned());
+        unwritten.retain(|path| !path.as_os_str().is_empty());
+        // If the configuration is not approved, no secret was read.
+        let secrets = match self.approval {
+            Approval::Given => {
+                let (origins, stored) = (self.origins.clone(), self.secrets.clone());
+                Secrets {
+                    origins,
+                    stored,
+                    unset: self.unset.clone(),
+                    own: self.own_secrets.clone(),
+                }
+            }
+            Approval::Missing => Secrets::default(),
+        };
+        let base = self.options.current_dir.clone().unwrap_or_default();
+        let places =
+            Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
+        let mut problems = Problems::new(FILE, &text);
+        let parsed = Self::parsed(&mut problems, places, None, &self.options);
+        let about = |line: usize| {
+            typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default())
+        };
+        let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
+        if let Some((last, others)) = problems.errors.split_last() {
+            // The option has the key without its section.
+            let section = format!("components.{name}.grants.");
+            let said = |problem: &Problem| {
+                format!(
+                    "`--grant {}`: {}",
+                    about(problem.line),
+                    problem.message.replace(&section, "")
+                )
+            };
+            let others = others
+                .iter()
+                .map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
+            return Err(Error::usage(others.collect::<String>() + &said(last), last.hint.clone()));
+        }
+        if let Some(mut parsed) = parsed
+            && let Some(configured) = parsed.components.remove(&name)
+        {
+            let mut grants = configured.grants;
+            grants.store = Some(store(component));
+            let configured = ComponentConfig {
+                path: component.to_owned(),
+                grants,
+                limits: self.bounded(self.defaults),
+                isolation: self.isolation,
+                demand: self.demand.clone(),
+                development: Some(Development::Typed),
+                ..configured
+            };
+            self.components.insert(name, configured);
+            // A secret without a value is refused at the call, as with a file.
+            for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
+                (unset.file, unset.line, unset.column) =
+                    (format!("`{FILE} {}`", about(unset.line)), 0, 0);
+            }
+            (self.origins, self.secrets, self.unset) =
+                (parsed.origins, parsed.secrets, parsed.unset);
+            self.own_secrets = parsed.own_secrets;
+            self.typed = typed.to_vec();
+        }
+        Ok(self)
+    }
+
+    /// Returns a name for the component that the configuration does not use.
+    fn unused_name(&self, component: &Path) -> String {
+        let mut name = name_of_file(component);
+        while self.components.contains_key(&name) {
+            name.push_str("-dev");
+        }
+        name
+    }
+}
