@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use saphyr_parser::{Event, Marker, Parser};
 use toolcell::controls::{Control, enforced};
 
-use super::file::MAX_FILE;
-
+/// Bytes of one file of cases, also with its aliases expanded.
+pub(super) const MAX_FILE: u64 = 16 << 20;
 /// Nesting depth of lists and maps: the limit of the deserializer.
 const MAX_DEPTH: usize = 128;
 /// The message of the parser's own depth limit, which is higher and is reported before any events.

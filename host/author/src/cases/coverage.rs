@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::CaseReport;
 use super::file::Expect;
-use super::run::OfferedTool;
+use super::{CaseReport, OfferedTool};
 
 /// The possible endings of a call.
 const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "refusal"];

@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounds;
+use super::bounds::{self, MAX_FILE};
 use super::pattern::Pattern;
-use super::rewrite::with_endings;
 use crate::{Error, ErrorKind};
 
 /// Names of the files of cases in a project's folder.
 const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
-/// Bytes of one file of cases.
-pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// The cases of one file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -355,33 +352,12 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
     Ok(suite)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Suite, String> {
+/// Parses the text of a file of cases.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     if is_json(path) {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
         bounds::check(text)?;
         serde_norway::from_str(text).map_err(|error| error.to_string())
     }
-}
-
-/// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
-/// still parse to `suite`.
-pub(super) fn write_endings(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
-    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-    let endings: Vec<_> = blessed
-        .iter()
-        .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
-        .collect();
-    let written = with_endings(&text, &endings);
-    // Writes only a text that parses to the expected suite: the file may have changed since, or its
-    // cases may be aliases of YAML.
-    let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
-        let message = format!(
-            "{}: the endings that were seen cannot be written into the text",
-            path.display()
-        );
-        let hint = "run again without `--bless`, and write the endings that it tells into the file";
-        return Err(Error::new(ErrorKind::Cases, message, hint));
-    };
-    fs::write(path, written).map_err(|error| Error::file("write", path, &error))
 }

@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use toolcell::CallResult;
 
+use super::OfferedTool;
 use super::file::Case;
 use super::generate::Generator;
-use super::run::{Cases, OfferedTool};
+use super::run::Cases;
 use super::shrink::simplified;
 use crate::lines::format_lines;
 use crate::{Error, ErrorKind, SourceLine};

@@ -1,16 +1,19 @@
-//! Writes endings into the text of a file of cases.
+//! Writes endings into a file of cases.
 //!
-//! In: the text of a file, YAML or JSON, and the endings of some of its cases. Out: the text with
-//! these endings.
-//! Invariants: the rest of the text, with its comments, is unchanged.
+//! In: a file, YAML or JSON, and the endings of some of its cases. Out: the file with these endings.
+//! Invariants: the rest of the text, with its comments, is unchanged; a file is written only if it
+//! then parses to the expected suite.
 
+use std::fs;
 use std::iter::Peekable;
 use std::ops::Range;
+use std::path::Path;
 
 use saphyr_parser::{Event, Parser, Span};
 use serde_json::{Map, Value};
 
-use super::file::Expect;
+use super::file::{Expect, Suite, parse};
+use crate::{Error, ErrorKind};
 
 /// The member of a case that has its expected ending.
 const EXPECT: &str = "expect";
@@ -47,9 +50,31 @@ impl Node {
     }
 }
 
+/// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
+/// still parse to `suite`.
+pub(super) fn write_endings(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
+    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+    let endings: Vec<_> = blessed
+        .iter()
+        .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
+        .collect();
+    let written = with_endings(&text, &endings);
+    // Writes only a text that parses to the expected suite: the file may have changed since, or its
+    // cases may be aliases of YAML.
+    let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
+        let message = format!(
+            "{}: the endings that were seen cannot be written into the text",
+            path.display()
+        );
+        let hint = "run again without `--bless`, and write the endings that it tells into the file";
+        return Err(Error::new(ErrorKind::Cases, message, hint));
+    };
+    fs::write(path, written).map_err(|error| Error::file("write", path, &error))
+}
+
 /// Returns the text with the endings of the cases with these numbers. Returns `None` if the text
 /// does not contain a case literally (an alias, for instance).
-pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<String> {
+fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<String> {
     let characters: Vec<char> = text.chars().collect();
     let begins = |event: &Event<'_>| {
         !matches!(event, Event::Nothing | Event::StreamStart | Event::DocumentStart(_))

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use toolcell::call::Resume;
 use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
@@ -21,7 +20,7 @@ use toolcell::{
 
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
-use super::{CaseReport, Report, compare, others};
+use super::{CaseReport, OfferedTool, Report, compare, others, rewrite};
 use crate::{Error, ErrorKind, SourceLine, source_lines};
 
 /// The name of the key-value store of a case.
@@ -39,13 +38,6 @@ pub struct Options {
     pub bless: bool,
     /// Adds the coverage to the report.
     pub coverage: bool,
-}
-
-/// The parts of a tool's definition that cases use.
-pub(super) struct OfferedTool {
-    pub(super) name: String,
-    pub(super) needs: Vec<Need>,
-    pub(super) parameters: Option<Value>,
 }
 
 /// The cases of a component, ready to run.
@@ -119,7 +111,7 @@ impl Cases {
                 arguments.push(case.arguments.clone());
             }
             if !blessed.is_empty() {
-                file::write_endings(path, suite, &blessed)?;
+                rewrite::write_endings(path, suite, &blessed)?;
             }
         }
         if options.coverage {
