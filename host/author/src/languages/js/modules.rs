@@ -19,7 +19,8 @@ use serde_json::json;
 use super::machine::{Compiled, Machine, Stopped};
 use crate::{Error, ErrorKind, Fault};
 use missing_names::Absent;
-use resolve::{ImportKind, Resolver};
+use package::ImportKind;
+use resolve::Resolver;
 
 /// The reader, which parses modules and strips types: `guest-sdk/js/typescript`, built by `cargo
 /// xtask js-runtime`.

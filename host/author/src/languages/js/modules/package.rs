@@ -8,11 +8,31 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::resolve::{ImportKind, MAX_PATH};
 use crate::{Error, Fault};
 
 /// Maximum bytes of one `package.json`.
 const MAX_BYTES: u64 = 1 << 20;
+/// Maximum bytes of a specifier, and of the path in a package that it resolves to.
+pub(super) const MAX_PATH: usize = 4096;
+
+/// The kind of a module's request for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ImportKind {
+    Import,
+    Require,
+}
+
+impl ImportKind {
+    /// Returns true if a condition of a package holds.
+    pub(super) fn meets(self, condition: &str) -> bool {
+        match condition {
+            "worker" | "browser" | "module" | "production" | "default" => true,
+            "import" => self == Self::Import,
+            "require" => self == Self::Require,
+            _ => false,
+        }
+    }
+}
 
 /// The members of a `package.json` that are used. A member of another type counts as absent, as in
 /// Node.

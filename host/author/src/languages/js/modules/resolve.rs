@@ -10,7 +10,7 @@ use std::rc::Rc;
 use toolcell::names;
 
 use super::SDK;
-use super::package::{Package, Replacement};
+use super::package::{ImportKind, MAX_PATH, Package, Replacement};
 use crate::{Error, ErrorKind};
 
 /// The name of an empty module.
@@ -21,8 +21,6 @@ const PACKAGES: &str = "node_modules";
 const ENDINGS: [&str; 3] = [".ts", ".js", ".mjs"];
 /// Extensions that an import in a package may omit.
 const PACKAGE_ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".json"];
-/// Maximum bytes of a specifier, and of the path in a package that it resolves to.
-pub(super) const MAX_PATH: usize = 4096;
 /// Maximum number of redirections from one specifier to another.
 const MAX_STEPS: u32 = 16;
 /// Built-in modules of Node, without those that are also packages.
@@ -75,25 +73,6 @@ const PURE: [(&str, &str); 8] = [
     ("sharp", "the package `jimp`"),
     ("sqlite3", "`kv` of toolcell"),
 ];
-
-/// The kind of a module's request for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImportKind {
-    Import,
-    Require,
-}
-
-impl ImportKind {
-    /// Returns true if a condition of a package holds.
-    pub(super) fn meets(self, condition: &str) -> bool {
-        match condition {
-            "worker" | "browser" | "module" | "production" | "default" => true,
-            "import" => self == Self::Import,
-            "require" => self == Self::Require,
-            _ => false,
-        }
-    }
-}
 
 /// Resolves the specifiers of one project.
 pub(super) struct Resolver<'p> {
