@@ -6,8 +6,7 @@
 
 use rmcp::model::{LoggingLevel, ProgressToken, ProtocolVersion};
 
-use super::raw::Raw;
-use super::wire::read_id;
+use super::raw::{Raw, read_id};
 use crate::observe::trace::TraceContext;
 
 /// The member with the revision, in the stateless era.

@@ -1,9 +1,13 @@
-//! The JSON text of a part of a message, shared without a copy.
+//! The JSON text of a part of a message, shared without a copy, and the ids in it.
 
 use bytes::Bytes;
+use rmcp::model::RequestId;
 use serde::de::DeserializeOwned;
 
 use crate::artifacts::members::{is_object, members};
+
+/// The most bytes of an id that is a string.
+const MAX_ID: usize = 256;
 
 /// The text of one JSON value.
 #[derive(Debug, Clone)]
@@ -56,4 +60,13 @@ impl Raw {
     pub(in crate::mcp) fn text(&self) -> Option<String> {
         self.read()
     }
+}
+
+/// Reads an id, or another name that is a number or a string.
+pub(in crate::mcp) fn read_id(id: &str) -> Option<RequestId> {
+    if id.starts_with('"') {
+        let text = serde_json::from_str::<String>(id).ok()?;
+        return (text.len() <= MAX_ID).then(|| RequestId::String(text.into()));
+    }
+    serde_json::from_str::<i64>(id).ok().map(RequestId::Number)
 }

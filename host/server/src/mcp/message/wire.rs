@@ -14,13 +14,12 @@ use toolcell::Json;
 use toolcell::controls::{Control, enforced};
 
 use super::meta::Meta;
-use super::raw::Raw;
+use super::raw::{Raw, read_id};
 use crate::artifacts::members::{is_object, members};
 
-/// The most bytes of an id that is a string.
-const MAX_ID: usize = 256;
 /// Characters of a method's name in an error.
 const MAX_METHOD: usize = 80;
+
 /// A decoded message.
 #[derive(Debug)]
 pub(in crate::mcp) struct Message {
@@ -187,15 +186,6 @@ fn call(method: String, id: Option<RequestId>) -> Result<Kind, BadMessage> {
         }
         (None, false) => Err(BadMessage::request(None, "the request has no id")),
     }
-}
-
-/// Reads an id, or another name that is a number or a string.
-pub(in crate::mcp) fn read_id(id: &str) -> Option<RequestId> {
-    if id.starts_with('"') {
-        let text = serde_json::from_str::<String>(id).ok()?;
-        return (text.len() <= MAX_ID).then(|| RequestId::String(text.into()));
-    }
-    serde_json::from_str::<i64>(id).ok().map(RequestId::Number)
 }
 
 #[cfg(test)]

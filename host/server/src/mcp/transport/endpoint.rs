@@ -37,7 +37,7 @@ use crate::http::body::{self, RequestResources};
 use crate::http::guarded_body::with_guard;
 use crate::mcp::McpOptions;
 use crate::mcp::handler::{self, Handler};
-use crate::mcp::message::raw::Raw;
+use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
 use crate::mcp::session::Session;
@@ -490,7 +490,7 @@ pub(in crate::mcp) fn notified(handler: &Handler, session: &Session, method: &st
             handler.tell_changes(session)
         }
         "notifications/cancelled" => {
-            if let Some(id) = params.member("requestId").and_then(|id| wire::read_id(id.as_str())) {
+            if let Some(id) = params.member("requestId").and_then(|id| read_id(id.as_str())) {
                 session.requests.cancel(&id);
             }
         }

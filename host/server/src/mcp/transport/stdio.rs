@@ -27,7 +27,7 @@ use super::endpoint::notified;
 use crate::mcp::McpOptions;
 use crate::mcp::handler::{self, Handler, opening};
 use crate::mcp::message::meta::Meta;
-use crate::mcp::message::raw::Raw;
+use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
 use crate::mcp::session::client::Client;
@@ -261,7 +261,7 @@ impl Server {
             Kind::Notification { method } => match &self.session {
                 Some(session) => notified(&self.handler, session, &method, &params),
                 None => {
-                    let id = params.member("requestId").and_then(|id| wire::read_id(id.as_str()));
+                    let id = params.member("requestId").and_then(|id| read_id(id.as_str()));
                     if let Some(id) = id.filter(|_| method == "notifications/cancelled") {
                         self.requests.cancel(&id);
                     }
