@@ -7,6 +7,7 @@
 mod notices;
 mod question;
 pub(in crate::mcp) mod result;
+mod tool_result;
 
 use std::pin::pin;
 use std::sync::Arc;

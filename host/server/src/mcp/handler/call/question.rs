@@ -19,7 +19,7 @@ use toolcell::call::Resume;
 use toolcell::outcome::ResumeFault;
 use toolcell::{Json, Question, Refusal, Sealer, ToolCall};
 
-use super::result::{META_ERROR, META_QUESTION, ToolResult};
+use super::tool_result::{META_ERROR, META_QUESTION, ToolResult};
 use crate::artifacts::members::members;
 use crate::mcp::message::meta::RESUME;
 use crate::mcp::message::raw::Raw;
