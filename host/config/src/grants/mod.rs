@@ -285,7 +285,7 @@ fn nested(one: &Path, other: &Path) -> bool {
 fn secret(
     problems: &mut Problems<'_>,
     name: &str,
-    use_: &At<schema::SecretUse>,
+    use_: &At<schema::SecretTable>,
     said: &schema::Grants,
     grants: &Grants,
 ) -> Option<SecretGrant> {
@@ -319,18 +319,20 @@ fn secret(
 
 fn injection(
     problems: &mut Problems<'_>,
-    said: &At<Either<String, schema::Placed>>,
+    said: &At<Either<String, schema::InjectionTable>>,
 ) -> Option<Injection> {
     let text = |at: &At<String>| at.value.clone();
     let placed = match &said.value {
         Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,
-        Either::Table(schema::Placed { basic, header, query }) => match (basic, header, query) {
-            (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
-            (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
-            (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
-            _ => None,
-        },
+        Either::Table(schema::InjectionTable { basic, header, query }) => {
+            match (basic, header, query) {
+                (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
+                (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
+                (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
+                _ => None,
+            }
+        }
     };
     if placed.is_none() {
         let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";

@@ -165,7 +165,7 @@ pub(crate) struct Grants {
     /// Environment variables and their values. Not for secrets: the tool reads them.
     pub(crate) environment: BTreeMap<String, At<String>>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
-    pub(crate) secrets: BTreeMap<String, At<SecretUse>>,
+    pub(crate) secrets: BTreeMap<String, At<SecretTable>>,
     /// Names of secrets whose values the tool may READ. It can then send them wherever it may send
     /// requests.
     pub(crate) reveal: Vec<At<String>>,
@@ -225,14 +225,14 @@ pub(crate) struct Room {
 /// Where a secret comes from, and into which requests the host puts it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SecretUse {
+pub(crate) struct SecretTable {
     /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http`
     /// too.
     #[serde(rename = "for")]
     pub(crate) bound_to: Option<At<String>>,
     /// How it is put into them. Default: `bearer`.
     #[serde(rename = "as")]
-    pub(crate) injection: Option<At<Either<String, Placed>>>,
+    pub(crate) injection: Option<At<Either<String, InjectionTable>>>,
     /// Where its value is stored. Default: the environment variable of its name.
     pub(crate) from: Option<At<From>>,
 }
@@ -240,7 +240,7 @@ pub(crate) struct SecretUse {
 /// How a secret is put into a request: one of these.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Placed {
+pub(crate) struct InjectionTable {
     /// As the password of this user.
     pub(crate) basic: Option<At<String>>,
     /// As this header.
