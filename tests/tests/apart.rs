@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
@@ -30,7 +30,7 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     grants.http.push("https://granted.example".parse().expect("a rule"));
     let engine = engine.clone();
     let loaded = wait(async move {
-        Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Refused).await
+        Component::load_with(&engine, bytes(name), LoadOptions::default().with_grants(grants)).await
     });
     loaded.expect("it loads").tools()[0].clone()
 }

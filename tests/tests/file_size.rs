@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory, Room};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
@@ -52,7 +52,7 @@ fn write_past_file_size_limit_fails_alone() {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let bytes = toolcell_test_guests::bytes("clerk");
     let component = wait(async move {
-        Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await
+        Component::load_with(&engine, bytes, LoadOptions::default().with_grants(grants)).await
     });
     let component = component.expect("it loads");
     let ended =

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
@@ -39,7 +39,8 @@ fn load(
     missing: OnMissingGrant,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
-    wait(async move { Component::load_with(&engine, bytes(name), grants, missing).await })
+    let options = LoadOptions::default().with_grants(grants).with_missing(missing);
+    wait(async move { Component::load_with(&engine, bytes(name), options).await })
 }
 
 fn notes(engine: &Engine) -> Tool {

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Placement;
-use toolcell::{Component, Definition, Grants, Provider, Tool};
+use toolcell::{Component, Definition, Provider, Tool};
 use toolcell_tests::{engine, wait};
 
 type Complaints = Vec<String>;
@@ -197,7 +197,8 @@ fn every_example_tool_converts_for_every_provider() {
     for (name, _) in toolcell_test_guests::COMPONENTS {
         let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
         let loaded = async move {
-            Component::load_with(&engine, bytes, Grants::default(), OnMissingGrant::Denied).await
+            let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+            Component::load_with(&engine, bytes, options).await
         };
         let component = wait(loaded).expect("a component that loads");
         definitions.extend(component.tools().iter().map(|tool| tool.definition().clone()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::http::{Egress, Resolved, Resolver};
 use toolcell::secrets::{Secret, StoredSecrets};
@@ -37,7 +37,8 @@ fn engine(secrets: StoredSecrets) -> Engine {
 fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let loaded = wait(async move {
-        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Refused).await
+        let options = LoadOptions::default().with_grants(grants);
+        Component::load_with(&engine, bytes(component), options).await
     });
     loaded.expect("it loads").tool(tool).expect("the tool").clone()
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::call::{LogLevel, LogSource};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::secrets::{Secret, StoredSecrets};
@@ -49,7 +49,8 @@ impl Scene {
             .secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
         let loaded = wait(async move {
-            Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Refused).await
+            let options = LoadOptions::default().with_grants(grants);
+            Component::load_with(&engine, bytes(name), options).await
         });
         let tool = loaded.expect("it loads").tools()[0].clone();
         let events = Arc::new(Mutex::new(Vec::new()));

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{Access, Directory};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::{EngineBuilder, Placement};
@@ -31,7 +31,9 @@ fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let load = async move {
-        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Denied).await
+        let options =
+            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+        Component::load_with(&engine, bytes(component), options).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::HttpRule;
 use toolcell::{Component, Engine, Executor, Grants, ToolCall};
 use toolcell_author::build;
@@ -34,9 +34,8 @@ fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
         let engine =
             Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
         let bytes = fs::read(component).expect("a component");
-        let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused)
-            .await
-            .expect("it loads");
+        let options = LoadOptions::default().with_grants(grants);
+        let component = Component::load_with(&engine, bytes, options).await.expect("it loads");
         let tool = component.tool("probe").expect("the tool");
         Executor::new()
             .call(tool, ToolCall::new("1", "probe", arguments), toolcell::CallOptions::default())

@@ -13,7 +13,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::component::{Code, ComponentBytes, OnMissingGrant};
+use toolcell::component::{Code, ComponentBytes, LoadOptions, OnMissingGrant};
 use toolcell::http::{Egress, Proxy};
 use toolcell::runtime::{EngineBuilder, Optimise, Placement, Recorder};
 use toolcell::{Component, Engine, Error, Grants};
@@ -229,7 +229,8 @@ pub(crate) async fn load(
     grants: Grants,
     missing: OnMissingGrant,
 ) -> Result<Component, Error> {
-    let loading = Component::load_with(engine, component, grants, missing);
+    let options = LoadOptions::default().with_grants(grants).with_missing(missing);
+    let loading = Component::load_with(engine, component, options);
     let loaded = with_spinner(printer, "compiling", path, loading).await?;
     let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
     tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");

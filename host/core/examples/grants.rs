@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::json;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Decision, Directory, Request};
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Overlay, ToolCall};
 
@@ -23,7 +23,8 @@ async fn main() -> anyhow::Result<()> {
     // The operator grants a directory of the host. The tool sees it as `/data`.
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", "example-tools/hello", Access::Read)?);
-    let granted = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
+    let options = LoadOptions::default().with_grants(grants);
+    let granted = Component::load_with(&engine, bytes, options).await?;
 
     // An overlay of a tenant or of a call narrows the grants: here, to nothing.
     let nothing = CallOptions::default().with_overlay(Overlay::nothing());

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Grants, ToolCall};
 
@@ -17,7 +17,8 @@ async fn main() -> anyhow::Result<()> {
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse()?);
     let bytes = toolcell_examples::component("notes")?;
-    let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
+    let options = LoadOptions::default().with_grants(grants);
+    let component = Component::load_with(&engine, bytes, options).await?;
     let tool = component.tool("notes")?;
 
     let executor = Executor::new();

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 
 use serde_json::json;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, ToolCall};
@@ -35,7 +35,8 @@ async fn main() -> anyhow::Result<()> {
     grants.http.push(rule.clone());
     grants.secrets.insert("fetch_token".into(), SecretGrant::new(rule, Injection::Bearer));
     let bytes = toolcell_examples::component("fetch")?;
-    let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await?;
+    let options = LoadOptions::default().with_grants(grants);
+    let component = Component::load_with(&engine, bytes, options).await?;
 
     let arguments = json!({"url": format!("http://127.0.0.1:{port}/account"), "with_token": true});
     let call = ToolCall::with_value("call-1", "fetch", &arguments);

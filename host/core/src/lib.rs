@@ -143,8 +143,8 @@ pub mod component {
         Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind,
     };
     pub use crate::engine::{
-        Code, Contents, ImportStatus, Inspection, Module, OnMissingGrant, PathUse, Producer,
-        Section,
+        Code, Contents, ImportStatus, Inspection, LoadOptions, Module, OnMissingGrant, PathUse,
+        Producer, Section,
     };
 }
 

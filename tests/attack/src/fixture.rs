@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{Component, Engine, Error, Grants, Limits};
 use toolcell_tests::{call, ending, wait, worst_case};
@@ -55,7 +55,8 @@ pub(crate) fn load_with(
     grants: Grants,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
-    wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await })
+    let options = LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+    wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
 /// Loads a component that is called until the end, and waits for its optimised code. Optimised code

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
+use toolcell::component::LoadOptions;
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
@@ -189,7 +190,9 @@ fn first_call(
         let engine = engine(cache.path())?;
         let (read, again) = (bytes.to_vec(), bytes.to_vec());
         let began = Instant::now();
-        let loading = Component::load_on_demand(&engine, read, grants(), move || Ok(again.clone()));
+        let options =
+            LoadOptions::default().with_grants(grants()).with_source(move || Ok(again.clone()));
+        let loading = Component::load_with(&engine, read, options);
         let component = runtime.block_on(loading)?;
         loads.push(began.elapsed());
         let began = Instant::now();

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
-use toolcell::component::{Code, OnMissingGrant};
+use toolcell::component::{Code, LoadOptions};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
@@ -99,8 +99,8 @@ fn loaded(
         .keys(SqliteStore::in_memory())
         .secrets(secrets)
         .build()?;
-    let component =
-        runtime.block_on(Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused))?;
+    let options = LoadOptions::default().with_grants(grants);
+    let component = runtime.block_on(Component::load_with(&engine, bytes, options))?;
     ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())
 }

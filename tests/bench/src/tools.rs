@@ -1,7 +1,7 @@
 //! Tools to measure, and calls to them.
 
 use anyhow::{Result, ensure};
-use toolcell::component::{Code, OnMissingGrant};
+use toolcell::component::{Code, LoadOptions};
 use toolcell::{Component, Engine, Grants, Tool, ToolCall};
 
 /// Loads a tool and waits for its optimised code.
@@ -22,8 +22,8 @@ pub async fn optimised_with(
     name: &str,
     grants: Grants,
 ) -> Result<Tool> {
-    let component =
-        Component::load_with(engine, bytes.to_vec(), grants, OnMissingGrant::Refused).await?;
+    let options = LoadOptions::default().with_grants(grants);
+    let component = Component::load_with(engine, bytes.to_vec(), options).await?;
     ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())
 }

@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::Room;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
@@ -181,7 +181,9 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         grants.keys.push("write *".parse().expect("a rule"));
         let engine = engine.clone();
         let loaded = wait(async move {
-            Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await
+            let options =
+                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            Component::load_with(&engine, bytes, options).await
         });
         loaded.expect("it loads").tools()[0].clone()
     };

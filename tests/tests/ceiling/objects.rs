@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait, worst_case};
@@ -30,10 +30,10 @@ fn host_memory_for_cells_is_within_the_bound() {
         let hoarder = wait(async move {
             let mut grants = Grants::default();
             grants.http.push("https://example.com/".parse().expect("a rule"));
+            let options =
+                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
             let loaded =
-                Component::load_with(&engine, bytes("caller"), grants, OnMissingGrant::Denied)
-                    .await
-                    .expect("it loads");
+                Component::load_with(&engine, bytes("caller"), options).await.expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });

@@ -6,7 +6,7 @@ mod waits;
 
 use std::time::Duration;
 
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::{Component, Engine, Grants, Tool};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
@@ -18,7 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let load = async move {
-        Component::load_with(&engine, bytes(component), grants, OnMissingGrant::Denied).await
+        let options =
+            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+        Component::load_with(&engine, bytes(component), options).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }

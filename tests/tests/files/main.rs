@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory, Room};
 use toolcell::runtime::Placement;
 use toolcell::{
@@ -47,7 +47,8 @@ fn granted(directories: &[(&str, &Path, Access, Room)]) -> Grants {
 
 fn load_on(engine: &Engine, grants: Grants) -> Result<Component, Error> {
     let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes("clerk"));
-    wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused).await })
+    let options = LoadOptions::default().with_grants(grants);
+    wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
 fn load(grants: Grants) -> Component {

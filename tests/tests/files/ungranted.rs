@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{Access, Denial, Layer, Suggestion};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
@@ -113,7 +113,9 @@ fn denials_cover_only_declared_or_granted_paths() {
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
         let load = async move {
-            Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await
+            let options =
+                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            Component::load_with(&engine, bytes, options).await
         };
         let component = wait(load).expect("it loads");
         let (completion, denials) =

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::outcome::HandlerError;
 use toolcell::runtime::Placement;
@@ -65,8 +65,9 @@ impl Host {
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();
             let load = async move {
-                Component::load_with(&engine, bytes("messenger"), grants, OnMissingGrant::Denied)
-                    .await
+                let options =
+                    LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                Component::load_with(&engine, bytes("messenger"), options).await
             };
             wait(load).expect("it loads").tool(name).expect("a tool").clone()
         };

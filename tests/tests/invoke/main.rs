@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::InvokeRule;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
@@ -49,7 +49,9 @@ impl Host {
         let load = |name: &'static str, grants: Grants| {
             let engine = engine.clone();
             let load = async move {
-                Component::load_with(&engine, bytes(name), grants, OnMissingGrant::Denied).await
+                let options =
+                    LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                Component::load_with(&engine, bytes(name), options).await
             };
             wait(load).expect("it loads").tools().to_vec()
         };

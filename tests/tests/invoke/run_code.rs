@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::outcome::Halt;
 use toolcell::runtime::Placement;
 use toolcell::tool::Invocation;
@@ -62,7 +62,9 @@ fn tools() -> Vec<Tool> {
 fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
     let engine = engine(Placement::Cells, 4);
     let load = async move {
-        Component::load_with(&engine, component, grants, OnMissingGrant::Denied).await
+        let options =
+            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+        Component::load_with(&engine, component, options).await
     };
     wait(load).expect("it loads").tools().to_vec()
 }

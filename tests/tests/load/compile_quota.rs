@@ -7,9 +7,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcell::clock::ManualClock;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::runtime::{EngineBuilder, Optimise};
-use toolcell::{CallOptions, Component, Engine, Error, Event, Executor, Grants, ToolCall};
+use toolcell::{CallOptions, Component, Engine, Error, Event, Executor, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
 use toolcell_tests::{load, wait, wait_here};
@@ -21,11 +21,8 @@ use crate::{Scratch, answers, echo};
 const FLOOD: usize = 1000;
 
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
-    let (engine, tenant) = (engine.clone(), tenant.to_owned());
-    wait(async move {
-        Component::load_for(&engine, &tenant, bytes, Grants::default(), OnMissingGrant::Refused)
-            .await
-    })
+    let (engine, options) = (engine.clone(), LoadOptions::default().with_tenant(tenant));
+    wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
 /// Returns an engine that gives each tenant one compilation a minute by this clock.

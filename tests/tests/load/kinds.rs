@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolcell::component::{
-    Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind, Inspection, OnMissingGrant,
+    Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind, Inspection, LoadOptions,
 };
 use toolcell::grants::{Access, Directory};
 use toolcell::outcome::HandlerError;
@@ -41,7 +41,8 @@ pub(crate) fn load_as(
     grants: Grants,
 ) -> Result<Component, Error> {
     let bytes = ComponentBytes::new(bytes, kind);
-    wait(async move { Component::load_with(&ENGINE, bytes, grants, OnMissingGrant::Refused).await })
+    let options = LoadOptions::default().with_grants(grants);
+    wait(async move { Component::load_with(&ENGINE, bytes, options).await })
 }
 
 fn functions(wit: &str, module: &str) -> Result<Component, Error> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use toolcell::component::LoadOptions;
 use toolcell::runtime::Optimise;
-use toolcell::{Component, Engine, Grants, Limits};
+use toolcell::{Component, Engine, Limits};
 use toolcell_test_guests::{Answer, Hostile, bytes};
 use toolcell_tests::{call, ending, load, wait_here};
 
@@ -41,7 +42,8 @@ impl Filed {
             count.fetch_add(1, Ordering::Relaxed);
             fs::read(&path)
         };
-        let loaded = Component::load_on_demand(engine, bytes, Grants::default(), source);
+        let options = LoadOptions::default().with_source(source);
+        let loaded = Component::load_with(engine, bytes, options);
         Self { file, reads, component: wait_here(loaded).expect("it loads") }
     }
 

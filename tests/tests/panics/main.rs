@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
 use serde_json::json;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, Room, SecretGrant};
 use toolcell::http::Egress;
 use toolcell::kv::KeyStore;
@@ -120,8 +120,12 @@ impl Host {
 
     fn load(&self, name: &str) -> Component {
         let (engine, grants, bytes) = (self.engine.clone(), self.grants.clone(), bytes(name));
-        wait(async move { Component::load_with(&engine, bytes, grants, OnMissingGrant::Denied).await })
-            .expect("it loads")
+        wait(async move {
+            let options =
+                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            Component::load_with(&engine, bytes, options).await
+        })
+        .expect("it loads")
     }
 }
 

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Component, Executor, Grants, Limits, ToolCall};
@@ -50,9 +50,8 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     let bytes = toolcell_test_guests::bytes("scribe");
     let call = ToolCall::with_value("1", "scribe", &json!({ "script": script }));
     let completion = wait(async move {
-        let component = Component::load_with(&engine, bytes, grants, OnMissingGrant::Refused)
-            .await
-            .expect("it loads");
+        let options = LoadOptions::default().with_grants(grants);
+        let component = Component::load_with(&engine, bytes, options).await.expect("it loads");
         let tool = component.tool("scribe").expect("the tool");
         let limits =
             Limits::default().with_fuel(u64::MAX).with_timeout(std::time::Duration::from_secs(60));

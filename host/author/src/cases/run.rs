@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use toolcell::call::Resume;
-use toolcell::component::{ComponentBytes, ComponentKind, OnMissingGrant};
+use toolcell::component::{ComponentBytes, ComponentKind, LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use toolcell::http::{Answer, Egress};
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
@@ -132,9 +132,8 @@ impl Cases {
     /// Returns the component's tools, in its order.
     pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>, Error> {
         let engine = self.engine.clone().build().map_err(unusable_component)?;
-        let component =
-            Component::load_with(&engine, self.loaded(), Grants::default(), OnMissingGrant::Denied)
-                .await;
+        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let component = Component::load_with(&engine, self.loaded(), options).await;
         let offered = |tool: &Definition| OfferedTool {
             name: tool.name.clone(),
             needs: tool.needs.clone(),
@@ -229,8 +228,9 @@ impl Cases {
             .map_err(|(problem, hint)| (problem, hint.to_owned()))?;
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
-        let component =
-            Component::load_with(&engine, self.loaded(), grants, OnMissingGrant::Denied).await;
+        let options =
+            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+        let component = Component::load_with(&engine, self.loaded(), options).await;
         let component = component.map_err(told)?;
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);

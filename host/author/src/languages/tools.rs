@@ -2,9 +2,9 @@
 //! have an invalid definition.
 
 use tokio::runtime::Builder;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Optimise;
-use toolcell::{Component, Definition, Engine, Grants};
+use toolcell::{Component, Definition, Engine};
 
 use crate::{Error, ErrorKind};
 
@@ -19,8 +19,8 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
             Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
         let engine =
             Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
-        let loading =
-            Component::load_with(&engine, component, Grants::default(), OnMissingGrant::Denied);
+        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let loading = Component::load_with(&engine, component, options);
         let loaded = runtime.block_on(loading);
         let loaded =
             loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use toolcell::component::{ComponentBytes, OnMissingGrant};
-use toolcell::{Component, Grants};
+use toolcell::Component;
+use toolcell::component::{ComponentBytes, LoadOptions, OnMissingGrant};
 
 use super::Configuration;
 use super::lock::Lock;
@@ -36,8 +36,8 @@ impl Configuration {
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
         let bytes = ComponentBytes::new(bytes, chosen.kind());
-        let component =
-            Component::load_with(engine, bytes, Grants::default(), OnMissingGrant::Denied).await?;
+        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let component = Component::load_with(engine, bytes, options).await?;
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }
 

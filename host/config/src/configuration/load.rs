@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use toolcell::component::ComponentBytes;
+use toolcell::component::{ComponentBytes, LoadOptions};
 use toolcell::controls::{Control, enforced};
 use toolcell::{Component, Executor, Limits, Registry, Tenant, Tool, names};
 
@@ -296,7 +296,8 @@ impl Loading<'_> {
         let again = self.reread(chosen, digest.clone());
         let kind = chosen.kind();
         let bytes = ComponentBytes::new(bytes, kind.clone());
-        let component = Component::load_on_demand(engine, bytes, grants.clone(), again).await?;
+        let options = LoadOptions::default().with_grants(grants.clone()).with_source(again);
+        let component = Component::load_with(engine, bytes, options).await?;
         Ok(Served { component, digest, grants, isolation, kind })
     }
 

@@ -2,7 +2,6 @@
 //!
 //! In: bytes. Out: a [`Component`] and its [`Tool`]s; each call runs in a fresh cell.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::contract::error::Error;
 use crate::contract::grants::Grants;
 use crate::contract::grants::rights::Rights;
 use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::engine::{Code, Engine, Inspection, LoadedComponent, OnMissingGrant};
+use crate::engine::{Code, Engine, Inspection, LoadOptions, LoadedComponent};
 use crate::tool::handler::{
     Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture,
 };
@@ -45,86 +44,28 @@ impl Component {
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
     pub async fn load(engine: &Engine, bytes: impl Into<ComponentBytes>) -> Result<Self, Error> {
-        Self::load_with(engine, bytes, Grants::default(), OnMissingGrant::Refused).await
+        Self::load_with(engine, bytes, LoadOptions::default()).await
     }
 
-    /// Loads a component with grants. Each tool can use those of them that it declares.
+    /// Loads a component with grants and other [options](LoadOptions).
     ///
     /// # Errors
-    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing`
-    /// says that each use is denied instead; its hint lists what the tools declare.
-    /// [`Error::is_definition`] for a need that cannot be read. [`Error::is_directory`] for a
-    /// granted directory that cannot be opened or must not be granted.
-    ///
-    /// # Cancel safety
-    /// As [`load`](Self::load).
-    pub async fn load_with(
-        engine: &Engine,
-        bytes: impl Into<ComponentBytes>,
-        grants: Grants,
-        missing: OnMissingGrant,
-    ) -> Result<Self, Error> {
-        Self::new(
-            engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?,
-            grants,
-        )
-    }
-
-    /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at
-    /// a time, and [`compiles_per_minute`](crate::runtime::EngineBuilder::compiles_per_minute)
-    /// limits how many are compiled. A component that is in the cache does not count.
-    ///
-    /// # Errors
-    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its
-    /// quota or has too many waiting loads: [`Error::retry_after`] tells when to try again.
+    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless
+    /// [`with_missing`](LoadOptions::with_missing) says that each use is denied instead; its hint
+    /// lists what the tools declare. [`Error::is_definition`] for a need that cannot be read.
+    /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be granted.
+    /// [`Error::is_quota`] if the tenant has used up its quota or has too many waiting loads:
+    /// [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load). Nothing has started while it waits for the tenant's other loads.
-    pub async fn load_for(
-        engine: &Engine,
-        tenant: &str,
-        bytes: impl Into<ComponentBytes>,
-        grants: Grants,
-        missing: OnMissingGrant,
-    ) -> Result<Self, Error> {
-        Self::new(
-            engine
-                .load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant), None)
-                .await?,
-            grants,
-        )
-    }
-
-    /// Loads a component with grants for a host that has many components. If its code is in the
-    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
-    /// there is more linked code than
-    /// [`linked_bytes`](crate::runtime::EngineBuilder::linked_bytes), the engine releases the code
-    /// that was not called for longest; the next call links it again. `source` reads the
-    /// component's bytes again; it is called, on a thread of the engine, if the code is no longer
-    /// in the cache or is not optimised yet. Bytes with another digest are not used. If the code
-    /// cannot be linked, calls are refused as
-    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
-    ///
-    /// # Errors
-    /// As [`load_with`](Self::load_with).
-    ///
-    /// # Cancel safety
-    /// As [`load`](Self::load).
-    pub async fn load_on_demand(
+    pub async fn load_with(
         engine: &Engine,
         bytes: impl Into<ComponentBytes>,
-        grants: Grants,
-        source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+        options: LoadOptions,
     ) -> Result<Self, Error> {
-        let granted = Arc::new(grants.clone());
-        let loading = engine.load(
-            bytes.into(),
-            granted,
-            OnMissingGrant::Refused,
-            None,
-            Some(Arc::new(source)),
-        );
-        Self::new(loading.await?, grants)
+        let grants = options.grants.clone();
+        Self::new(engine.load(bytes.into(), options).await?, grants)
     }
 
     fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
@@ -207,7 +148,7 @@ impl Component {
 
     /// Returns true if the cells come from the pool. A component that is larger than a slot of the
     /// pool, and each one under strict isolation, gets its memory on demand, which is slower. For a
-    /// component that is [loaded on demand](Self::load_on_demand) this is the state when it was
+    /// component that is [loaded on demand](LoadOptions::with_source) this is the state when it was
     /// loaded, or, if its code was in the cache, true if the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {

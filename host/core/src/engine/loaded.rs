@@ -15,9 +15,9 @@ use super::Engine;
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
 use super::cell::invoke::{self, LinkOptions};
 use super::compile::inspection::Inspection;
-use super::compile::load::{self, Loaded, OnMissingGrant};
-use super::compile::on_demand::Source;
+use super::compile::load::{self, Loaded};
 use super::compile::tier::Code;
+use super::load_options::LoadOptions;
 use super::schedule::latency_class::LatencyClass;
 use super::schedule::placement;
 use super::schedule::unpooled::link_unpooled;
@@ -25,7 +25,6 @@ use crate::capability::files::Mounts;
 use crate::contract::call::CallResult;
 use crate::contract::definition::{Checks, Definition};
 use crate::contract::error::Error;
-use crate::contract::grants::Grants;
 use crate::contract::grants::rights::Rights;
 use crate::contract::outcome::refusal::{Fault, Refusal};
 use crate::contract::outcome::tool_error::{Raised, ToolError};
@@ -46,13 +45,12 @@ impl Engine {
     pub(crate) async fn load(
         &self,
         component: ComponentBytes,
-        grants: Arc<Grants>,
-        missing: OnMissingGrant,
-        tenant: Option<&str>,
-        source: Option<Source>,
+        options: LoadOptions,
     ) -> Result<LoadedComponent, Error> {
+        let LoadOptions { grants, missing, tenant, source } = options;
+        let grants = Arc::new(grants);
         let turn = match tenant {
-            Some(tenant) => Some(self.0.compile_quota.acquire(tenant).await?),
+            Some(tenant) => Some(self.0.compile_quota.acquire(&tenant).await?),
             None => None,
         };
         // On a dead network mount this never ends. It holds the turn, also after this future is
@@ -242,7 +240,7 @@ impl LoadedComponent {
 mod tests {
     use super::*;
     use crate::contract::call::{CallContext, ToolCall};
-    use crate::contract::grants::{Access, Directory};
+    use crate::contract::grants::{Access, Directory, Grants};
     use crate::contract::limits::Limits;
 
     /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
@@ -254,15 +252,7 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
         let sleeps = engine.0.sleeps;
-        let spin = sleeps
-            .block_on(engine.load(
-                bytes.into(),
-                Arc::default(),
-                OnMissingGrant::Refused,
-                None,
-                None,
-            ))
-            .unwrap();
+        let spin = sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
@@ -287,13 +277,8 @@ mod tests {
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let loads = engine.load(
-            Vec::new().into(),
-            Arc::new(grants),
-            OnMissingGrant::Refused,
-            Some("a"),
-            None,
-        );
+        let options = LoadOptions::default().with_grants(grants).with_tenant("a");
+        let loads = engine.load(Vec::new().into(), options);
         let patience = Duration::from_secs(5);
         let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(

@@ -11,6 +11,7 @@ mod cell;
 mod compile;
 pub(crate) mod component;
 mod imports;
+mod load_options;
 mod loaded;
 pub(crate) mod schedule;
 
@@ -49,6 +50,7 @@ pub use compile::load::OnMissingGrant;
 pub use compile::tier::{Code, Optimise};
 pub use compile::worker::compile_worker;
 pub use imports::ImportStatus;
+pub use load_options::LoadOptions;
 pub(crate) use loaded::LoadedComponent;
 pub use schedule::in_use::InUse;
 pub use schedule::placement::Placement;
@@ -193,8 +195,8 @@ impl EngineBuilder {
     }
 
     /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute
-    /// without a compilation, that many can be compiled at once. It applies to
-    /// [`Component::load_for`](crate::Component::load_for) only.
+    /// without a compilation, that many can be compiled at once. It applies to components that are
+    /// loaded [for a tenant](crate::component::LoadOptions::with_tenant).
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
         self

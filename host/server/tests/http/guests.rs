@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell::clock::ManualClock;
-use toolcell::component::OnMissingGrant;
+use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, Tenant, ToolCall};
@@ -111,9 +111,8 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .expect("a fixture");
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
-    let notes = Component::load_with(&engine, bytes("notes"), grants, OnMissingGrant::Refused)
-        .await
-        .expect("a fixture");
+    let options = LoadOptions::default().with_grants(grants);
+    let notes = Component::load_with(&engine, bytes("notes"), options).await.expect("a fixture");
     let registry = Registry::new();
     registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
     let mut overlay = Overlay::default();

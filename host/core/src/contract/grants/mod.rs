@@ -115,8 +115,9 @@ impl BadRule {
     }
 }
 
-/// The grants of a component. Pass them to [`Component::load_with`](crate::Component::load_with). A
-/// tool can use those that it also declares.
+/// The grants of a component, set by
+/// [`LoadOptions::with_grants`](crate::component::LoadOptions::with_grants). A tool can use those
+/// that it also declares.
 ///
 /// ```
 /// use toolcell::Grants;

@@ -59,8 +59,8 @@ pub enum Refusal {
     /// again.
     Quarantined,
     /// The compiled code of the tool's component was released or not linked yet, and cannot be
-    /// linked now: see [`Component::load_on_demand`](crate::Component::load_on_demand). The host's
-    /// log says why.
+    /// linked now: see [`LoadOptions::with_source`](crate::component::LoadOptions::with_source). The
+    /// host's log says why.
     Unavailable,
     /// These secrets, which the tool may use, have no usable value; the names are in order. The
     /// host's operator has to set them.

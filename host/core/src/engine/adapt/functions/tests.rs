@@ -16,7 +16,7 @@ use crate::contract::definition::Checks;
 use crate::contract::limits::Limits;
 use crate::contract::schema::Schema;
 use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
-use crate::engine::{Engine, OnMissingGrant, Optimise};
+use crate::engine::{Engine, LoadOptions, Optimise};
 use crate::tool::handler::Invocation;
 
 const INTEGERS: [Integer; 8] = [
@@ -323,9 +323,7 @@ fn random_values_round_trip_through_a_guest() {
         let ty = wit(&shape, &mut declarations);
         let bytes = toolcell_test_guests::echoing(&declarations.join(" "), &ty);
         let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
-        let loaded = wait
-            .block_on(engine.load(bytes, Arc::default(), OnMissingGrant::Refused, None, None))
-            .unwrap();
+        let loaded = wait.block_on(engine.load(bytes, LoadOptions::default())).unwrap();
         for value in values {
             let wrapped = json!({ "value": value, "pad": "18446744073709551615" });
             let mut arguments = json!({ "value": wrapped });

@@ -204,23 +204,13 @@ mod tests {
         use crate::contract::call::{CallContext, CallResult, ToolCall};
         use crate::contract::limits::Limits;
         use crate::contract::outcome::tool_error::{Timeout, ToolError};
-        use crate::engine::{Engine, LoadedComponent, OnMissingGrant};
+        use crate::engine::{Engine, LoadOptions, LoadedComponent};
         use crate::tool::handler::Invocation;
 
         let engine = Engine::builder().cells(1).build().unwrap();
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
-            engine
-                .0
-                .sleeps
-                .block_on(engine.load(
-                    bytes.into(),
-                    Arc::default(),
-                    OnMissingGrant::Refused,
-                    None,
-                    None,
-                ))
-                .unwrap()
+            engine.0.sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap()
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {

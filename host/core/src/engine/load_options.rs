@@ -1,0 +1,87 @@
+//! The options of a load.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::compile::load::OnMissingGrant;
+use super::compile::on_demand::Source;
+use crate::contract::grants::Grants;
+
+/// The options of a load: the grants of the component, the tenant that it is loaded for, the time at
+/// which its code is linked.
+///
+/// # Defaults
+/// No grants, [`OnMissingGrant::Refused`], no tenant; the code stays linked.
+///
+/// ```no_run
+/// use toolcell::component::LoadOptions;
+/// use toolcell::{Component, Engine, Grants};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut grants = Grants::default();
+/// grants.http.push("https://api.example.com".parse()?);
+/// let options = LoadOptions::default().with_grants(grants).with_tenant("acme");
+/// let bytes = std::fs::read("weather.wasm")?;
+/// let component = Component::load_with(&Engine::builder().build()?, bytes, options).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct LoadOptions {
+    pub(super) grants: Grants,
+    pub(super) missing: OnMissingGrant,
+    pub(super) tenant: Option<String>,
+    pub(super) source: Option<Source>,
+}
+
+impl LoadOptions {
+    /// Sets the grants. Each tool can use those of them that it declares.
+    pub fn with_grants(mut self, grants: Grants) -> Self {
+        self.grants = grants;
+        self
+    }
+
+    /// Sets what happens if the component imports something that is not granted.
+    pub fn with_missing(mut self, missing: OnMissingGrant) -> Self {
+        self.missing = missing;
+        self
+    }
+
+    /// Loads the component for a tenant. The components of one tenant are loaded one at a time, and
+    /// [`compiles_per_minute`](crate::runtime::EngineBuilder::compiles_per_minute) limits how many
+    /// are compiled. A component that is in the cache does not count.
+    pub fn with_tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Loads the component on demand, for a host that has many components. If its code is in the
+    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
+    /// there is more linked code than
+    /// [`linked_bytes`](crate::runtime::EngineBuilder::linked_bytes), the engine releases the code
+    /// that was not called for longest; the next call links it again.
+    ///
+    /// `source` reads the component's bytes again; it is called, on a thread of the engine, if the
+    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not
+    /// used. If the code cannot be linked, calls are refused as
+    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
+    pub fn with_source(
+        mut self,
+        source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+}
+
+impl fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("grants", &self.grants)
+            .field("missing", &self.missing)
+            .field("tenant", &self.tenant)
+            .field("on_demand", &self.source.is_some())
+            .finish()
+    }
+}
