@@ -62,6 +62,11 @@
 //! The library reads no command line and no configuration file. Of the environment it uses only
 //! `TMPDIR`, the place of temporary directories.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "toolcell runs on Linux only: it relies on its processes, signals and memory maps; build in a Linux VM or container"
+);
+
 // -- the meaning of a call: words, grants and their decision, schemas, messages
 mod contract;
 // -- the formats of model providers

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::call::Resume;
-use toolcell::message::Failure;
 use toolcell::outcome::{Halt, HandlerError, Output, Reason};
 use toolcell::tool::Invocation;
 use toolcell::{
@@ -219,7 +218,7 @@ fn executor_enforces_the_timeout() -> anyhow::Result<()> {
         CallOptions::default(),
     ));
     assert_eq!(reason(&completion), Some(Reason::Timeout));
-    let Some(failure) = Failure::of(&completion.result) else { panic!("{completion:?}") };
+    let Some(failure) = completion.failure() else { panic!("{completion:?}") };
     assert!(failure.is_retryable());
     Ok(())
 }

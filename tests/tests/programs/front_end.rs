@@ -264,9 +264,7 @@ fn failures_carry_their_kind_and_call() -> anyhow::Result<()> {
         Tool::native(named("broken"), async |_: Value| -> Value { panic!("no such sensor") })?;
     let completion = wait_here(call(&broken, json!({})));
     assert_eq!((completion.id.as_str(), completion.tool.as_str()), ("call-1", "broken"));
-    let Some(Failure::ToolError(error)) = Failure::of(&completion.result) else {
-        panic!("{completion:?}")
-    };
+    let Some(Failure::ToolError(error)) = completion.failure() else { panic!("{completion:?}") };
     assert_eq!(error.reason(), Reason::HandlerRaised);
     assert!(
         view(&broken, &completion)

@@ -226,7 +226,7 @@ impl<'a> Counting<'a> {
 
     /// Counts the end of the call, and returns the completion.
     pub(crate) fn end(self, completion: Completion) -> Completion {
-        self.end_as(completion.usage.wall, Failure::of(&completion.result).as_ref());
+        self.end_as(completion.usage.wall, completion.failure().as_ref());
         completion
     }
 

@@ -160,7 +160,7 @@ pub(crate) async fn run(
             let (shown, lines) = for_a_person(&chosen, completion.result.clone());
             report::show(printer, &typed, tool, &shown, &lines)?;
             // A tool that succeeded did not need such a file.
-            let is_ok = matches!(completion.result, CallResult::Outcome(Outcome::Ok(_)));
+            let is_ok = completion.output().is_some();
             let denials: Vec<_> =
                 denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
             if !denials.is_empty() {

@@ -279,3 +279,34 @@ pub struct Completion {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
 }
+
+impl Completion {
+    /// Returns the handler's output, if it answered `ok`. A question and a halt have none, and are
+    /// no [`failure`](Self::failure) either.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcell::Error> {
+    /// use serde_json::{Value, json};
+    /// use toolcell::{CallOptions, Definition, Executor, Tool, ToolCall};
+    ///
+    /// let tool = Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?;
+    /// let call = ToolCall::new("call-1", "now", "{}");
+    /// let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
+    /// match (completion.output(), completion.failure()) {
+    ///     (Some(output), _) => assert_eq!(output.value.as_str(), "\"noon\""),
+    ///     (None, Some(failure)) => panic!("{failure}"),
+    ///     (None, None) => panic!("a question or a halt"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn output(&self) -> Option<&Output> {
+        match &self.result {
+            CallResult::Outcome(Outcome::Ok(output)) => Some(output),
+            CallResult::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
+            | CallResult::ToolError(_)
+            | CallResult::Refusal(_) => None,
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use crate::contract::call::CallResult;
+use crate::contract::call::{CallResult, Completion};
 use crate::contract::json::Json;
 use crate::contract::outcome::refusal::Refusal;
 use crate::contract::outcome::tool_error::{Exit, Timeout, ToolError};
@@ -94,12 +94,66 @@ impl Failure {
     }
 }
 
+impl Completion {
+    /// Returns the failure of the call: the handler's error, a tool error or a refusal. `None` for
+    /// an [`output`](Self::output), a question and a halt.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcell::Error> {
+    /// use serde_json::Value;
+    /// use toolcell::message::Failure;
+    /// use toolcell::{CallOptions, Definition, Executor, Outcome, Tool, ToolCall};
+    ///
+    /// let definition = Definition::new("now", "Tells the time.")?;
+    /// let tool = Tool::native(definition, async |_: Value| Outcome::error("the clock stopped"))?;
+    /// let call = ToolCall::new("call-1", "now", "{}");
+    /// let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
+    /// let failure = completion.failure();
+    /// assert!(matches!(failure, Some(Failure::Error(error)) if error.message == "the clock stopped"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        Failure::of(&self.result)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error(error) => f.write_str(&error.message),
             Self::ToolError(error) => error.fmt(f),
             Self::Refusal(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::call::usage::Usage;
+    use crate::contract::outcome::{Halt, Question};
+
+    #[test]
+    fn completion_has_output_or_failure_or_neither() {
+        for (result, has_output, has_failure) in [
+            (CallResult::Outcome(Outcome::ok(json!(1))), true, false),
+            (CallResult::Outcome(Outcome::AskUser(Question::new("which?"))), false, false),
+            (CallResult::Outcome(Outcome::Halt(Halt::new("done", json!(1)))), false, false),
+            (CallResult::Outcome(Outcome::error("no")), false, true),
+            (CallResult::ToolError(ToolError::NotFound), false, true),
+            (CallResult::Refusal(Refusal::NotAllowed), false, true),
+        ] {
+            let (usage, attributes) = (Usage::default(), BTreeMap::new());
+            let completion =
+                Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
+            let found = (completion.output().is_some(), completion.failure().is_some());
+            assert_eq!(found, (has_output, has_failure), "{completion:?}");
         }
     }
 }

@@ -51,7 +51,7 @@ impl ResultView {
     /// Creates the view of a completion of a call of this tool.
     #[must_use]
     pub fn of(completion: &Completion, definition: &Definition) -> Self {
-        let failure = Failure::of(&completion.result);
+        let failure = completion.failure();
         let (result, message) = match &completion.result {
             CallResult::Outcome(Outcome::Ok(output)) => {
                 (Some(output.value.clone()), output.message.clone())
