@@ -3,6 +3,7 @@
 //! A check takes files and returns complaints. `each_check_can_fail` gives every check a file that
 //! breaks its rule.
 
+mod api;
 mod controls;
 mod map;
 mod papers;
