@@ -204,7 +204,7 @@ impl Mount {
 
     fn conflicts(&self, other: &Self) -> bool {
         let reads = self.access == Access::Read && other.access == Access::Read;
-        let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
+        let same = || matches!((tree::inode(&self.dir), tree::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
         enforced(Control::Overlaps)
             && !reads
             && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())

@@ -413,7 +413,7 @@ fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError
     }
     let redactor =
         Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());
-    redactor.map(Some).ok_or_else(|| outgoing::invalid("it has too many secrets"))
+    redactor.map(Some).ok_or_else(|| send_error::invalid("it has too many secrets"))
 }
 
 impl Egress {

@@ -10,6 +10,7 @@ pub(crate) mod ask;
 mod batch;
 mod options;
 mod settle;
+mod shared;
 mod stream;
 
 use std::pin::pin;

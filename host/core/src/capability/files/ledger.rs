@@ -11,20 +11,16 @@ mod shared;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
-use super::tree;
+use super::tree::{self, Inode, inode};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Room;
 use shared::{Shared, Sum};
-
-/// Identifies a file or directory of the host: its device and its inode number.
-pub(super) type Inode = (u64, u64);
 
 /// Files without a name that each turn checks for being closed.
 const MAX_CHECKED: usize = 16;
@@ -270,9 +266,4 @@ impl Area {
 /// Returns true if some cell has the file open through a handle other than this one.
 fn is_open(file: &File) -> bool {
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// Returns the device and inode number of a file.
-pub(super) fn inode(file: &File) -> io::Result<Inode> {
-    file.metadata().map(|found| (found.dev(), found.ino()))
 }

@@ -3,18 +3,15 @@
 //! Invariants: a scratch directory is removed with a few file descriptors and without recursion,
 //! whatever a tool has made in it.
 
-use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 use parking_lot::RwLock;
-use rustix::fs::CWD;
 use tempfile::Builder;
 
+use super::Root;
 use super::ledger::{Area, Ledger};
-use super::temporary::TemporaryDirectory;
-use super::{Root, tree};
+use super::temporary::{Place, TemporaryDirectory};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::Room;
 
@@ -38,30 +35,6 @@ pub(crate) struct Scratch {
     place: Option<Place>,
     area: Arc<Area>,
     removals: Arc<RwLock<()>>,
-}
-
-/// An open directory among the temporary files.
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) dir: File,
-}
-
-impl Place {
-    fn new(made: tempfile::TempDir) -> io::Result<Self> {
-        let dir = tree::open_dir(CWD, made.path())?;
-        // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
-        // can handle.
-        Ok(Self { path: made.keep(), dir })
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        tree::clear(&self.dir)?;
-        match fs::remove_dir(&self.path) {
-            // It was removed together with the nest.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
-    }
 }
 
 impl ScratchRoot {

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::CWD;
 
-use super::scratch::Place;
 use super::tree;
 
 /// Prefix of the directories' names.
@@ -88,6 +87,30 @@ impl TemporaryDirectory {
     /// second.
     pub fn collect() {
         collect_in(&tempfile::env::temp_dir());
+    }
+}
+
+/// An open directory among the temporary files.
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) dir: File,
+}
+
+impl Place {
+    pub(super) fn new(made: tempfile::TempDir) -> io::Result<Self> {
+        let dir = tree::open_dir(CWD, made.path())?;
+        // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
+        // can handle.
+        Ok(Self { path: made.keep(), dir })
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        tree::clear(&self.dir)?;
+        match fs::remove_dir(&self.path) {
+            // It was removed together with the nest.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }
 

@@ -9,12 +9,19 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::ledger::{Inode, inode};
+/// Identifies a file or directory of the host: its device and its inode number.
+pub(super) type Inode = (u64, u64);
+
+/// Returns the device and inode number of a file.
+pub(super) fn inode(file: &File) -> io::Result<Inode> {
+    file.metadata().map(|found| (found.dev(), found.ino()))
+}
 
 /// Opens a directory for reading. Fails for a link.
 pub(super) fn open_dir(dir: impl AsFd, path: impl Arg) -> io::Result<File> {

@@ -3,7 +3,7 @@
 //!
 //! Two libraries resolve paths. What opens or changes something uses `cap-std`, because this module
 //! chooses the flags: no open waits for a pipe, nothing is truncated before its kind is known. What
-//! only reads metadata (`stat`, `readlink`, times) uses wasmtime's WASI host. Both resolve beneath
+//! only reads metadata (`stat`, `readlink`, times) uses the engine's WASI host. Both resolve beneath
 //! the directory with `openat2`, or name by name on a kernel without it. One operation uses one of
 //! them and checks the descriptor that it opened; none relies on what the other found. The tests of
 //! escapes run both, with `openat2` and without. The advisories of both have to be followed.

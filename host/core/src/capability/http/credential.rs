@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
 use super::SendError;
-use super::outgoing::invalid;
+use super::send_error::invalid;
 use crate::contract::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use crate::secrets::secret::Secret;
 

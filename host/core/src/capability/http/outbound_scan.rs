@@ -15,7 +15,8 @@ use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
 
 use super::SendError;
-use super::outgoing::{Outgoing, invalid};
+use super::outgoing::Outgoing;
+use super::send_error::invalid;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{Denial, Layer};
 use crate::contract::grants::{HttpRule, Method, Target};

@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
 
 use super::credential::{Credential, InjectionPoint};
+use super::send_error::invalid;
 use super::{MAX_HEAD, MAX_HEADERS, SendError};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::{Method, Target};
@@ -246,12 +247,6 @@ fn http_method(method: Method) -> http::Method {
         Method::Patch => http::Method::PATCH,
         Method::Delete => http::Method::DELETE,
     }
-}
-
-/// Returns the error for a request that cannot be sent. The text is only the problem: the guest
-/// SDKs add that the request cannot be sent.
-pub(super) fn invalid(problem: impl Into<String>) -> SendError {
-    SendError::Invalid(problem.into())
 }
 
 /// Shortens untrusted text and replaces its control characters.

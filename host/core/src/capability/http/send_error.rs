@@ -40,6 +40,12 @@ pub(crate) enum SendError {
     Broken(String),
 }
 
+/// Returns the error for a request that cannot be sent. The text is only the problem: the guest
+/// SDKs add that the request cannot be sent.
+pub(super) fn invalid(problem: impl Into<String>) -> SendError {
+    SendError::Invalid(problem.into())
+}
+
 /// A host that a request is not sent to, because it is not on the public internet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrivateHost {

@@ -3,32 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use futures_util::{Stream, StreamExt as _, stream};
-use tokio::sync::Semaphore;
 
 use super::settle::{SettledCall, settle};
+use super::shared::Shared;
 use super::{RunOptions, Runner, UnknownTools};
 use crate::contract::call::ToolCall;
 use crate::contract::error::Error;
-use crate::contract::message::encode::GuardedEncoder;
-use crate::executor::Executor;
-use crate::run::policy::OnToolError;
-use crate::run::registry::Toolbox;
 use crate::tool::Tool;
 use crate::tool::statistics::Counting;
-
-/// The state that the calls of a run share.
-pub(super) struct Shared {
-    pub(super) executor: Executor,
-    pub(super) encoder: GuardedEncoder,
-    pub(super) options: RunOptions,
-    pub(super) deciding: Arc<Semaphore>,
-    /// The tools at the start of the run. Later registrations do not change it.
-    toolbox: Toolbox,
-}
 
 /// A call and its tool. `None`: the model is told that the tool does not exist.
 type Resolved = (ToolCall, Option<Tool>);
@@ -150,19 +135,6 @@ async fn missing(
     }
 }
 
-impl Shared {
-    /// Returns the time that a call of this tool has.
-    pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
-        tool.tightened(self.executor.limits().tightened(&self.options.limits_of_a_call())).timeout
-    }
-
-    /// Copies a call for a policy function. `None` if the policy is not a function, because the
-    /// copy would not be read.
-    fn copy_for_policy(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
-        matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
@@ -172,6 +144,7 @@ mod tests {
     use crate::contract::definition::Definition;
     use crate::contract::event::Event;
     use crate::contract::message::{Halted, RunEvent};
+    use crate::run::policy::OnToolError;
     use crate::run::registry::Registry;
 
     fn runner() -> Runner {

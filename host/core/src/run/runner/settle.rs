@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::ask::ask;
-use super::batch::Shared;
+use super::shared::Shared;
 use crate::contract::call::usage::Usage;
 use crate::contract::call::{CallResult, Completion, ToolCall};
 use crate::contract::json::Json;

@@ -88,7 +88,7 @@ fn interrupted_change_triggers_a_recount() {
     let dead = Shared::join(
         scene.counts.path(),
         &scene.dir,
-        crate::capability::files::ledger::inode(&scene.dir).unwrap(),
+        crate::capability::files::tree::inode(&scene.dir).unwrap(),
     )
     .unwrap();
     dead.begin().unwrap();
