@@ -28,7 +28,7 @@ use crate::contract::outcome::{
 };
 use crate::engine::cell::Cell;
 use crate::engine::cell::call_redactor::CallRedactor;
-use crate::engine::imports::lines::Lines;
+use crate::engine::cell::output::lines::Lines;
 use crate::tool::handler::Invocation;
 
 /// The interface that makes a component a command. A later patch version also fits.

@@ -26,8 +26,8 @@ use crate::contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
 use crate::contract::panic_guard::dispose;
 use crate::engine::Inner;
 use crate::engine::cell::bounds::run_state::RunState;
+use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::{invoke, translate};
-use crate::engine::imports::lines::Lines;
 use crate::os::clock::before;
 use crate::tool::handler::Invocation;
 

@@ -3,7 +3,7 @@
 //! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`],
 //! which makes them.
 //! Invariant: together they use at most what the outermost call may use.
-//! Not here: which tools a tool may call (`rights`), and the import (`engine/imports/invoke`).
+//! Not here: which tools a tool may call (`rights`), and the import (`engine/cell/imports/invoke`).
 
 use std::fmt;
 use std::future::Future;

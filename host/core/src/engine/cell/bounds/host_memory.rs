@@ -21,9 +21,12 @@ use wasmtime_wasi_http::p2::types::{
 use crate::contract::controls::{Control, enforced};
 use crate::contract::limits::Limits;
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
-use crate::engine::imports::wasi_http::{CHUNK, FIELDS};
 use crate::tenant::limit_reached::LimitReached;
 
+/// Bytes of headers in memory, in one collection of them.
+pub(in crate::engine::cell) const FIELDS: usize = 64 << 10;
+/// Bytes of a piece of a request's body; the stock size is 1 MiB.
+pub(in crate::engine::cell) const CHUNK: usize = 64 << 10;
 /// Bytes of a body that is being sent, beside those that the guest has written into it.
 const OUTGOING: u64 = CHUNK as u64;
 /// Bytes of a response: its head, and the last piece that was read of its body.

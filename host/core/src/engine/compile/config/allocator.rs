@@ -7,8 +7,8 @@ use wasmtime::component::Linker;
 use super::Allocation;
 use crate::contract::error::Error;
 use crate::engine::cell::Cell;
+use crate::engine::cell::imports;
 use crate::engine::compile::config;
-use crate::engine::imports;
 
 pub(in crate::engine) struct Allocator {
     pub(in crate::engine) engine: wasmtime::Engine,

@@ -16,7 +16,7 @@ use crate::contract::grants::rights::grants_declared;
 use crate::contract::grants::{GrantKind, Grants};
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::adapt::{command, functions, preview1};
-use crate::engine::imports::{self, ImportStatus};
+use crate::engine::cell::imports::{self, ImportStatus};
 
 /// The interface that makes a component a provider of tools. A later patch version also fits.
 const TOOL: &str = "toolcell:tool/tool@0.1.";

@@ -14,7 +14,6 @@ use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
 use super::errors;
-use super::lines::Lines;
 use super::seeded_random::{Purpose, SeededRandom};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
@@ -22,6 +21,7 @@ use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Access, SCRATCH};
 use crate::engine::adapt::command::Streams;
 use crate::engine::cell::Cell;
+use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::resources::{EngineResources, Pace, Time};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.

@@ -4,12 +4,14 @@
 //! whether guest frames were on the stack. One error type is private to wasmtime, so its name is
 //! compared. Text that a guest could write is never looked at.
 
+mod frames;
+
 use std::borrow::Cow;
 
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
-use super::{COPY_SLACK, Cell, frames};
+use super::{COPY_SLACK, Cell};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{
     Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,

@@ -36,17 +36,14 @@ use crate::capability::http::{
 use crate::contract::controls::{Control, enforced};
 use crate::contract::grants::rights::{self, Rights};
 use crate::contract::grants::{Method, Target};
+use crate::engine::cell::bounds::host_memory::{CHUNK, FIELDS};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
 use crate::engine::cell::outbound_scan::ScanContext;
 use crate::engine::cell::{Cell, authorized};
 use crate::tool::handler::Invocation;
 
-/// Bytes of headers in memory, in one collection of them.
-pub(in crate::engine) const FIELDS: usize = 64 << 10;
 /// The name of the interface in wasmtime's own host.
 const TYPES: &str = "wasi:http/types@0.2.12";
-/// Bytes of a piece of a request's body; the stock size is 1 MiB.
-pub(in crate::engine) const CHUNK: usize = 64 << 10;
 
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {

@@ -19,9 +19,9 @@ use wasmtime_wasi::p2::{
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
 
-use super::http::Pending;
 use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
+use crate::engine::cell::bindings::Pending;
 
 /// The names of the interfaces in wasmtime's own host.
 const POLL: &str = "wasi:io/poll@0.2.12";

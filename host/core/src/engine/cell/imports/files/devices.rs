@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::{
 };
 
 use crate::engine::cell::Cell;
-use crate::engine::imports::seeded_random::{Purpose, SeededRandom};
+use crate::engine::cell::imports::seeded_random::{Purpose, SeededRandom};
 
 /// Bytes that one read of a device returns at most.
 const PIECE: usize = 4096;

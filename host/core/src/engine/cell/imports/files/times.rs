@@ -12,7 +12,7 @@ use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
 
 use crate::contract::controls::{Control, enforced};
-use crate::engine::imports::inert::Clock;
+use crate::engine::cell::imports::inert::Clock;
 
 /// Converts a time that a tool sets.
 ///

@@ -8,17 +8,11 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::contract::grants::rights::{Denial, Request};
 use crate::engine::cell::Cell;
+use crate::engine::cell::bindings::Handle;
 use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};
 use crate::engine::cell::call_redactor::CallRedactor;
 use crate::engine::cell::host_span::host_span;
 use crate::secrets::secret::Secret;
-
-/// A guest's handle of a secret: the name under which it was granted.
-#[derive(Debug)]
-#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
-pub struct Handle {
-    pub(super) name: String,
-}
 
 /// The value that a tool reads in place of a secret in a dry run.
 const REVEALED: &str = "value-of-a-dry-run";

@@ -4,8 +4,6 @@
 //! are the same for `wasi:http`.
 
 use std::borrow::Cow;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,14 +11,13 @@ use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use super::secrets::{Handle, denial_text, register_secret};
-use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Share, Times};
+use super::secrets::{denial_text, register_secret};
+use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Access, Method, Target};
-use crate::contract::limits::Limits;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::http;
-use crate::engine::cell::bounds::host_memory::Charge;
+use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, State, bytes_of};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
 use crate::tool::handler::Invocation;
 
@@ -40,68 +37,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// Links the interface.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     http::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
-}
-
-/// A request that was sent. It continues while the guest does other work.
-#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
-pub struct Pending {
-    state: State,
-    /// The host-memory charge for the request, and then for its response.
-    charge: Charge,
-}
-
-impl Pending {
-    /// Returns one whose server never answers.
-    #[cfg(test)]
-    pub(super) fn unanswered() -> Self {
-        let charge = Arc::<crate::engine::cell::bounds::host_memory::HostMemory>::default()
-            .charge(0)
-            .expect("it is nothing");
-        Self { state: State::Sending(Box::pin(std::future::pending())), charge }
-    }
-
-    /// Returns true if it has no response yet.
-    pub(super) fn is_pending(&self) -> bool {
-        matches!(self.state, State::Sending(_))
-    }
-}
-
-enum State {
-    Sending(PendingResponse),
-    Ended(Sent),
-    Taken,
-}
-
-type Sent = Result<http::Response, SendError>;
-type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for Pending {
-    async fn ready(&mut self) {
-        if let State::Sending(going) = &mut self.state {
-            let sent = going.await;
-            self.state =
-                State::Ended(sent.and_then(|response| charge_response(&mut self.charge, response)));
-        }
-    }
-}
-
-/// Returns the bytes of names and values.
-fn bytes_of(headers: &[(String, String)]) -> usize {
-    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
-}
-
-/// Charges a response, whose bytes count until the guest takes it.
-fn charge_response(charge: &mut Charge, response: http::Response) -> Sent {
-    let bytes = response.body.len() + bytes_of(&response.headers);
-    let problem = || {
-        format!(
-            "the responses that the call has not taken have more than {} MiB",
-            Limits::HOST_BYTES >> 20
-        )
-    };
-    charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
-    Ok(response)
 }
 
 impl http::Host for Cell {

@@ -10,7 +10,6 @@ mod http;
 pub(super) mod inert;
 mod invoke;
 mod kv;
-pub(super) mod lines;
 mod own;
 mod secrets;
 mod seeded_random;
@@ -22,12 +21,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-#[expect(unreachable_pub, reason = "the generated bindings name them in a `pub use`")]
-pub use self::{http::Pending, secrets::Handle};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
-use super::cell::Cell;
+use super::Cell;
 use crate::contract::error::Error;
 use crate::contract::grants::GrantKind;
 
@@ -99,7 +96,7 @@ const GRANTABLE: [&str; 6] = [
 ];
 
 /// Returns the status of an import. `name` is as it stands in the component, version included.
-pub(super) fn status(name: &str) -> ImportStatus {
+pub(in crate::engine) fn status(name: &str) -> ImportStatus {
     let (interface, version) = name
         .split_once('@')
         .map_or((name, None), |(interface, version)| (interface, Some(version)));
@@ -123,14 +120,14 @@ fn is_served(interface: &str, version: &str) -> bool {
 
 /// Returns true if one of these kinds of grants allows an import. `None`: no grant of this host
 /// does.
-pub(super) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
+pub(in crate::engine) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
     let (interface, version) = name.split_once('@')?;
     let kind = kind(name)?;
     is_served(interface, version).then(|| granted.contains(&kind))
 }
 
 /// Returns the kind of grants that an import needs. `None` if no grant allows it.
-pub(super) fn kind(name: &str) -> Option<GrantKind> {
+pub(in crate::engine) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
         "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => {
             Some(GrantKind::Http)
@@ -145,7 +142,7 @@ pub(super) fn kind(name: &str) -> Option<GrantKind> {
 /// Builds a linker with every import of this host. A component that imports something without the
 /// grant it needs is refused when it is loaded, and each use checks the grant again. Called once
 /// per engine.
-pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
+pub(in crate::engine) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
         .and_then(|()| waits::link(&mut linker))

@@ -1,0 +1,89 @@
+//! The host's bindings of the WIT package, and the host's objects behind its handles.
+//!
+//! Not here: the conversion of the generated types into the crate's own (`translate`), and the
+//! host functions that make the objects (`imports`).
+
+mod generated;
+
+use std::pin::Pin;
+
+use wasmtime_wasi::p2::Pollable;
+
+use super::bounds::host_memory::Charge;
+use crate::capability::http::{SendError, Share};
+use crate::contract::limits::Limits;
+
+pub(in crate::engine::cell) use generated::{
+    ToolboxWithGrants, ToolboxWithGrantsIndices, exports, toolcell,
+};
+use toolcell::tool::http::Response;
+
+/// A guest's handle of a secret: the name under which it was granted.
+#[derive(Debug)]
+#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
+pub struct Handle {
+    pub(in crate::engine::cell) name: String,
+}
+
+/// A request that was sent. It continues while the guest does other work.
+#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
+pub struct Pending {
+    pub(in crate::engine::cell) state: State,
+    /// The host-memory charge for the request, and then for its response.
+    pub(in crate::engine::cell) charge: Charge,
+}
+
+impl Pending {
+    /// Returns one whose server never answers.
+    #[cfg(test)]
+    pub(in crate::engine::cell) fn unanswered() -> Self {
+        let charge = std::sync::Arc::<super::bounds::host_memory::HostMemory>::default()
+            .charge(0)
+            .expect("it is nothing");
+        Self { state: State::Sending(Box::pin(std::future::pending())), charge }
+    }
+
+    /// Returns true if it has no response yet.
+    pub(in crate::engine::cell) fn is_pending(&self) -> bool {
+        matches!(self.state, State::Sending(_))
+    }
+}
+
+/// The state of a request that was sent.
+pub(in crate::engine::cell) enum State {
+    Sending(PendingResponse),
+    Ended(Sent),
+    Taken,
+}
+
+pub(in crate::engine::cell) type Sent = Result<Response, SendError>;
+pub(in crate::engine::cell) type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Pending {
+    async fn ready(&mut self) {
+        if let State::Sending(going) = &mut self.state {
+            let sent = going.await;
+            self.state =
+                State::Ended(sent.and_then(|response| charge_response(&mut self.charge, response)));
+        }
+    }
+}
+
+/// Returns the bytes of names and values.
+pub(in crate::engine::cell) fn bytes_of(headers: &[(String, String)]) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
+/// Charges a response, whose bytes count until the guest takes it.
+fn charge_response(charge: &mut Charge, response: Response) -> Sent {
+    let bytes = response.body.len() + bytes_of(&response.headers);
+    let problem = || {
+        format!(
+            "the responses that the call has not taken have more than {} MiB",
+            Limits::HOST_BYTES >> 20
+        )
+    };
+    charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
+    Ok(response)
+}
