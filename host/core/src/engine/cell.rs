@@ -25,7 +25,6 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::adapt::command::{Captured, Streams};
 use crate::capability::files::Mounts;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
@@ -41,6 +40,7 @@ use imports::files::Files;
 use imports::inert::{self, Clock};
 use imports::wasi_http::WasiHttpState;
 use outbound_scan::ScanContext;
+use output::captured::{Captured, Streams};
 use output::lines::{self, LINE_END, Lines};
 use recorder::Recorder;
 use resources::EngineResources;

@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 
+/// Tools of one component.
+pub(in crate::engine) const MAX_TOOLS: usize = 256;
 /// The parameter for the arguments of a command without a template.
 pub(crate) const ARGS: &str = "args";
 /// The parameter for the text of standard input.

@@ -15,6 +15,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
+use super::component_kind::MAX_TOOLS;
 use crate::contract::call::CallResult;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Definition, shortened};
@@ -23,8 +24,6 @@ use crate::contract::json::Json;
 use crate::contract::outcome::refusal::{Fault, FaultKind, Refusal};
 use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
 use crate::contract::outcome::{HandlerError, Outcome};
-use crate::engine::cell::Cell;
-use crate::engine::compile::describe::MAX_TOOLS;
 use crate::tool::handler::Invocation;
 use shape::{Parts, Shape};
 
@@ -277,9 +276,9 @@ impl Function {
 }
 
 /// Calls the function that the invocation names.
-pub(in crate::engine) async fn call(
+pub(in crate::engine) async fn call<T: Send + 'static>(
     functions: &[Function],
-    store: &mut Store<Cell>,
+    store: &mut Store<T>,
     instance: &Instance,
     invocation: &Invocation,
 ) -> wasmtime::Result<CallResult> {

@@ -8,9 +8,10 @@ use wasmtime::{Engine, Store};
 
 use super::Cell;
 use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsIndices};
+use super::output::captured::Streams;
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
-use crate::engine::adapt::command::{self, Streams};
+use crate::engine::adapt::command;
 use crate::engine::adapt::component_kind::{Command, ComponentKind};
 use crate::engine::adapt::functions::{self, Function};
 use crate::tool::handler::Invocation;

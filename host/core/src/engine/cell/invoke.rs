@@ -11,6 +11,7 @@ use super::bounds::ticker::Ticker;
 use super::call_redactor::CallRedactor;
 use super::classify::{Phase, classify};
 use super::exports::Exports;
+use super::output::captured::Streams;
 use super::resources::EngineResources;
 use super::{Cell, CellCapabilities, translate};
 use crate::capability::files::Mounts;
@@ -19,7 +20,6 @@ use crate::contract::definition::Checks;
 use crate::contract::grants::rights::Rights;
 use crate::contract::outcome::refusal::{Fault, Refusal};
 use crate::contract::outcome::tool_error::ToolError;
-use crate::engine::adapt::command::Streams;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::adapt::{command, functions};
 use crate::tool::handler::Invocation;
@@ -80,7 +80,12 @@ pub(in crate::engine) async fn execute(
                 return functions::call(functions, store, &instance, &invocation).await;
             }
             Exports::Command { entry, command } => {
-                return command::run(*entry, command, store, &instance).await;
+                let status = command::run(*entry, store, &instance).await?;
+                let cell = store.data();
+                let stdout = cell.captured().unwrap_or_default().answer();
+                let limit = cell.invocation.limits.result;
+                let stderr = || cell.stderr_excerpt();
+                return Ok(command::answer(command, status, stdout, limit, stderr));
             }
         }
         let toolbox = ready.exports.toolbox(store, &instance)?;

@@ -15,12 +15,11 @@ use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::limits::Limits;
 use crate::engine::Inner;
+use crate::engine::adapt::component_kind::MAX_TOOLS;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::schedule::placement;
 use crate::tool::handler::Invocation;
 
-/// Tools of one component.
-pub(in crate::engine) const MAX_TOOLS: usize = 256;
 /// Bytes of a description, which goes to the model with every request. Four times the bound of the
 /// threat model (row 65), since descriptions of tools in use take more than a KiB. The person who
 /// approves a tool is shown all of it.

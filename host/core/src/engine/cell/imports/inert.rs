@@ -19,8 +19,8 @@ use crate::contract::controls::{Control, enforced};
 use crate::contract::event::LogSource;
 use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::contract::grants::{Access, SCRATCH};
-use crate::engine::adapt::command::Streams;
 use crate::engine::cell::Cell;
+use crate::engine::cell::output::captured::Streams;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::resources::{EngineResources, Pace, Time};
 

@@ -1,0 +1,186 @@
+//! The command line of a command, its standard input, and its standard output, which is kept.
+//!
+//! Invariants: standard output has the bound of a result. What does not fit is counted, and a write
+//! never fails.
+//! Not here: the conversion of the output to a result (`engine/adapt/command`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use super::lines::Lines;
+use crate::contract::event::LogSource;
+use crate::contract::outcome::tool_error::ReturnRule;
+use crate::engine::adapt::command::readable;
+use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
+use crate::engine::cell::call_redactor::CallRedactor;
+use crate::tool::handler::Invocation;
+
+/// Bytes that one write may carry.
+const PERMIT_BYTES: usize = 64 << 10;
+
+/// The command line and the streams of one call of a command.
+pub(in crate::engine) struct Streams {
+    pub(in crate::engine) argv: Vec<String>,
+    pub(in crate::engine) stdin: Bytes,
+    pub(in crate::engine) stdout: Captured,
+}
+
+impl Streams {
+    /// Builds those of one call.
+    pub(in crate::engine) fn new(command: &Command, invocation: &Invocation) -> Self {
+        let words = command.words(invocation.arguments());
+        let stdin = match command.stdin {
+            CommandInput::Text => {
+                let text =
+                    invocation.arguments().get(STDIN).and_then(Value::as_str).unwrap_or_default();
+                Bytes::copy_from_slice(text.as_bytes())
+            }
+            CommandInput::Json => Bytes::copy_from_slice(invocation.call.arguments.as_bytes()),
+            CommandInput::Nothing => Bytes::new(),
+        };
+        Self { argv: words, stdin, stdout: Captured::up_to(invocation.limits.result) }
+    }
+}
+
+/// The standard output of a command, up to a bound; further bytes are only counted.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct Captured(Arc<Mutex<OutputBuffer>>);
+
+#[derive(Default)]
+struct OutputBuffer {
+    bytes: Vec<u8>,
+    limit: u64,
+    total_bytes: u64,
+    /// True if the output was taken for the command's answer.
+    is_answered: bool,
+    is_logged: bool,
+    /// The call redactor for the output.
+    redactor: Option<Arc<CallRedactor>>,
+}
+
+impl Captured {
+    fn up_to(limit: u64) -> Self {
+        Self(Arc::new(Mutex::new(OutputBuffer { limit, ..OutputBuffer::default() })))
+    }
+
+    /// Returns all of it for the command's answer.
+    pub(in crate::engine::cell) fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
+        let mut kept = self.0.lock();
+        if kept.total_bytes > kept.limit {
+            return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.total_bytes });
+        }
+        kept.is_answered = true;
+        Ok(kept.bytes.clone())
+    }
+
+    /// Returns true if the output was taken for the command's answer.
+    pub(in crate::engine) fn is_answered(&self) -> bool {
+        self.0.lock().is_answered
+    }
+
+    /// Sets the call redactor for the output.
+    pub(in crate::engine) fn set_redactor(&self, veil: Arc<CallRedactor>) {
+        self.0.lock().redactor = Some(veil);
+    }
+
+    /// Returns the output as text, without secrets, for an error that replaces the answer. A note
+    /// says how many bytes were cut, and from where on it is not UTF-8. Returns `None` if nothing
+    /// was written.
+    pub(in crate::engine) fn text(&self) -> Option<String> {
+        let (bytes, limit, left_out) = {
+            let kept = self.0.lock();
+            (
+                self.redacted(&kept),
+                kept.limit,
+                kept.total_bytes.saturating_sub(kept.bytes.len() as u64),
+            )
+        };
+        let (text, note) = readable(&bytes, limit);
+        let cut = (left_out > 0).then(|| format!("{left_out} more bytes were printed"));
+        let notes: Vec<_> = cut.into_iter().chain(note).collect();
+        match &*notes {
+            [] if text.is_empty() => None,
+            [] => Some(text.into_owned()),
+            notes => Some(format!("{text}\n[{}]", notes.join("; "))),
+        }
+    }
+
+    /// Writes the output to the log, without secrets. A second call writes nothing.
+    pub(in crate::engine) fn log(&self, lines: &Lines) {
+        let bytes = {
+            let mut kept = self.0.lock();
+            if std::mem::replace(&mut kept.is_logged, true) {
+                Vec::new()
+            } else {
+                self.redacted(&kept)
+            }
+        };
+        lines.write(LogSource::Stdout, &bytes);
+        lines.finish();
+    }
+
+    fn redacted(&self, kept: &OutputBuffer) -> Vec<u8> {
+        kept.redactor.iter().fold(kept.bytes.clone(), |bytes, veil| veil.bytes(bytes))
+    }
+}
+
+impl IsTerminal for Captured {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Captured {
+    fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
+        // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Captured {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Captured {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut kept = self.0.lock();
+        kept.total_bytes = kept.total_bytes.saturating_add(bytes.len() as u64);
+        let room =
+            usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
+        kept.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(PERMIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_text_reports_omitted_bytes() {
+        let mut captured = Captured::up_to(300);
+        assert_eq!(captured.text(), None);
+        OutputStream::write(&mut captured, Bytes::from_static(b"a\n")).unwrap();
+        assert_eq!(captured.text().as_deref(), Some("a\n"));
+        OutputStream::write(&mut captured, Bytes::from(vec![b'x'; 400])).unwrap();
+        assert!(captured.text().unwrap().ends_with("x\n[102 more bytes were printed]"));
+    }
+}
