@@ -1,13 +1,35 @@
 //! Turns the bytes of a component into code that can be called: scans, compiles, caches, optimises.
 
 pub(super) mod cache;
+mod code;
 pub(super) mod config;
-pub(super) mod describe;
+mod describe;
 pub(super) mod inspection;
+pub(super) mod link;
 pub(super) mod load;
 pub(super) mod on_compile;
 pub(super) mod on_demand;
-pub(super) mod scan;
-pub(super) mod single_flight;
+mod preview1;
+mod scan;
 pub(super) mod tier;
 pub(super) mod worker;
+
+use tokio::sync::oneshot;
+
+use crate::contract::error::Error;
+
+/// Runs work that may take long on a thread of its own. When this future is dropped, the work goes
+/// on.
+pub(super) async fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (done, ended) = oneshot::channel();
+    // There is no receiver if the load was dropped.
+    let thread =
+        std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
+    thread.map_err(|error| {
+        Error::engine("no thread can be started to load the component").with_source(error)
+    })?;
+    ended.await.unwrap_or_else(|_| Err(Error::malformed("the engine panicked on it")))
+}

@@ -9,18 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use super::Engine;
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
 use super::cell::invoke::{self, LinkOptions};
 use super::compile::inspection::Inspection;
+use super::compile::link::link_unpooled;
 use super::compile::load::{self, Loaded};
+use super::compile::on_a_thread;
 use super::compile::tier::Code;
 use super::load_options::LoadOptions;
 use super::schedule::latency_class::LatencyClass;
 use super::schedule::placement;
-use super::schedule::unpooled::link_unpooled;
 use crate::capability::files::Mounts;
 use crate::contract::call::CallResult;
 use crate::contract::definition::{Checks, Definition};
@@ -80,22 +79,6 @@ impl Engine {
         })
         .await
     }
-}
-
-/// Runs work that may take long on a thread of its own. When this future is dropped, the work goes
-/// on.
-pub(super) async fn on_a_thread<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let (done, ended) = oneshot::channel();
-    // There is no receiver if the load was dropped.
-    let thread =
-        std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
-    thread.map_err(|error| {
-        Error::engine("no thread can be started to load the component").with_source(error)
-    })?;
-    ended.await.unwrap_or_else(|_| Err(Error::malformed("the engine panicked on it")))
 }
 
 /// A component that answers calls.

@@ -34,10 +34,11 @@ use crate::tenant::compile_quota as turns;
 use crate::tenant::descriptors::Descriptors;
 use cell::bounds::ticker;
 use cell::resources::{EngineResources, Pace};
+use compile::cache::single_flight as flights;
 use compile::config::Allocation;
 use compile::config::allocator::Allocator;
 use compile::on_demand::Resident;
-use compile::{cache, on_compile, single_flight as flights, tier};
+use compile::{cache, on_compile, tier};
 use schedule::runtimes::Lanes;
 use schedule::{latency_class as habit, queue};
 
@@ -205,6 +206,26 @@ impl EngineBuilder {
     /// hour of [`quarantine_after`](Self::quarantine_after).
     pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.quota_clock = clock;
+        self
+    }
+
+    /// Sets how many bytes of compiled code stay linked of components that are [loaded on
+    /// demand](crate::Component::load_on_demand). Default:
+    /// [`Engine::DEFAULT_LINKED_BYTES`].
+    pub fn linked_bytes(mut self, most: u64) -> Self {
+        self.linked_bytes = most;
+        self
+    }
+
+    /// Calls this function when a compilation begins that the load of a component waits for, for
+    /// programs that tell a person why. It is not called for code that is in the cache, nor when a
+    /// component is optimised in the background. It is called on a thread of the load, which waits
+    /// for it.
+    ///
+    /// # Units
+    /// The function gets the size of the component in bytes.
+    pub fn on_compile(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.on_compile = on_compile::OnCompile::new(told);
         self
     }
 
@@ -386,6 +407,21 @@ impl Engine {
             linked_bytes: Self::DEFAULT_LINKED_BYTES,
             resources: EngineResources::default(),
         }
+    }
+
+    /// Returns the resources in use now.
+    #[must_use]
+    pub fn in_use(&self) -> InUse {
+        let (max_cells, cells, calls_waiting) = self.0.queue.counts();
+        let (max_connections, connections, connections_total) = self.0.resources.egress.counts();
+        InUse { cells, max_cells, calls_waiting, connections, max_connections, connections_total }
+    }
+
+    /// Returns the bytes of compiled code that are linked now, of components that were
+    /// [loaded on demand](crate::Component::load_on_demand).
+    #[must_use]
+    pub fn linked_bytes(&self) -> u64 {
+        self.0.resident.bytes()
     }
 }
 

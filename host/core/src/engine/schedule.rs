@@ -10,4 +10,3 @@ pub(super) mod quarantine;
 pub(crate) mod queue;
 pub(super) mod runtimes;
 mod slow_lane;
-pub(super) mod unpooled;

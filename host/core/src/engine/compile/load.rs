@@ -1,46 +1,31 @@
-//! Loads a component: checks imports, compiles it or reads the cache, links, calls `describe`.
+//! Loads a component: checks imports, gets its code and its definitions.
 //!
 //! In: untrusted bytes.
 //! Out: a [`Loaded`] component, which answers calls.
-//! Invariants:
-//! - Imports are checked before the compiler runs.
-//! - Only `describe` runs code of the guest, in a cell without grants, and once however often the
-//!   component is compiled.
-//! - If no cell is free for `describe`, the compiled code is still cached.
-//! - A load waits for another load, of any process, that compiles the same component.
-//! - A cached component that cannot be used now stays until it is replaced, since its MAC shows
-//!   that it was made here and is complete.
-//!
-//! Not here: the second compilation, for speed (`optimise`).
+//! Invariants: imports are checked before the compiler runs. A component whose imports are not
+//! granted answers no call.
+//! Not here: how the code is compiled, cached and linked (`code`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use wasmtime::Engine;
-use wasmtime::component::Component;
-
-use super::cache::{self, Entry, EntryLock};
-use super::config::Priority;
-use super::describe::describe;
+use super::cache::entries::{Names, entry_name};
+use super::code::{Linked, linked};
+use super::config::Tier;
 use super::inspection::{Inspection, how_to_grant};
 use super::on_demand::{CodeHandle, OnDemand, Source};
-use super::tier::optimise::{self, Names};
-use super::tier::{Code, Current, Optimise, Tier};
-use super::worker::{self, Watch};
-use crate::contract::controls::{self, Control, enforced};
+use super::tier::{Code, Optimise};
+use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::grants::Grants;
+use crate::engine::Inner;
 use crate::engine::adapt::component_kind::ComponentKind;
-use crate::engine::cell::exports::Exports;
-use crate::engine::cell::invoke::{LinkOptions, Ready};
+use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::schedule::latency_class::Habits;
 use crate::engine::schedule::quarantine::Quarantine;
-use crate::engine::{Allocator, Inner};
 use crate::tenant::compile_quota::LoadPermit;
 
-/// The wait for another process that compiles, if nothing bounds its time.
-const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
 /// Tells what to do with a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnMissingGrant {
@@ -91,14 +76,6 @@ impl Loaded {
             compile_time,
         })
     }
-}
-
-/// The linked code of a component, and its tools.
-pub(super) struct Linked {
-    pub(in crate::engine) current: Arc<Current>,
-    definitions: Vec<Definition>,
-    pooled: bool,
-    compile_time: Option<Duration>,
 }
 
 /// Loads a component, in the tenant's turn if it is for a tenant. Blocks for as long as the
@@ -185,268 +162,10 @@ fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<D
     found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
 }
 
-/// Links the code of a component, which comes from the cache or is compiled now, and calls
-/// `describe` unless the definitions are known.
-pub(super) fn linked(
-    inner: &Arc<Inner>,
-    bytes: Vec<u8>,
-    digest: &str,
-    wiring: &LinkOptions,
-    turn: Option<&LoadPermit>,
-) -> Result<Linked, Error> {
-    let names = Names::new(entry_name(&inner.on_demand.engine, digest, &wiring.kind));
-    // Without a cache there would be nothing to find after the wait.
-    let _alone = inner.cache.is_some().then(|| inner.single_flight.alone(&names.optimised));
-    let _turn = lock_entry(inner, &names);
-    let kept = |name: &str| from_cache(inner, name, wiring);
-    let compiled = |tier, known| {
-        turn.map_or(Ok(()), LoadPermit::compile)?;
-        compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
-            if failed.is_environment()
-                && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
-            {
-                turn.into_iter().for_each(LoadPermit::refund);
-            }
-        })
-    };
-    let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
-    let (found, code) = match (kept(&names.optimised), inner.optimise) {
-        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
-            (found, Code::Optimised)
-        }
-        (None, Optimise::First) => {
-            // Reuses the cached definitions; does not call `describe` again.
-            let known =
-                kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
-            (compiled(Tier::Optimised, known)?, Code::Optimised)
-        }
-        (None, Optimise::Never) => (quick()?, Code::Unoptimised),
-        (None, Optimise::Later) => (quick()?, Code::Quick),
-    };
-    let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
-    if definitions.is_empty() {
-        definitions = describe(inner, &ready)?;
-        let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
-        add_definitions(inner, names.of(tier), &definitions);
-    }
-    let current = match code {
-        Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => optimise::optimise_later(
-            inner,
-            bytes,
-            names,
-            ready,
-            definitions.clone(),
-            turn.map(LoadPermit::tenant),
-        ),
-    };
-    Ok(Linked { current, definitions, pooled, compile_time })
-}
-
-/// Locks the cache entry, so that other processes that share the cache wait for this compilation
-/// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
-/// another process takes longer than a compiler may.
-fn lock_entry(inner: &Inner, names: &Names) -> Option<EntryLock> {
-    let cache = inner.cache.as_ref()?;
-    let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
-    if cache.has(wanted) || cache.has(&names.optimised) {
-        return None;
-    }
-    let patience =
-        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
-    let until = Instant::now() + patience;
-    cache::wait(&cache.lock(wanted), || Instant::now() < until)
-}
-
-/// Linked code and its tools.
-pub(super) struct LinkedCode {
-    pub(in crate::engine) ready: Arc<Ready>,
-    pooled: bool,
-    /// Empty if the code was cached when there was no free cell for `describe`.
-    definitions: Vec<Definition>,
-    compile_time: Option<Duration>,
-}
-
-/// Compiles a component, calls `describe` unless the definitions are known, and caches both.
-fn compiled(
-    inner: &Arc<Inner>,
-    tier: Tier,
-    names: &Names,
-    bytes: &[u8],
-    wiring: &LinkOptions,
-    known: Option<Vec<Definition>>,
-) -> Result<LinkedCode, Error> {
-    inner.on_compile.call(bytes);
-    let started = Instant::now();
-    let code = worker::compile(
-        inner.worker.as_ref(),
-        tier,
-        Priority::Awaited,
-        bytes,
-        Watch::unattended(),
-    )?;
-    let compile_time = Some(started.elapsed());
-    let (ready, pooled) = link_new(inner, &code, wiring)?;
-    let asked = known.map_or_else(|| describe(inner, &ready), Ok);
-    let definitions = asked.inspect_err(|error| {
-        // All cells are busy: the code is cached, so that the next load only calls `describe`.
-        if error.is_environment() {
-            cache_code(inner, tier, names, &code, &[]);
-        }
-    })?;
-    cache_code(inner, tier, names, &code, &definitions);
-    Ok(LinkedCode { ready, pooled, definitions, compile_time })
-}
-
-/// Writes code and definitions to the cache, if there is one. Optimised code replaces the
-/// component's other entries.
-pub(super) fn cache_code(
-    inner: &Inner,
-    tier: Tier,
-    names: &Names,
-    code: &[u8],
-    definitions: &[Definition],
-) {
-    let Some(cache) = &inner.cache else { return };
-    let tools = serde_json::to_vec(definitions).unwrap_or_default();
-    match (cache.put(names.of(tier), code, &tools), tier) {
-        (Ok(()), Tier::Quick) => {}
-        (Ok(()), Tier::Optimised) => names.all_but_optimised().for_each(|name| cache.remove(name)),
-        (Err(error), _) => {
-            tracing::warn!(%error, "the compiled component could not be kept in the cache")
-        }
-    }
-}
-
-/// Adds to an entry the definitions that were missing when it was written.
-fn add_definitions(inner: &Inner, name: &str, definitions: &[Definition]) {
-    let Some((cache, entry)) =
-        inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
-    else {
-        return;
-    };
-    let tools = serde_json::to_vec(definitions).unwrap_or_default();
-    let kept = std::fs::read(&entry.code).and_then(|code| cache.put(name, &code, &tools));
-    let _ = kept.inspect_err(|error| {
-        tracing::warn!(
-            %error,
-            "the component's tools could not be kept in the cache: the next load asks the component for them again"
-        );
-    });
-}
-
-/// Returns the entry, if there is one that works. One that does not is no error: it is compiled
-/// again and replaced.
-pub(super) fn from_cache(
-    inner: &Arc<Inner>,
-    name: &str,
-    wiring: &LinkOptions,
-) -> Option<LinkedCode> {
-    let cache = inner.cache.as_ref()?;
-    let Entry { code, tools, reading: _reading } = cache.get(name)?;
-    // SAFETY: the content was checked against a MAC with a key that only this user can read.
-    #[expect(
-        unsafe_code,
-        reason = "artifacts are made by this engine and never leave its keyed cache"
-    )]
-    let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-    let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
-        let definitions: Vec<Definition> = serde_json::from_slice(&tools)
-            .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-        Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
-    });
-    let warn = |error: &Error| {
-        tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
-    };
-    linked.inspect_err(warn).ok()
-}
-
-/// Links code that was compiled now.
-pub(super) fn link_new(
-    inner: &Arc<Inner>,
-    code: &[u8],
-    wiring: &LinkOptions,
-) -> Result<(Arc<Ready>, bool), Error> {
-    // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
-    #[expect(
-        unsafe_code,
-        reason = "artifacts are made by this engine and never leave its keyed cache"
-    )]
-    let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
-    link(inner, wiring, make)
-}
-
-/// Links code for the pool. A component that is larger than a slot, or an engine without a pool,
-/// gets memory on demand.
-fn link(
-    inner: &Arc<Inner>,
-    wiring: &LinkOptions,
-    make: impl Fn(&Engine) -> wasmtime::Result<Component>,
-) -> Result<(Arc<Ready>, bool), Error> {
-    let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
-        let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
-        let component = make(&allocator.engine).map_err(malformed)?;
-        let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
-        // All imports exist, so anything missing now is a fault of the component.
-        let engine = allocator.engine.clone();
-        let exports = Exports::find(&engine, &pre, &wiring.kind)?;
-        let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.resources));
-        Ok(Arc::new(Ready {
-            engine,
-            pre,
-            exports,
-            ticker,
-            resources: world,
-            wiring: wiring.clone(),
-            apart: Default::default(),
-        }))
-    };
-    if let Some(pool) = &inner.pool {
-        match on(pool) {
-            Ok(ready) => return Ok((ready, true)),
-            Err(error) => {
-                tracing::info!(%error, "the component cannot use the pool: it gets memory on demand")
-            }
-        }
-    }
-    Ok((on(&inner.on_demand)?, false))
-}
-
-/// Returns the cache's name for a component of this digest that is used as this kind. The cached
-/// definitions depend only on the word of the kind.
-pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
-    let mut fingerprint = Fingerprint(blake3::Hasher::new());
-    std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
-    // Code that was compiled with a control off has a name of its own, so that no engine with all
-    // controls finds it.
-    std::hash::Hash::hash(&controls::down().map(Control::name), &mut fingerprint);
-    if *kind != ComponentKind::Tools {
-        std::hash::Hash::hash(kind.word(), &mut fingerprint);
-    }
-    let fingerprint = fingerprint.0.finalize();
-    format!("{}-{}", digest.trim_start_matches("sha256:"), hex(&fingerprint.as_bytes()[..8]))
-}
-
-/// A hasher for the engine's fingerprint that gives the same hash in each process.
-struct Fingerprint(blake3::Hasher);
-
-impl std::hash::Hasher for Fingerprint {
-    fn finish(&self) -> u64 {
-        0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::compile::cache::entries::cache_code;
     use crate::engine::compile::inspection::digest;
 
     /// Builds a component that exports an empty instance under the name of the tool interface.
@@ -491,7 +210,7 @@ mod tests {
                 .is_some_and(|error| error.to_string().contains("the compiler process failed"))
         );
         assert!(cache.get(&names.quick).is_some(), "it is gone");
-        cache_code(&engine.0, Tier::Quick, &names, b"other code", &[]);
+        cache_code(Some(cache), Tier::Quick, &names, b"other code", &[]);
         assert_eq!(std::fs::read(cache.get(&names.quick).unwrap().code).unwrap(), b"other code");
     }
 }

@@ -13,15 +13,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::cache::entries::{Names, entry_name};
+use super::config::Tier;
 use super::inspection::digest;
-use super::load::{self, entry_name};
-use super::tier::optimise::Names;
-use super::tier::{Code, Current, Tier};
+use super::tier::{Code, Current};
+use super::{code, link, on_a_thread, preview1};
 use crate::contract::error::Error;
-use crate::engine::adapt::preview1;
+use crate::engine::Inner;
 use crate::engine::cell::invoke::LinkOptions;
-use crate::engine::loaded::on_a_thread;
-use crate::engine::{Engine, EngineBuilder, Inner};
 
 /// A function that reads the bytes of a component again.
 pub(in crate::engine) type Source = Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
@@ -136,7 +135,7 @@ impl OnDemand {
             Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
         // Optimised code needs nothing else. To optimise quick code, the component itself is
         // needed.
-        let optimised = load::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
+        let optimised = link::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
             None => self.loaded(inner)?,
@@ -154,7 +153,7 @@ impl OnDemand {
             ));
         }
         let bytes = preview1::component(&bytes)?.into_owned();
-        Ok(load::linked(inner, bytes, &self.digest, &self.wiring, None)?.current)
+        Ok(code::linked(inner, bytes, &self.digest, &self.wiring, None)?.current)
     }
 
     fn install(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {
@@ -168,6 +167,16 @@ impl OnDemand {
 impl Resident {
     pub(in crate::engine) fn new(budget: u64) -> Self {
         Self { budget, uses: AtomicU64::default(), linked: Mutex::default() }
+    }
+
+    /// Returns the bytes of code that are linked now.
+    pub(in crate::engine) fn bytes(&self) -> u64 {
+        let linked = self.linked.lock();
+        linked
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|demand| demand.bytes.load(Ordering::Relaxed))
+            .sum()
     }
 
     fn next_use(&self) -> u64 {
@@ -190,29 +199,5 @@ impl Resident {
             *oldest.linked.write() = None;
         }
         *linked = others.iter().chain([new]).map(Arc::downgrade).collect();
-    }
-}
-
-impl EngineBuilder {
-    /// Sets how many bytes of compiled code stay linked of components that are [loaded on
-    /// demand](crate::component::LoadOptions::with_source). Default:
-    /// [`Engine::DEFAULT_LINKED_BYTES`].
-    pub fn linked_bytes(mut self, most: u64) -> Self {
-        self.linked_bytes = most;
-        self
-    }
-}
-
-impl Engine {
-    /// Returns the bytes of compiled code that are linked now, of components that were
-    /// [loaded on demand](crate::component::LoadOptions::with_source).
-    #[must_use]
-    pub fn linked_bytes(&self) -> u64 {
-        let linked = self.0.resident.linked.lock();
-        linked
-            .iter()
-            .filter_map(Weak::upgrade)
-            .map(|demand| demand.bytes.load(Ordering::Relaxed))
-            .sum()
     }
 }

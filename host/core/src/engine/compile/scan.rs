@@ -5,13 +5,13 @@
 //! Invariants: the scan is linear in the bytes, allocates little, runs nothing. Properties that
 //! cost a compiler more than linear time (function bodies, their number, nesting) are bounded here.
 
+use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
 use crate::engine::Engine;
-use crate::engine::adapt::preview1::{METADATA, PREVIEW1};
 
 /// Functions with a body, over all modules.
 const MAX_FUNCTIONS: u64 = 200_000;
@@ -42,6 +42,8 @@ const MAX_NESTING: usize = 8;
 const NAME_BYTES: usize = 120;
 /// Imports of a core module that are checked to recognise its host.
 const MODULE_IMPORTS: usize = 1000;
+/// Prefix of custom sections that would name another world to the component encoder.
+pub(super) const METADATA: &str = "component-type";
 /// The custom section that identifies modules of Go.
 const GO: &str = "go:buildid";
 

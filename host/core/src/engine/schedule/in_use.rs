@@ -1,7 +1,5 @@
 //! The resources that an engine has in use, for an embedder's metrics.
 
-use crate::engine::Engine;
-
 /// The resources that an engine has in use at one moment. The values are read one after the other,
 /// not all at once.
 ///
@@ -29,14 +27,4 @@ pub struct InUse {
     /// Connections since the engine was built: one for each request that reached the point of
     /// connecting.
     pub connections_total: u64,
-}
-
-impl Engine {
-    /// Returns the resources in use now.
-    #[must_use]
-    pub fn in_use(&self) -> InUse {
-        let (max_cells, cells, calls_waiting) = self.0.queue.counts();
-        let (max_connections, connections, connections_total) = self.0.resources.egress.counts();
-        InUse { cells, max_cells, calls_waiting, connections, max_connections, connections_total }
-    }
 }

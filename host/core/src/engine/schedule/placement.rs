@@ -197,7 +197,7 @@ fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
 }
 
 /// Takes a free slot, now or before the deadline, unless the component is in quarantine. A call
-/// that a tool makes needs no slot: its code is linked [apart](super::unpooled) from the pool.
+/// that a tool makes needs no slot: its code is linked apart from the pool.
 async fn slot(
     inner: &Inner,
     quarantine: &Quarantine,

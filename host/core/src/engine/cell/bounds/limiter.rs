@@ -7,8 +7,9 @@ use wasmtime::ResourceLimiter;
 
 use crate::contract::controls::{Control, enforced};
 use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
-use crate::engine::compile::config::TABLE_ELEMENTS;
 
+/// Elements of one table: language runtimes have tens of thousands of functions.
+pub(in crate::engine) const TABLE_ELEMENTS: usize = 100_000;
 /// Host bytes of one table element.
 const ELEMENT_BYTES: u64 = 8;
 /// Core instances of one cell; the stock limit is 10,000.

@@ -2,6 +2,6 @@
 
 pub(in crate::engine) mod blocking_pool;
 pub(in crate::engine) mod host_memory;
-pub(super) mod limiter;
+pub(in crate::engine) mod limiter;
 pub(in crate::engine) mod run_state;
 pub(in crate::engine) mod ticker;

@@ -16,9 +16,11 @@
 //! Invariants: an entry that does not fit is removed and made again. An entry that cannot be read
 //! is left alone. Nothing here fails a load, whatever other processes do in the directory.
 
+pub(in crate::engine::compile) mod entries;
 mod entry_lock;
 mod eviction;
 mod hash;
+pub(in crate::engine) mod single_flight;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};

@@ -17,9 +17,9 @@ use wasmtime::{
     Strategy, WasmBacktraceDetails,
 };
 
-use super::tier::Tier;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
+use crate::engine::cell::bounds::limiter::TABLE_ELEMENTS;
 use proposals::DISABLED;
 
 /// Bytes of guest stack. Host functions get the rest of the fiber.
@@ -39,8 +39,6 @@ const MEMORIES: u32 = 4;
 const TABLES: u32 = 16;
 /// Core instances of one component, adapters included.
 pub(super) const CORE_INSTANCES: u32 = 64;
-/// Elements of one table: language runtimes have tens of thousands of functions.
-pub(in crate::engine) const TABLE_ELEMENTS: usize = 100_000;
 /// Bytes of one instance's own structures.
 const INSTANCE_BYTES: usize = 4 << 20;
 /// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were
@@ -64,6 +62,30 @@ pub(in crate::engine) enum Allocation {
     OnDemand,
     /// As `OnDemand`, and stacks are cleared.
     Cleared,
+}
+
+/// The tier for which a component is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Tier {
+    /// Without optimising.
+    Quick,
+    /// For speed.
+    Optimised,
+}
+
+impl Tier {
+    /// Returns its name in the order to a compile worker.
+    pub(in crate::engine) fn word(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Optimised => "optimised",
+        }
+    }
+
+    /// Returns the tier of this name.
+    pub(in crate::engine) fn of(word: &str) -> Option<Self> {
+        [Self::Quick, Self::Optimised].into_iter().find(|tier| tier.word() == word)
+    }
 }
 
 /// Tells a compiler whether a caller waits for it.

@@ -9,8 +9,7 @@ use serde::Serialize;
 use wasmparser::{KnownCustom, Name, NameSectionReader, Parser, Payload, ProducersSectionReader};
 
 use crate::contract::error::Error;
-use crate::engine::adapt::preview1;
-use crate::engine::compile::scan;
+use crate::engine::compile::{preview1, scan};
 
 /// The most modules, and the most producers, that are listed.
 const MAX_LISTED: usize = 100;

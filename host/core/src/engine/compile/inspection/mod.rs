@@ -7,15 +7,14 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
-use super::load::hex;
-use super::scan;
+use super::{preview1, scan};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::grants::rights::grants_declared;
 use crate::contract::grants::{GrantKind, Grants};
 use crate::engine::adapt::component_kind::ComponentKind;
-use crate::engine::adapt::{command, functions, preview1};
+use crate::engine::adapt::{command, functions};
 use crate::engine::cell::imports::{self, ImportStatus};
 
 /// The interface that makes a component a provider of tools. A later patch version also fits.
@@ -195,4 +194,8 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
 /// Returns the digest of bytes: `sha256:` and hex digits.
 pub(in crate::engine) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

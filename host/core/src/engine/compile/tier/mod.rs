@@ -17,30 +17,6 @@ use serde::{Deserialize, Serialize};
 pub(in crate::engine) use background::{Background, Job};
 pub(super) use current::Current;
 
-/// The tier for which a component is compiled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Tier {
-    /// Without optimising.
-    Quick,
-    /// For speed.
-    Optimised,
-}
-
-impl Tier {
-    /// Returns its name in the order to a compile worker.
-    pub(in crate::engine) fn word(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Optimised => "optimised",
-        }
-    }
-
-    /// Returns the tier of this name.
-    pub(in crate::engine) fn of(word: &str) -> Option<Self> {
-        [Self::Quick, Self::Optimised].into_iter().find(|tier| tier.word() == word)
-    }
-}
-
 /// The time at which a component is optimised. Optimised code from the cache is always used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]

@@ -8,47 +8,16 @@
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::{Code, Current, Job, Tier};
+use super::{Code, Current, Job};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::engine::Inner;
 use crate::engine::cell::invoke::Ready;
+use crate::engine::compile::cache::entries::{Names, cache_code};
 use crate::engine::compile::cache::{self, EntryLock};
-use crate::engine::compile::config::Priority;
-use crate::engine::compile::load::{cache_code, from_cache, link_new};
+use crate::engine::compile::config::{Priority, Tier};
+use crate::engine::compile::link::{from_cache, link_new};
 use crate::engine::compile::worker::{self, NoCode};
-
-/// The names of a component's entries in the cache.
-#[derive(Debug, Clone)]
-pub(in crate::engine::compile) struct Names {
-    pub(in crate::engine::compile) optimised: String,
-    pub(in crate::engine) quick: String,
-    /// An entry without code: it records the seconds of CPU time within which the component could
-    /// not be optimised.
-    given_up: String,
-}
-
-impl Names {
-    pub(in crate::engine::compile) fn new(optimised: String) -> Self {
-        Self {
-            quick: format!("{optimised}-quick"),
-            given_up: format!("{optimised}-given-up"),
-            optimised,
-        }
-    }
-
-    pub(in crate::engine::compile) fn of(&self, tier: Tier) -> &str {
-        match tier {
-            Tier::Quick => &self.quick,
-            Tier::Optimised => &self.optimised,
-        }
-    }
-
-    /// Returns the entries that optimised code replaces.
-    pub(in crate::engine::compile) fn all_but_optimised(&self) -> impl Iterator<Item = &str> {
-        [&self.quick, &self.given_up].into_iter().map(String::as_str)
-    }
-}
 
 /// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
 fn seconds(inner: &Inner) -> u64 {
@@ -139,7 +108,7 @@ fn optimise(
         Ok((code, ready)) => {
             // A load of this engine must not lose the quick code between finding and using it.
             let _alone = inner.single_flight.alone(&names.optimised);
-            cache_code(&inner, Tier::Optimised, names, &code, definitions);
+            cache_code(inner.cache.as_ref(), Tier::Optimised, names, &code, definitions);
             current.replace(ready);
         }
         Err(none) => {

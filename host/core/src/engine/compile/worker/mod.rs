@@ -20,8 +20,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-use super::config::{self, Priority, proposals};
-use super::tier::Tier;
+use super::config::{self, Priority, Tier, proposals};
 use crate::contract::controls::{self, Control, enforced};
 use crate::contract::error::Error;
 use crate::engine::Engine;

@@ -13,14 +13,14 @@ pub(in crate::engine) struct SingleFlight {
 
 /// The exclusive right to work on a name, until dropped.
 #[derive(Debug)]
-pub(super) struct Flight<'a> {
+pub(in crate::engine::compile) struct Flight<'a> {
     single_flight: &'a SingleFlight,
     name: String,
 }
 
 impl SingleFlight {
     /// Blocks until no other thread works on the name.
-    pub(super) fn alone(&self, name: &str) -> Flight<'_> {
+    pub(in crate::engine::compile) fn alone(&self, name: &str) -> Flight<'_> {
         let is_taken = |names: &mut HashSet<String>| !names.insert(name.to_owned());
         self.finished.wait_while(&mut self.names.lock(), is_taken);
         Flight { single_flight: self, name: name.to_owned() }

@@ -9,15 +9,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub(in crate::engine) use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
+use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
+use super::config::proposals;
+use super::scan::{self, METADATA};
 use crate::contract::controls::{Control, enforced};
 use crate::contract::error::Error;
-use crate::engine::compile::config::proposals;
-use crate::engine::compile::scan;
 
 /// The module of imports before preview 1 had its name.
 const UNSTABLE: &str = "wasi_unstable";
@@ -27,14 +27,12 @@ const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const MAX_NAMED: usize = 3;
 /// The export that makes a module a command.
 const START: &str = "_start";
-/// Prefix of custom sections that would name another world to the encoder.
-pub(in crate::engine) const METADATA: &str = "component-type";
 
 /// Converts a command for WASI preview 1 to a component; returns other bytes unchanged.
 ///
 /// # Errors
 /// [`Error::is_component`] for a command that is too large or cannot be adapted.
-pub(in crate::engine) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     if !bytes.starts_with(MODULE) || !is_command(bytes) {
         return Ok(Cow::Borrowed(bytes));
     }

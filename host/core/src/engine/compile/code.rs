@@ -1,0 +1,143 @@
+//! Gets the linked code of a component: reads the cache, or compiles it now.
+//!
+//! Invariants:
+//! - Only `describe` runs code of the guest, in a cell without grants, and once however often the
+//!   component is compiled.
+//! - If no cell is free for `describe`, the compiled code is still cached.
+//! - A load waits for another load, of any process, that compiles the same component.
+//! - A cached component that cannot be used now stays until it is replaced, since its MAC shows
+//!   that it was made here and is complete.
+//!
+//! Not here: the second compilation, for speed (`optimise`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cache::entries::{Names, add_definitions, cache_code, entry_name};
+use super::cache::{self, EntryLock};
+use super::config::{Priority, Tier};
+use super::describe::describe;
+use super::link::{LinkedCode, from_cache, link_new};
+use super::tier::optimise::optimise_later;
+use super::tier::{Code, Current, Optimise};
+use super::worker::{self, Watch};
+use crate::contract::definition::Definition;
+use crate::contract::error::Error;
+use crate::engine::Inner;
+use crate::engine::cell::invoke::LinkOptions;
+use crate::tenant::compile_quota::LoadPermit;
+
+/// The wait for another process that compiles, if nothing bounds its time.
+const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
+
+/// The linked code of a component, and its tools.
+pub(super) struct Linked {
+    pub(super) current: Arc<Current>,
+    pub(super) definitions: Vec<Definition>,
+    pub(super) pooled: bool,
+    pub(super) compile_time: Option<Duration>,
+}
+
+/// Links the code of a component, which comes from the cache or is compiled now, and calls
+/// `describe` unless the definitions are known.
+pub(super) fn linked(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    digest: &str,
+    wiring: &LinkOptions,
+    turn: Option<&LoadPermit>,
+) -> Result<Linked, Error> {
+    let names = Names::new(entry_name(&inner.on_demand.engine, digest, &wiring.kind));
+    // Without a cache there would be nothing to find after the wait.
+    let _alone = inner.cache.is_some().then(|| inner.single_flight.alone(&names.optimised));
+    let _turn = lock_entry(inner, &names);
+    let kept = |name: &str| from_cache(inner, name, wiring);
+    let compiled = |tier, known| {
+        turn.map_or(Ok(()), LoadPermit::compile)?;
+        compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
+            if failed.is_environment()
+                && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
+            {
+                turn.into_iter().for_each(LoadPermit::refund);
+            }
+        })
+    };
+    let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
+    let (found, code) = match (kept(&names.optimised), inner.optimise) {
+        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
+            (found, Code::Optimised)
+        }
+        (None, Optimise::First) => {
+            // Reuses the cached definitions; does not call `describe` again.
+            let known =
+                kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
+            (compiled(Tier::Optimised, known)?, Code::Optimised)
+        }
+        (None, Optimise::Never) => (quick()?, Code::Unoptimised),
+        (None, Optimise::Later) => (quick()?, Code::Quick),
+    };
+    let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
+    if definitions.is_empty() {
+        definitions = describe(inner, &ready)?;
+        let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
+        add_definitions(inner.cache.as_ref(), names.of(tier), &definitions);
+    }
+    let current = match code {
+        Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
+        Code::Quick => optimise_later(
+            inner,
+            bytes,
+            names,
+            ready,
+            definitions.clone(),
+            turn.map(LoadPermit::tenant),
+        ),
+    };
+    Ok(Linked { current, definitions, pooled, compile_time })
+}
+
+/// Locks the cache entry, so that other processes that share the cache wait for this compilation
+/// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
+/// another process takes longer than a compiler may.
+fn lock_entry(inner: &Inner, names: &Names) -> Option<EntryLock> {
+    let cache = inner.cache.as_ref()?;
+    let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
+    if cache.has(wanted) || cache.has(&names.optimised) {
+        return None;
+    }
+    let patience =
+        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
+    let until = Instant::now() + patience;
+    cache::wait(&cache.lock(wanted), || Instant::now() < until)
+}
+
+/// Compiles a component, calls `describe` unless the definitions are known, and caches both.
+fn compiled(
+    inner: &Arc<Inner>,
+    tier: Tier,
+    names: &Names,
+    bytes: &[u8],
+    wiring: &LinkOptions,
+    known: Option<Vec<Definition>>,
+) -> Result<LinkedCode, Error> {
+    inner.on_compile.call(bytes);
+    let started = Instant::now();
+    let code = worker::compile(
+        inner.worker.as_ref(),
+        tier,
+        Priority::Awaited,
+        bytes,
+        Watch::unattended(),
+    )?;
+    let compile_time = Some(started.elapsed());
+    let (ready, pooled) = link_new(inner, &code, wiring)?;
+    let asked = known.map_or_else(|| describe(inner, &ready), Ok);
+    let definitions = asked.inspect_err(|error| {
+        // All cells are busy: the code is cached, so that the next load only calls `describe`.
+        if error.is_environment() {
+            cache_code(inner.cache.as_ref(), tier, names, &code, &[]);
+        }
+    })?;
+    cache_code(inner.cache.as_ref(), tier, names, &code, &definitions);
+    Ok(LinkedCode { ready, pooled, definitions, compile_time })
+}
