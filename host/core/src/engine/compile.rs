@@ -14,9 +14,37 @@ mod scan;
 pub(super) mod tier;
 pub(super) mod worker;
 
-use tokio::sync::oneshot;
+use std::sync::Arc;
 
+use tokio::sync::{Semaphore, oneshot};
+
+use super::schedule::placement::Scheduler;
 use crate::contract::error::Error;
+use crate::tenant::compile_quota::CompileQuota;
+use cache::Cache;
+use cache::single_flight::SingleFlight;
+use link::CodeLinker;
+use on_compile::OnCompile;
+use on_demand::Resident;
+use tier::{Background, Optimise};
+use worker::Worker;
+
+/// Compiles, links and caches the components of an engine.
+pub(super) struct Compiler {
+    pub(super) linker: Arc<CodeLinker>,
+    /// Runs `describe`.
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) cache: Option<Cache>,
+    pub(super) worker: Option<Worker>,
+    pub(super) on_compile: OnCompile,
+    pub(super) optimise: Optimise,
+    pub(super) resident: Resident,
+    pub(super) background: Background,
+    pub(super) single_flight: SingleFlight,
+    pub(super) quota: CompileQuota,
+    /// Permits to load a component: one for each core. Further loads wait.
+    pub(super) loads: Arc<Semaphore>,
+}
 
 /// Runs work that may take long on a thread of its own. When this future is dropped, the work goes
 /// on.

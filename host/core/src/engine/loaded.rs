@@ -13,7 +13,6 @@ use super::Engine;
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
 use super::cell::invoke::{self, LinkOptions};
 use super::compile::inspection::Inspection;
-use super::compile::link::link_unpooled;
 use super::compile::load::{self, Loaded};
 use super::compile::on_a_thread;
 use super::compile::tier::Code;
@@ -49,33 +48,36 @@ impl Engine {
         let LoadOptions { grants, missing, tenant, source } = options;
         let grants = Arc::new(grants);
         let turn = match tenant {
-            Some(tenant) => Some(self.0.compile_quota.acquire(&tenant).await?),
+            Some(tenant) => Some(self.compiler.quota.acquire(&tenant).await?),
             None => None,
         };
         // On a dead network mount this never ends. It holds the turn, also after this future is
         // dropped.
         let granted = Arc::clone(&grants);
-        let counts = self.0.resources.counts.clone();
+        let counts = self.compiler.linker.resources.counts.clone();
         let open = move || {
             Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)))
         };
         let has_directories = !grants.directories.is_empty();
         let (turn, mounts) =
             if has_directories { on_a_thread("toolcell-mount", open).await? } else { open()? };
-        let core = Arc::clone(&self.0.loads).acquire_owned().await;
-        let inner = Arc::clone(&self.0);
+        let core = Arc::clone(&self.compiler.loads).acquire_owned().await;
+        let engine = self.clone();
         on_a_thread("toolcell-load", move || {
             let ComponentBytes { bytes, kind } = component;
             let wiring = LinkOptions { kind: Arc::new(kind), mounts };
-            let loaded =
-                load::load(&inner, bytes, &grants, &wiring, missing, turn.as_ref(), source);
+            let loaded = load::load(
+                &engine.compiler,
+                bytes,
+                &grants,
+                &wiring,
+                missing,
+                turn.as_ref(),
+                source,
+            );
             drop((core, turn));
             let LinkOptions { kind, .. } = wiring;
-            loaded.map(|loaded| LoadedComponent {
-                loaded: Arc::new(loaded),
-                kind,
-                engine: Engine(inner),
-            })
+            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), kind, engine })
         })
         .await
     }
@@ -132,7 +134,7 @@ impl LoadedComponent {
     /// # Cancel safety
     /// May be dropped.
     pub(crate) async fn optimised(&self) -> Code {
-        match self.loaded.code.current(&self.engine.0).await {
+        match self.loaded.code.current(&self.engine.compiler).await {
             Ok(current) => current.last().await,
             Err(error) => {
                 tracing::warn!(%error, "a component cannot be linked");
@@ -153,17 +155,25 @@ impl LoadedComponent {
             return CallResult::Refusal(Refusal::Unavailable);
         };
         let quarantine = &self.loaded.quarantine;
-        placement::execute(&self.engine.0, ready, quarantine, habit, invocation, checks, rights)
-            .await
+        placement::execute(
+            &self.engine.scheduler,
+            ready,
+            quarantine,
+            habit,
+            invocation,
+            checks,
+            rights,
+        )
+        .await
     }
 
     /// Returns the linked code for a call. The cause of a failure goes to the log only; a guest or
     /// caller does not see it.
     async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
-        let inner = &self.engine.0;
-        let ready = match self.loaded.code.current(inner).await {
+        let compiler = &self.engine.compiler;
+        let ready = match self.loaded.code.current(compiler).await {
             Ok(current) if invocation.caller.is_some() => {
-                link_unpooled(inner, current.ready()).await
+                compiler.linker.link_unpooled(current.ready()).await
             }
             current => current.map(|current| current.ready()),
         };
@@ -175,7 +185,9 @@ impl LoadedComponent {
 
     /// Returns the latency class of its tenant's calls.
     fn latency_class(&self, invocation: &Invocation) -> Arc<LatencyClass> {
-        self.loaded.latency_classes.of(invocation.context.tenant.as_deref(), &self.engine.0.flows)
+        self.loaded
+            .latency_classes
+            .of(invocation.context.tenant.as_deref(), &self.engine.scheduler.flows)
     }
 
     async fn ready_or_error(
@@ -191,7 +203,7 @@ impl LoadedComponent {
             (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::run_check(
-            &self.engine.0,
+            &self.engine.scheduler,
             quarantine,
             self.latency_class(&invocation),
             &invocation,
@@ -209,7 +221,7 @@ impl LoadedComponent {
             (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::run_check(
-            &self.engine.0,
+            &self.engine.scheduler,
             quarantine,
             self.latency_class(&invocation),
             &invocation,
@@ -234,7 +246,7 @@ mod tests {
 
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
-        let sleeps = engine.0.sleeps;
+        let sleeps = engine.scheduler.sleeps;
         let spin = sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
@@ -256,14 +268,15 @@ mod tests {
     #[test]
     fn directories_open_before_a_load_permit_is_taken() {
         let engine = Engine::builder().cells(1).build().unwrap();
-        let cores = u32::try_from(engine.0.loads.available_permits()).unwrap();
-        let _all = engine.0.loads.try_acquire_many(cores).unwrap();
+        let cores = u32::try_from(engine.compiler.loads.available_permits()).unwrap();
+        let _all = engine.compiler.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
         let options = LoadOptions::default().with_grants(grants).with_tenant("a");
         let loads = engine.load(Vec::new().into(), options);
         let patience = Duration::from_secs(5);
-        let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
+        let ended =
+            engine.scheduler.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(
             ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())),
             "it waits for a core"

@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::capability::http::Egress;
@@ -30,17 +29,24 @@ use crate::contract::error::Error;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::compile_quota as turns;
+use crate::tenant::compile_quota::CompileQuota;
 use crate::tenant::descriptors::Descriptors;
-use cell::bounds::ticker;
+use cell::bounds::ticker::Ticker;
 use cell::resources::{EngineResources, Pace};
-use compile::cache::single_flight as flights;
+use compile::Compiler;
+use compile::cache::Cache;
+use compile::cache::single_flight::SingleFlight;
 use compile::config::Allocation;
 use compile::config::allocator::Allocator;
+use compile::link::CodeLinker;
+use compile::on_compile::OnCompile;
 use compile::on_demand::Resident;
-use compile::{cache, on_compile, tier};
+use compile::tier::Background;
+use compile::worker::Worker;
+use schedule::latency_class::Parties;
+use schedule::placement::Scheduler;
+use schedule::queue::Queue;
 use schedule::runtimes::Lanes;
-use schedule::{latency_class as habit, queue};
 
 pub use cell::imports::ImportStatus;
 pub use cell::recorder::{PathUse, Recorded, Recorder};
@@ -57,34 +63,9 @@ pub use schedule::placement::Placement;
 
 /// Loads components and runs their tools. Cheap to clone; make one per process.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
-
-struct Inner {
-    /// `None` under strict isolation, and where the machine does not have the address space for a
-    /// pool.
-    pool: Option<Allocator>,
-    on_demand: Allocator,
-    ticker: Arc<ticker::Ticker>,
-    cache: Option<cache::Cache>,
-    worker: Option<compile::worker::Worker>,
-    on_compile: on_compile::OnCompile,
-    optimise: Optimise,
-    resident: Resident,
-    background: tier::Background,
-    single_flight: flights::SingleFlight,
-    compile_quota: turns::CompileQuota,
-    /// The clock of the quotas by the minute and by the hour; calls do not use it.
-    clock: Arc<dyn Clock>,
-    placement: Placement,
-    /// Panics of the host within an hour after which a component is quarantined; `None`: never.
-    panics: Option<NonZero<u32>>,
-    queue: Arc<queue::Queue>,
-    /// Permits to load a component: one for each core. Further loads wait.
-    loads: Arc<Semaphore>,
-    lanes: Lanes,
-    flows: habit::Parties,
-    sleeps: &'static Handle,
-    resources: Arc<EngineResources>,
+pub struct Engine {
+    compiler: Arc<Compiler>,
+    scheduler: Arc<Scheduler>,
 }
 
 /// Configures and builds an [`Engine`].
@@ -104,8 +85,8 @@ pub struct EngineBuilder {
     panics: Option<NonZero<u32>>,
     cache: Option<PathBuf>,
     cache_bytes: u64,
-    worker: Option<compile::worker::Worker>,
-    on_compile: on_compile::OnCompile,
+    worker: Option<Worker>,
+    on_compile: OnCompile,
     compiles: u32,
     quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
@@ -190,7 +171,7 @@ impl EngineBuilder {
         limit: Duration,
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        self.worker = Some(compile::worker::Worker { program: program.into(), arguments, limit });
+        self.worker = Some(Worker { program: program.into(), arguments, limit });
         self
     }
 
@@ -225,7 +206,7 @@ impl EngineBuilder {
     /// # Units
     /// The function gets the size of the component in bytes.
     pub fn on_compile(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        self.on_compile = on_compile::OnCompile::new(told);
+        self.on_compile = OnCompile::new(told);
         self
     }
 
@@ -337,29 +318,32 @@ impl EngineBuilder {
         let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
         let engines =
             pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
-        let ticker = Arc::new(ticker::Ticker::start(engines)?);
-        Ok(Engine(Arc::new(Inner {
-            pool,
-            on_demand,
-            ticker,
-            cache: self.cache.map(|dir| cache::Cache::open(&dir, self.cache_bytes)).transpose()?,
+        let ticker = Arc::new(Ticker::start(engines)?);
+        let cache = self.cache.map(|dir| Cache::open(&dir, self.cache_bytes)).transpose()?;
+        let scheduler = Arc::new(Scheduler {
+            placement: self.placement,
+            queue: Queue::new(cells as usize),
+            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
+            flows: Parties::default(),
+            sleeps: clock::sleeps()?,
+            panics: self.panics,
+            clock: Arc::clone(&self.quota_clock),
+        });
+        let resources = Arc::new(world);
+        let compiler = Compiler {
+            linker: Arc::new(CodeLinker { pool, on_demand, ticker, resources }),
+            scheduler: Arc::clone(&scheduler),
+            cache,
             worker: self.worker,
             on_compile: self.on_compile,
             optimise: self.optimise,
             resident: Resident::new(self.linked_bytes),
-            background: tier::Background::default(),
-            single_flight: flights::SingleFlight::default(),
-            compile_quota: turns::CompileQuota::new(self.compiles, Arc::clone(&self.quota_clock)),
-            clock: self.quota_clock,
-            placement: self.placement,
-            panics: self.panics,
-            queue: queue::Queue::new(cells as usize),
+            background: Background::default(),
+            single_flight: SingleFlight::default(),
+            quota: CompileQuota::new(self.compiles, self.quota_clock),
             loads: Arc::new(Semaphore::new(cores())),
-            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
-            flows: habit::Parties::default(),
-            sleeps: clock::sleeps()?,
-            resources: Arc::new(world),
-        })))
+        };
+        Ok(Engine { compiler: Arc::new(compiler), scheduler })
     }
 }
 
@@ -400,7 +384,7 @@ impl Engine {
             cache: None,
             cache_bytes: Self::DEFAULT_CACHE_BYTES,
             worker: None,
-            on_compile: on_compile::OnCompile::default(),
+            on_compile: OnCompile::default(),
             compiles: Self::DEFAULT_COMPILES,
             quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
@@ -412,8 +396,9 @@ impl Engine {
     /// Returns the resources in use now.
     #[must_use]
     pub fn in_use(&self) -> InUse {
-        let (max_cells, cells, calls_waiting) = self.0.queue.counts();
-        let (max_connections, connections, connections_total) = self.0.resources.egress.counts();
+        let (max_cells, cells, calls_waiting) = self.scheduler.queue.counts();
+        let (max_connections, connections, connections_total) =
+            self.compiler.linker.resources.egress.counts();
         InUse { cells, max_cells, calls_waiting, connections, max_connections, connections_total }
     }
 
@@ -421,12 +406,14 @@ impl Engine {
     /// [loaded on demand](crate::Component::load_on_demand).
     #[must_use]
     pub fn linked_bytes(&self) -> u64 {
-        self.0.resident.bytes()
+        self.compiler.resident.bytes()
     }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("placement", &self.0.placement).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("placement", &self.scheduler.placement)
+            .finish_non_exhaustive()
     }
 }

@@ -13,17 +13,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Compiler;
 use super::cache::entries::{Names, add_definitions, cache_code, entry_name};
 use super::cache::{self, EntryLock};
 use super::config::{Priority, Tier};
 use super::describe::describe;
-use super::link::{LinkedCode, from_cache, link_new};
+use super::link::LinkedCode;
 use super::tier::optimise::optimise_later;
 use super::tier::{Code, Current, Optimise};
 use super::worker::{self, Watch};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
-use crate::engine::Inner;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::tenant::compile_quota::LoadPermit;
 
@@ -41,29 +41,29 @@ pub(super) struct Linked {
 /// Links the code of a component, which comes from the cache or is compiled now, and calls
 /// `describe` unless the definitions are known.
 pub(super) fn linked(
-    inner: &Arc<Inner>,
+    compiler: &Arc<Compiler>,
     bytes: Vec<u8>,
     digest: &str,
     wiring: &LinkOptions,
     turn: Option<&LoadPermit>,
 ) -> Result<Linked, Error> {
-    let names = Names::new(entry_name(&inner.on_demand.engine, digest, &wiring.kind));
+    let names = Names::new(entry_name(&compiler.linker.on_demand.engine, digest, &wiring.kind));
     // Without a cache there would be nothing to find after the wait.
-    let _alone = inner.cache.is_some().then(|| inner.single_flight.alone(&names.optimised));
-    let _turn = lock_entry(inner, &names);
-    let kept = |name: &str| from_cache(inner, name, wiring);
+    let _alone = compiler.cache.is_some().then(|| compiler.single_flight.alone(&names.optimised));
+    let _turn = lock_entry(compiler, &names);
+    let kept = |name: &str| compiler.linker.from_cache(compiler.cache.as_ref(), name, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), LoadPermit::compile)?;
-        compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
+        compiled(compiler, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
             if failed.is_environment()
-                && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
+                && compiler.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
             {
                 turn.into_iter().for_each(LoadPermit::refund);
             }
         })
     };
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
-    let (found, code) = match (kept(&names.optimised), inner.optimise) {
+    let (found, code) = match (kept(&names.optimised), compiler.optimise) {
         (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
             (found, Code::Optimised)
         }
@@ -78,14 +78,14 @@ pub(super) fn linked(
     };
     let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
     if definitions.is_empty() {
-        definitions = describe(inner, &ready)?;
+        definitions = describe(&compiler.scheduler, &ready)?;
         let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
-        add_definitions(inner.cache.as_ref(), names.of(tier), &definitions);
+        add_definitions(compiler.cache.as_ref(), names.of(tier), &definitions);
     }
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
         Code::Quick => optimise_later(
-            inner,
+            compiler,
             bytes,
             names,
             ready,
@@ -99,45 +99,47 @@ pub(super) fn linked(
 /// Locks the cache entry, so that other processes that share the cache wait for this compilation
 /// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
 /// another process takes longer than a compiler may.
-fn lock_entry(inner: &Inner, names: &Names) -> Option<EntryLock> {
-    let cache = inner.cache.as_ref()?;
-    let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
+fn lock_entry(compiler: &Compiler, names: &Names) -> Option<EntryLock> {
+    let cache = compiler.cache.as_ref()?;
+    let wanted = if compiler.optimise == Optimise::First { &names.optimised } else { &names.quick };
     if cache.has(wanted) || cache.has(&names.optimised) {
         return None;
     }
-    let patience =
-        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
+    let patience = compiler
+        .worker
+        .as_ref()
+        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
     let until = Instant::now() + patience;
     cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
 
 /// Compiles a component, calls `describe` unless the definitions are known, and caches both.
 fn compiled(
-    inner: &Arc<Inner>,
+    compiler: &Compiler,
     tier: Tier,
     names: &Names,
     bytes: &[u8],
     wiring: &LinkOptions,
     known: Option<Vec<Definition>>,
 ) -> Result<LinkedCode, Error> {
-    inner.on_compile.call(bytes);
+    compiler.on_compile.call(bytes);
     let started = Instant::now();
     let code = worker::compile(
-        inner.worker.as_ref(),
+        compiler.worker.as_ref(),
         tier,
         Priority::Awaited,
         bytes,
         Watch::unattended(),
     )?;
     let compile_time = Some(started.elapsed());
-    let (ready, pooled) = link_new(inner, &code, wiring)?;
-    let asked = known.map_or_else(|| describe(inner, &ready), Ok);
+    let (ready, pooled) = compiler.linker.link_new(&code, wiring)?;
+    let asked = known.map_or_else(|| describe(&compiler.scheduler, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
         // All cells are busy: the code is cached, so that the next load only calls `describe`.
         if error.is_environment() {
-            cache_code(inner.cache.as_ref(), tier, names, &code, &[]);
+            cache_code(compiler.cache.as_ref(), tier, names, &code, &[]);
         }
     })?;
-    cache_code(inner.cache.as_ref(), tier, names, &code, &definitions);
+    cache_code(compiler.cache.as_ref(), tier, names, &code, &definitions);
     Ok(LinkedCode { ready, pooled, definitions, compile_time })
 }

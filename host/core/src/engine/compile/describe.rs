@@ -14,10 +14,9 @@ use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::limits::Limits;
-use crate::engine::Inner;
 use crate::engine::adapt::component_kind::MAX_TOOLS;
 use crate::engine::cell::invoke::Ready;
-use crate::engine::schedule::placement;
+use crate::engine::schedule::placement::{self, Scheduler};
 use crate::tool::handler::Invocation;
 
 /// Bytes of a description, which goes to the model with every request. Four times the bound of the
@@ -34,7 +33,7 @@ const DESCRIBE_RESULT: u64 = 4 << 20;
 /// Returns the definitions, from `describe` unless they are known without it. Refuses those that
 /// could not be served.
 pub(in crate::engine) fn describe(
-    inner: &Arc<Inner>,
+    scheduler: &Scheduler,
     ready: &Arc<Ready>,
 ) -> Result<Vec<Definition>, Error> {
     let limits = Limits::default()
@@ -42,7 +41,7 @@ pub(in crate::engine) fn describe(
         .with_fuel(DESCRIBE_FUEL)
         .with_result(DESCRIBE_RESULT);
     let definitions =
-        ready.exports.definitions().unwrap_or_else(|| call_describe(inner, ready, limits))?;
+        ready.exports.definitions().unwrap_or_else(|| call_describe(scheduler, ready, limits))?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
@@ -72,12 +71,12 @@ pub(in crate::engine) fn describe(
 
 /// Runs `describe` under these limits, from a thread that may block.
 fn call_describe(
-    inner: &Inner,
+    scheduler: &Scheduler,
     ready: &Arc<Ready>,
     limits: Limits,
 ) -> Result<Vec<Definition>, Error> {
     let call = || ToolCall::new("", "describe", "{}");
     let invocation =
         || Invocation::outside_call(call(), Value::Null, CallContext::default(), limits);
-    inner.sleeps.block_on(placement::describe(inner, Arc::clone(ready), invocation))
+    scheduler.sleeps.block_on(placement::describe(scheduler, Arc::clone(ready), invocation))
 }

@@ -11,14 +11,15 @@ use std::time::Duration;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::cache::Entry;
+use super::cache::{Cache, Entry};
 use super::config::allocator::Allocator;
 use super::on_a_thread;
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
-use crate::engine::Inner;
+use crate::engine::cell::bounds::ticker::Ticker;
 use crate::engine::cell::exports::Exports;
 use crate::engine::cell::invoke::{LinkOptions, Ready};
+use crate::engine::cell::resources::EngineResources;
 
 /// Linked code and its tools.
 pub(super) struct LinkedCode {
@@ -29,128 +30,140 @@ pub(super) struct LinkedCode {
     pub(super) compile_time: Option<Duration>,
 }
 
-/// Returns the entry, if there is one that works. One that does not is no error: it is compiled
-/// again and replaced.
-pub(super) fn from_cache(
-    inner: &Arc<Inner>,
-    name: &str,
-    wiring: &LinkOptions,
-) -> Option<LinkedCode> {
-    let cache = inner.cache.as_ref()?;
-    let Entry { code, tools, reading: _reading } = cache.get(name)?;
-    // SAFETY: the content was checked against a MAC with a key that only this user can read.
-    #[expect(
-        unsafe_code,
-        reason = "artifacts are made by this engine and never leave its keyed cache"
-    )]
-    let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-    let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
-        let definitions: Vec<Definition> = serde_json::from_slice(&tools)
-            .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-        Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
-    });
-    let warn = |error: &Error| {
-        tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
-    };
-    linked.inspect_err(warn).ok()
+/// The allocators of an engine, and the parts that all linked code shares.
+pub(in crate::engine) struct CodeLinker {
+    /// `None` under strict isolation, and where the machine does not have the address space for a
+    /// pool.
+    pub(in crate::engine) pool: Option<Allocator>,
+    pub(in crate::engine) on_demand: Allocator,
+    pub(in crate::engine) ticker: Arc<Ticker>,
+    pub(in crate::engine) resources: Arc<EngineResources>,
 }
 
-/// Links code that was compiled now.
-pub(super) fn link_new(
-    inner: &Arc<Inner>,
-    code: &[u8],
-    wiring: &LinkOptions,
-) -> Result<(Arc<Ready>, bool), Error> {
-    // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
-    #[expect(
-        unsafe_code,
-        reason = "artifacts are made by this engine and never leave its keyed cache"
-    )]
-    let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
-    link(inner, wiring, make)
-}
+impl CodeLinker {
+    /// Returns the entry, if there is one that works. One that does not is no error: it is compiled
+    /// again and replaced.
+    pub(super) fn from_cache(
+        &self,
+        cache: Option<&Cache>,
+        name: &str,
+        wiring: &LinkOptions,
+    ) -> Option<LinkedCode> {
+        let Entry { code, tools, reading: _reading } = cache?.get(name)?;
+        // SAFETY: the content was checked against a MAC with a key that only this user can read.
+        #[expect(
+            unsafe_code,
+            reason = "artifacts are made by this engine and never leave its keyed cache"
+        )]
+        let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
+        let linked = self.link(wiring, make).and_then(|(ready, pooled)| {
+            let definitions: Vec<Definition> = serde_json::from_slice(&tools)
+                .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
+            Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
+        });
+        let warn = |error: &Error| {
+            tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
+        };
+        linked.inspect_err(warn).ok()
+    }
 
-/// Links code for the pool. A component that is larger than a slot, or an engine without a pool,
-/// gets memory on demand.
-fn link(
-    inner: &Arc<Inner>,
-    wiring: &LinkOptions,
-    make: impl Fn(&Engine) -> wasmtime::Result<Component>,
-) -> Result<(Arc<Ready>, bool), Error> {
-    let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
-        let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
-        let component = make(&allocator.engine).map_err(malformed)?;
-        let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
-        // All imports exist, so anything missing now is a fault of the component.
-        let engine = allocator.engine.clone();
-        let exports = Exports::find(&engine, &pre, &wiring.kind)?;
-        let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.resources));
+    /// Links code that was compiled now.
+    pub(super) fn link_new(
+        &self,
+        code: &[u8],
+        wiring: &LinkOptions,
+    ) -> Result<(Arc<Ready>, bool), Error> {
+        // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
+        #[expect(
+            unsafe_code,
+            reason = "artifacts are made by this engine and never leave its keyed cache"
+        )]
+        let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
+        self.link(wiring, make)
+    }
+
+    /// Links code for the pool. A component that is larger than a slot, or an engine without a
+    /// pool, gets memory on demand.
+    fn link(
+        &self,
+        wiring: &LinkOptions,
+        make: impl Fn(&Engine) -> wasmtime::Result<Component>,
+    ) -> Result<(Arc<Ready>, bool), Error> {
+        let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
+            let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
+            let component = make(&allocator.engine).map_err(malformed)?;
+            let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
+            // All imports exist, so anything missing now is a fault of the component.
+            let engine = allocator.engine.clone();
+            let exports = Exports::find(&engine, &pre, &wiring.kind)?;
+            let (ticker, world) = (Arc::clone(&self.ticker), Arc::clone(&self.resources));
+            Ok(Arc::new(Ready {
+                engine,
+                pre,
+                exports,
+                ticker,
+                resources: world,
+                wiring: wiring.clone(),
+                apart: Default::default(),
+            }))
+        };
+        if let Some(pool) = &self.pool {
+            match on(pool) {
+                Ok(ready) => return Ok((ready, true)),
+                Err(error) => {
+                    tracing::info!(%error, "the component cannot use the pool: it gets memory on demand")
+                }
+            }
+        }
+        Ok((on(&self.on_demand)?, false))
+    }
+
+    /// Returns the same code, linked for cells that take no slot of the pool, for calls that tools
+    /// make of other tools. It is linked at the first use.
+    ///
+    /// A tool that waits for another tool keeps its slot of the pool. If the other tool needed a
+    /// slot, too, waiting tools could take all slots and wait for ever. So the other tool gets
+    /// memory on demand: at most as much as the calling tool has left.
+    ///
+    /// # Cancel safety
+    /// May be dropped: the linking goes on, and its result is kept.
+    pub(in crate::engine) async fn link_unpooled(
+        self: &Arc<Self>,
+        ready: Arc<Ready>,
+    ) -> Result<Arc<Ready>, Error> {
+        if Engine::same(&ready.engine, &self.on_demand.engine) {
+            return Ok(ready);
+        }
+        if let Some(apart) = ready.apart.get() {
+            return Ok(Arc::clone(apart));
+        }
+        let linker = Arc::clone(self);
+        on_a_thread("toolcell-link", move || {
+            let made = linker.relinked(&ready)?;
+            Ok(Arc::clone(ready.apart.get_or_init(|| made)))
+        })
+        .await
+    }
+
+    fn relinked(&self, ready: &Ready) -> Result<Arc<Ready>, Error> {
+        let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
+        let code = ready.pre.component().serialize().map_err(failed)?;
+        let engine = self.on_demand.engine.clone();
+        // SAFETY: it is the code of a component that this process runs.
+        #[expect(unsafe_code, reason = "the artifact never left this process")]
+        let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
+        let pre = self.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
+        let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
+        let (ticker, world, wiring) =
+            (Arc::clone(&ready.ticker), Arc::clone(&ready.resources), ready.wiring.clone());
         Ok(Arc::new(Ready {
             engine,
             pre,
             exports,
             ticker,
             resources: world,
-            wiring: wiring.clone(),
+            wiring,
             apart: Default::default(),
         }))
-    };
-    if let Some(pool) = &inner.pool {
-        match on(pool) {
-            Ok(ready) => return Ok((ready, true)),
-            Err(error) => {
-                tracing::info!(%error, "the component cannot use the pool: it gets memory on demand")
-            }
-        }
     }
-    Ok((on(&inner.on_demand)?, false))
-}
-
-/// Returns the same code, linked for cells that take no slot of the pool, for calls that tools make
-/// of other tools. It is linked at the first use.
-///
-/// A tool that waits for another tool keeps its slot of the pool. If the other tool needed a slot,
-/// too, waiting tools could take all slots and wait for ever. So the other tool gets memory on
-/// demand: at most as much as the calling tool has left.
-///
-/// # Cancel safety
-/// May be dropped: the linking goes on, and its result is kept.
-pub(in crate::engine) async fn link_unpooled(
-    inner: &Arc<Inner>,
-    ready: Arc<Ready>,
-) -> Result<Arc<Ready>, Error> {
-    if wasmtime::Engine::same(&ready.engine, &inner.on_demand.engine) {
-        return Ok(ready);
-    }
-    if let Some(apart) = ready.apart.get() {
-        return Ok(Arc::clone(apart));
-    }
-    let inner = Arc::clone(inner);
-    on_a_thread("toolcell-link", move || {
-        let made = relinked(&inner, &ready)?;
-        Ok(Arc::clone(ready.apart.get_or_init(|| made)))
-    })
-    .await
-}
-
-fn relinked(inner: &Inner, ready: &Ready) -> Result<Arc<Ready>, Error> {
-    let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
-    let code = ready.pre.component().serialize().map_err(failed)?;
-    let engine = inner.on_demand.engine.clone();
-    // SAFETY: it is the code of a component that this process runs.
-    #[expect(unsafe_code, reason = "the artifact never left this process")]
-    let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
-    let pre = inner.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
-    let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
-    let (ticker, world, wiring) =
-        (Arc::clone(&ready.ticker), Arc::clone(&ready.resources), ready.wiring.clone());
-    Ok(Arc::new(Ready {
-        engine,
-        pre,
-        exports,
-        ticker,
-        resources: world,
-        wiring,
-        apart: Default::default(),
-    }))
 }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Compiler;
 use super::cache::entries::{Names, entry_name};
 use super::code::{Linked, linked};
 use super::config::Tier;
@@ -19,7 +20,6 @@ use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::contract::grants::Grants;
-use crate::engine::Inner;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::schedule::latency_class::Habits;
@@ -52,7 +52,7 @@ pub(in crate::engine) struct Loaded {
 impl Loaded {
     /// Builds a component that was not compiled now.
     fn new(
-        inner: &Inner,
+        compiler: &Compiler,
         examination: Inspection,
         kind: &ComponentKind,
         definitions: Vec<Definition>,
@@ -63,8 +63,8 @@ impl Loaded {
             ComponentKind::Command(command) => vec![command.definition()?],
             ComponentKind::Tools | ComponentKind::Functions => definitions,
         };
-        let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
-        let pooled = inner.pool.is_some();
+        let quarantine = Arc::new(compiler.scheduler.quarantine());
+        let pooled = compiler.linker.pool.is_some();
         let (habits, compile_time) = (Habits::default(), None);
         Ok(Self {
             inspection: examination,
@@ -82,7 +82,7 @@ impl Loaded {
 /// compiler takes, so it runs on a thread of its own. With a source, code that is in the cache is
 /// linked at the first call.
 pub(in crate::engine) fn load(
-    inner: &Arc<Inner>,
+    compiler: &Arc<Compiler>,
     bytes: Vec<u8>,
     grants: &Grants,
     wiring: &LinkOptions,
@@ -91,8 +91,8 @@ pub(in crate::engine) fn load(
     source: Option<Source>,
 ) -> Result<Loaded, Error> {
     let loaded = match source {
-        None => loaded(inner, bytes, wiring, turn)?,
-        Some(source) => on_demand(inner, bytes, wiring, turn, source)?,
+        None => loaded(compiler, bytes, wiring, turn)?,
+        Some(source) => on_demand(compiler, bytes, wiring, turn, source)?,
     };
     let denied: Vec<_> = (loaded.inspection.missing(&loaded.definitions, grants))
         .map(|(name, _)| name.clone())
@@ -108,24 +108,30 @@ pub(in crate::engine) fn load(
 }
 
 fn loaded(
-    inner: &Arc<Inner>,
+    compiler: &Arc<Compiler>,
     bytes: Vec<u8>,
     wiring: &LinkOptions,
     turn: Option<&LoadPermit>,
 ) -> Result<Loaded, Error> {
     let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
-    let linked = linked(inner, bytes, &examination.digest, wiring, turn)?;
+    let linked = linked(compiler, bytes, &examination.digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
     Ok(Loaded {
         pooled,
         compile_time,
-        ..Loaded::new(inner, examination, &wiring.kind, definitions, CodeHandle::Always(current))?
+        ..Loaded::new(
+            compiler,
+            examination,
+            &wiring.kind,
+            definitions,
+            CodeHandle::Always(current),
+        )?
     })
 }
 
 /// As `loaded`, but code that is in the cache is linked later.
 fn on_demand(
-    inner: &Arc<Inner>,
+    compiler: &Arc<Compiler>,
     bytes: Vec<u8>,
     wiring: &LinkOptions,
     turn: Option<&LoadPermit>,
@@ -134,28 +140,38 @@ fn on_demand(
     let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
     let digest = examination.digest.clone();
     let demand = |found| {
-        CodeHandle::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found))
+        CodeHandle::OnDemand(OnDemand::new(
+            &compiler.resident,
+            digest.clone(),
+            wiring.clone(),
+            source,
+            found,
+        ))
     };
-    if let Some((definitions, known)) = described(inner, &digest, &wiring.kind) {
-        return Loaded::new(inner, examination, &wiring.kind, definitions, demand(Err(known)));
+    if let Some((definitions, known)) = described(compiler, &digest, &wiring.kind) {
+        return Loaded::new(compiler, examination, &wiring.kind, definitions, demand(Err(known)));
     }
-    let linked = linked(inner, bytes, &digest, wiring, turn)?;
+    let linked = linked(compiler, bytes, &digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
     Ok(Loaded {
         pooled,
         compile_time,
-        ..Loaded::new(inner, examination, &wiring.kind, definitions, demand(Ok(current)))?
+        ..Loaded::new(compiler, examination, &wiring.kind, definitions, demand(Ok(current)))?
     })
 }
 
 /// Returns the definitions of a component whose code is in the cache, and the kind of that code.
-fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<Definition>, Code)> {
-    let cache = inner.cache.as_ref()?;
-    let names = Names::new(entry_name(&inner.on_demand.engine, digest, kind));
-    let quick = if inner.optimise == Optimise::Never { Code::Unoptimised } else { Code::Quick };
+fn described(
+    compiler: &Compiler,
+    digest: &str,
+    kind: &ComponentKind,
+) -> Option<(Vec<Definition>, Code)> {
+    let cache = compiler.cache.as_ref()?;
+    let names = Names::new(entry_name(&compiler.linker.on_demand.engine, digest, kind));
+    let quick = if compiler.optimise == Optimise::Never { Code::Unoptimised } else { Code::Quick };
     let tiers = [(Tier::Optimised, Code::Optimised), (Tier::Quick, quick)];
     // With `First` no call runs on quick code.
-    let tiers = tiers.into_iter().take(if inner.optimise == Optimise::First { 1 } else { 2 });
+    let tiers = tiers.into_iter().take(if compiler.optimise == Optimise::First { 1 } else { 2 });
     let found = tiers.filter_map(|(tier, code)| {
         Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code))
     });
@@ -188,15 +204,15 @@ mod tests {
             .compile_in("/bin/sh", ["-c", "exit 4"], Duration::from_secs(1))
             .build()
             .unwrap();
-        let cache = engine.0.cache.as_ref().unwrap();
+        let cache = engine.compiler.cache.as_ref().unwrap();
         let names = Names::new(entry_name(
-            &engine.0.on_demand.engine,
+            &engine.compiler.linker.on_demand.engine,
             &digest(&empty_instance()),
             &ComponentKind::Tools,
         ));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
         let loaded = load(
-            &engine.0,
+            &engine.compiler,
             empty_instance(),
             &Grants::default(),
             &LinkOptions::default(),

@@ -17,9 +17,8 @@ use super::cache::entries::{Names, entry_name};
 use super::config::Tier;
 use super::inspection::digest;
 use super::tier::{Code, Current};
-use super::{code, link, on_a_thread, preview1};
+use super::{Compiler, code, on_a_thread, preview1};
 use crate::contract::error::Error;
-use crate::engine::Inner;
 use crate::engine::cell::invoke::LinkOptions;
 
 /// A function that reads the bytes of a component again.
@@ -71,11 +70,11 @@ impl CodeHandle {
     /// May be dropped: a link that has begun goes on, and its result is kept.
     pub(in crate::engine) async fn current(
         &self,
-        inner: &Arc<Inner>,
+        compiler: &Arc<Compiler>,
     ) -> Result<Arc<Current>, Error> {
         match self {
             Self::Always(current) => Ok(Arc::clone(current)),
-            Self::OnDemand(demand) => demand.current(inner).await,
+            Self::OnDemand(demand) => demand.current(compiler).await,
         }
     }
 }
@@ -83,7 +82,7 @@ impl CodeHandle {
 impl OnDemand {
     /// Builds one whose code is `linked` already, or is in the cache as `known`.
     pub(in crate::engine) fn new(
-        inner: &Inner,
+        resident: &Resident,
         digest: String,
         wiring: LinkOptions,
         source: Source,
@@ -102,13 +101,13 @@ impl OnDemand {
             bytes,
         });
         if let Ok(current) = found {
-            demand.install(inner, current);
+            demand.install(resident, current);
         }
         demand
     }
 
-    async fn current(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
-        self.used.store(inner.resident.next_use(), Ordering::Relaxed);
+    async fn current(self: &Arc<Self>, compiler: &Arc<Compiler>) -> Result<Arc<Current>, Error> {
+        self.used.store(compiler.resident.next_use(), Ordering::Relaxed);
         if let Some(current) = self.linked() {
             return Ok(current);
         }
@@ -116,10 +115,10 @@ impl OnDemand {
         if let Some(current) = self.linked() {
             return Ok(current);
         }
-        let core = Arc::clone(&inner.loads).acquire_owned().await;
-        let (inner, demand) = (Arc::clone(inner), Arc::clone(self));
+        let core = Arc::clone(&compiler.loads).acquire_owned().await;
+        let (compiler, demand) = (Arc::clone(compiler), Arc::clone(self));
         on_a_thread("toolcell-link", move || {
-            let linked = demand.link(&inner);
+            let linked = demand.link(&compiler);
             drop(core);
             linked
         })
@@ -130,21 +129,28 @@ impl OnDemand {
         self.linked.read().clone()
     }
 
-    fn link(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
-        let names =
-            Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
+    fn link(self: &Arc<Self>, compiler: &Arc<Compiler>) -> Result<Arc<Current>, Error> {
+        let names = Names::new(entry_name(
+            &compiler.linker.on_demand.engine,
+            &self.digest,
+            &self.wiring.kind,
+        ));
         // Optimised code needs nothing else. To optimise quick code, the component itself is
         // needed.
-        let optimised = link::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
+        let optimised = compiler.linker.from_cache(
+            compiler.cache.as_ref(),
+            names.of(Tier::Optimised),
+            &self.wiring,
+        );
         let current = match optimised {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
-            None => self.loaded(inner)?,
+            None => self.loaded(compiler)?,
         };
-        self.install(inner, Arc::clone(&current));
+        self.install(&compiler.resident, Arc::clone(&current));
         Ok(current)
     }
 
-    fn loaded(&self, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
+    fn loaded(&self, compiler: &Arc<Compiler>) -> Result<Arc<Current>, Error> {
         let gone = |error| Error::engine("the component cannot be read again").with_source(error);
         let bytes = (self.source)().map_err(gone)?;
         if digest(&bytes) != self.digest {
@@ -153,14 +159,14 @@ impl OnDemand {
             ));
         }
         let bytes = preview1::component(&bytes)?.into_owned();
-        Ok(code::linked(inner, bytes, &self.digest, &self.wiring, None)?.current)
+        Ok(code::linked(compiler, bytes, &self.digest, &self.wiring, None)?.current)
     }
 
-    fn install(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {
+    fn install(self: &Arc<Self>, resident: &Resident, current: Arc<Current>) {
         let bytes = current.ready().code_bytes();
         self.bytes.store(bytes, Ordering::Relaxed);
         *self.linked.write() = Some(current);
-        inner.resident.add(self);
+        resident.add(self);
     }
 }
 

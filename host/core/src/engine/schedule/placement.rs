@@ -6,16 +6,19 @@
 //! more. The caller's timer never runs on a thread that runs guests.
 
 use std::future::Future;
+use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 
 use super::guest::{Guest, Remote};
-use super::latency_class::LatencyClass;
+use super::latency_class::{LatencyClass, Parties};
 use super::quarantine::Quarantine;
-use super::queue::Slot;
+use super::queue::{Queue, Slot};
+use super::runtimes::Lanes;
 use crate::contract::call::CallResult;
 use crate::contract::controls::{Control, enforced};
 use crate::contract::definition::{Checks, Definition};
@@ -24,11 +27,10 @@ use crate::contract::grants::rights::Rights;
 use crate::contract::outcome::refusal::{RETRY_AFTER, Refusal};
 use crate::contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
 use crate::contract::panic_guard::dispose;
-use crate::engine::Inner;
 use crate::engine::cell::bounds::run_state::RunState;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::{invoke, translate};
-use crate::os::clock::before;
+use crate::os::clock::{Clock, before};
 use crate::tool::handler::Invocation;
 
 /// The threads on which guests run.
@@ -45,9 +47,29 @@ pub enum Placement {
     Inline,
 }
 
+/// The cells and threads of an engine, and the state by which it places calls on them.
+pub(in crate::engine) struct Scheduler {
+    pub(in crate::engine) placement: Placement,
+    pub(in crate::engine) queue: Arc<Queue>,
+    pub(in crate::engine) lanes: Lanes,
+    pub(in crate::engine) flows: Parties,
+    pub(in crate::engine) sleeps: &'static Handle,
+    /// Panics of the host within an hour after which a component is quarantined; `None`: never.
+    pub(in crate::engine) panics: Option<NonZero<u32>>,
+    /// The clock of that hour; calls do not use it.
+    pub(in crate::engine) clock: Arc<dyn Clock>,
+}
+
+impl Scheduler {
+    /// Builds the count of panics of one component.
+    pub(in crate::engine) fn quarantine(&self) -> Quarantine {
+        Quarantine::after(self.panics, Arc::clone(&self.clock))
+    }
+}
+
 /// Calls `execute` within the invocation's time.
 pub(in crate::engine) async fn execute(
-    inner: &Inner,
+    scheduler: &Scheduler,
     ready: Arc<invoke::Ready>,
     quarantine: &Arc<Quarantine>,
     habit: Arc<LatencyClass>,
@@ -55,7 +77,7 @@ pub(in crate::engine) async fn execute(
     checks: Checks,
     rights: Arc<Rights>,
 ) -> CallResult {
-    let slot = match slot(inner, quarantine, &invocation).await {
+    let slot = match slot(scheduler, quarantine, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
     };
@@ -72,7 +94,7 @@ pub(in crate::engine) async fn execute(
         Arc::clone(&pulse),
     );
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    let ended = run_cell(inner, cell, &invocation, &pulse, habit).await;
+    let ended = run_cell(scheduler, cell, &invocation, &pulse, habit).await;
     ended.unwrap_or_else(|mut error| {
         // The cell may still be running on another thread; this does not wait for it.
         if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
@@ -86,7 +108,7 @@ pub(in crate::engine) async fn execute(
 /// Calls `visible` or `validate` in the same way. Without a free slot the result is a timeout. A
 /// component in quarantine gives the same result as one whose call makes the host panic.
 pub(in crate::engine) async fn run_check<T: Send + 'static, F>(
-    inner: &Inner,
+    scheduler: &Scheduler,
     quarantine: &Arc<Quarantine>,
     habit: Arc<LatencyClass>,
     invocation: &Arc<Invocation>,
@@ -96,7 +118,7 @@ where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
     let pulse = run_state(invocation);
-    let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
+    let slot = slot(scheduler, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Raised::by_the_host());
         }
@@ -105,25 +127,25 @@ where
     })?;
     let cell =
         cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
-    run_cell(inner, cell, invocation, &pulse, habit).await
+    run_cell(scheduler, cell, invocation, &pulse, habit).await
 }
 
 /// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
 /// guest has that time again: if no cell is free, the error does not blame the component.
 pub(in crate::engine) async fn describe(
-    inner: &Inner,
+    scheduler: &Scheduler,
     ready: Arc<invoke::Ready>,
     invocation: impl Fn() -> Invocation,
 ) -> Result<Vec<Definition>, Error> {
     // It is called once, so panics need no count.
-    let nothing = Arc::new(Quarantine::after(None, Arc::clone(&inner.clock)));
+    let nothing = Arc::new(Quarantine::after(None, Arc::clone(&scheduler.clock)));
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
-    let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
+    let slot = slot(scheduler, &nothing, &invocation()).await.map_err(busy)?;
     let invocation = Arc::new(invocation());
     let pulse = run_state(&invocation);
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
     let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
-    let asked = run_cell(inner, cell, &invocation, &pulse, Arc::default());
+    let asked = run_cell(scheduler, cell, &invocation, &pulse, Arc::default());
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
@@ -152,18 +174,18 @@ async fn cell<T>(
 
 /// Runs a cell until its answer or its deadline.
 async fn run_cell<T: Send + 'static>(
-    inner: &Inner,
+    scheduler: &Scheduler,
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
     pulse: &Arc<RunState>,
     habit: Arc<LatencyClass>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), habit);
+    let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(pulse), habit);
     let deadline = deadline(invocation);
-    let ended = match inner.placement {
+    let ended = match scheduler.placement {
         Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
         Placement::Cells => {
-            let remote = Remote::start(&inner.lanes, guest);
+            let remote = Remote::start(&scheduler.lanes, guest);
             before(deadline, async { remote.await.map(Some) }).await
         }
     };
@@ -199,7 +221,7 @@ fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
 /// Takes a free slot, now or before the deadline, unless the component is in quarantine. A call
 /// that a tool makes needs no slot: its code is linked apart from the pool.
 async fn slot(
-    inner: &Inner,
+    scheduler: &Scheduler,
     quarantine: &Quarantine,
     invocation: &Invocation,
 ) -> Result<Option<Slot>, Refusal> {
@@ -210,7 +232,7 @@ async fn slot(
     let overloaded = Refusal::overloaded;
     let tenant = invocation.context.tenant.as_deref();
     let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
-    let slot = inner
+    let slot = scheduler
         .queue
         .take(tenant, is_shared, invocation.deadline(), text)
         .await
@@ -246,15 +268,17 @@ mod tests {
             );
             let pulse = run_state(&invocation);
             let waits = run_cell(
-                &engine.0,
+                &engine.scheduler,
                 std::future::pending::<Result<(), _>>(),
                 &invocation,
                 &pulse,
                 Arc::default(),
             );
             let patience = Duration::from_secs(5);
-            let ended =
-                engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
+            let ended = engine
+                .scheduler
+                .sleeps
+                .block_on(async { tokio::time::timeout(patience, waits).await });
             assert!(
                 matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))),
                 "{placement:?}: {ended:?}"
@@ -284,13 +308,13 @@ mod tests {
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
                 let asked = run_check::<(), _>(
-                    &engine.0,
+                    &engine.scheduler,
                     &quarantine,
                     Arc::default(),
                     &invocation,
                     question,
                 );
-                let ended = engine.0.sleeps.block_on(asked);
+                let ended = engine.scheduler.sleeps.block_on(asked);
                 assert_eq!(
                     ended,
                     Err(ToolError::HandlerRaised(Raised::by_the_host())),

@@ -226,9 +226,9 @@ mod tests {
                 limits,
             );
             let checks = component.definitions()[0].checks;
-            engine.0.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
+            engine.scheduler.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
         };
-        let ticker = &engine.0.ticker;
+        let ticker = &engine.compiler.linker.ticker;
         for runs in [loaded(Misdeed::BurnTime), loaded(Misdeed::Spin)] {
             wait_until("never fell asleep", || ticker.is_asleep());
             ticker.poison();

@@ -11,33 +11,32 @@ use std::time::Instant;
 use super::{Code, Current, Job};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
-use crate::engine::Inner;
 use crate::engine::cell::invoke::Ready;
+use crate::engine::compile::Compiler;
 use crate::engine::compile::cache::entries::{Names, cache_code};
 use crate::engine::compile::cache::{self, EntryLock};
 use crate::engine::compile::config::{Priority, Tier};
-use crate::engine::compile::link::{from_cache, link_new};
 use crate::engine::compile::worker::{self, NoCode};
 
 /// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
-fn seconds(inner: &Inner) -> u64 {
-    inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background))
+fn seconds(compiler: &Compiler) -> u64 {
+    compiler.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background))
 }
 
 /// Returns true if an attempt with at least as much time has failed.
-fn is_given_up(inner: &Inner, names: &Names) -> bool {
+fn is_given_up(compiler: &Compiler, names: &Names) -> bool {
     let kept = || {
-        let entry = inner.cache.as_ref()?.get(&names.given_up)?;
+        let entry = compiler.cache.as_ref()?.get(&names.given_up)?;
         std::str::from_utf8(&entry.tools).ok()?.parse().ok()
     };
-    inner.background.has_given_up(&names.given_up)
-        || kept().is_some_and(|tried: u64| tried >= seconds(inner))
+    compiler.background.has_given_up(&names.given_up)
+        || kept().is_some_and(|tried: u64| tried >= seconds(compiler))
 }
 
-fn give_up(inner: &Inner, names: &Names) {
-    inner.background.give_up(&names.given_up);
-    let Some(cache) = &inner.cache else { return };
-    if let Err(error) = cache.put(&names.given_up, b"", seconds(inner).to_string().as_bytes()) {
+fn give_up(compiler: &Compiler, names: &Names) {
+    compiler.background.give_up(&names.given_up);
+    let Some(cache) = &compiler.cache else { return };
+    if let Err(error) = cache.put(&names.given_up, b"", seconds(compiler).to_string().as_bytes()) {
         tracing::warn!(
             %error,
             "the cache could not record that the component cannot be optimised; the next process will try again"
@@ -47,20 +46,20 @@ fn give_up(inner: &Inner, names: &Names) {
 
 /// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
 pub(in crate::engine::compile) fn optimise_later(
-    inner: &Arc<Inner>,
+    compiler: &Arc<Compiler>,
     component: Vec<u8>,
     names: Names,
     ready: Arc<Ready>,
     definitions: Vec<Definition>,
     tenant: Option<&str>,
 ) -> Arc<Current> {
-    if is_given_up(inner, &names) {
+    if is_given_up(compiler, &names) {
         return Arc::new(Current::settled(ready, Code::Unoptimised));
     }
     let (leash, watch) = worker::leash();
     let current = Arc::new(Current::unoptimised(ready, leash));
-    let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
-    inner.background.push(Job {
+    let (weak, worker) = (Arc::downgrade(compiler), compiler.worker.clone());
+    compiler.background.push(Job {
         component,
         tenant: tenant.map(str::to_owned),
         current: Arc::downgrade(&current),
@@ -82,38 +81,38 @@ pub(in crate::engine::compile) fn optimise_later(
 }
 
 fn optimise(
-    inner: &Weak<Inner>,
+    compiler: &Weak<Compiler>,
     current: &Weak<Current>,
     names: &Names,
     definitions: &[Definition],
     compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
 ) {
-    if is_done(inner, current, names) {
+    if is_done(compiler, current, names) {
         return;
     }
-    let turn = lock_entry(inner, current, names);
+    let turn = lock_entry(compiler, current, names);
     // Another process may have done it meanwhile.
-    if turn.is_some() && is_done(inner, current, names) {
+    if turn.is_some() && is_done(compiler, current, names) {
         return;
     }
     let compiled = compile();
     // If the component was dropped, its worker was killed, which tells nothing about the component.
-    let Some((inner, current)) = upgraded(inner, current) else { return };
+    let Some((compiler, current)) = upgraded(compiler, current) else { return };
     let linked = compiled.and_then(|code| {
         let wiring = current.ready().wiring.clone();
-        let (ready, _) = link_new(&inner, &code, &wiring).map_err(NoCode::Interrupted)?;
+        let (ready, _) = compiler.linker.link_new(&code, &wiring).map_err(NoCode::Interrupted)?;
         Ok((code, ready))
     });
     match linked {
         Ok((code, ready)) => {
             // A load of this engine must not lose the quick code between finding and using it.
-            let _alone = inner.single_flight.alone(&names.optimised);
-            cache_code(inner.cache.as_ref(), Tier::Optimised, names, &code, definitions);
+            let _alone = compiler.single_flight.alone(&names.optimised);
+            cache_code(compiler.cache.as_ref(), Tier::Optimised, names, &code, definitions);
             current.replace(ready);
         }
         Err(none) => {
             if matches!(none, NoCode::Refused(_)) {
-                give_up(&inner, names);
+                give_up(&compiler, names);
             }
             tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
             current.settle_unoptimised();
@@ -124,30 +123,39 @@ fn optimise(
 /// Locks the cache entry, so that other processes that share the cache do not do the same work.
 /// Returns `None` if there is nothing to lock, if the code is not needed any more, or if another
 /// process takes longer than a compiler may.
-fn lock_entry(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<EntryLock> {
+fn lock_entry(
+    compiler: &Weak<Compiler>,
+    current: &Weak<Current>,
+    names: &Names,
+) -> Option<EntryLock> {
     let (lock, seconds) = {
-        let (inner, _) = upgraded(inner, current)?;
-        (inner.cache.as_ref()?.lock(&names.optimised), seconds(&inner))
+        let (compiler, _) = upgraded(compiler, current)?;
+        (compiler.cache.as_ref()?.lock(&names.optimised), seconds(&compiler))
     };
     let began = Instant::now();
     // Waits no longer than the compilation would take here.
-    cache::wait(&lock, || began.elapsed().as_secs() < seconds && upgraded(inner, current).is_some())
+    cache::wait(&lock, || {
+        began.elapsed().as_secs() < seconds && upgraded(compiler, current).is_some()
+    })
 }
 
 /// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
 /// the compiler runs.
-fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
-    let Some((inner, current)) = upgraded(inner, current) else { return true };
+fn is_done(compiler: &Weak<Compiler>, current: &Weak<Current>, names: &Names) -> bool {
+    let Some((compiler, current)) = upgraded(compiler, current) else { return true };
     let wiring = current.ready().wiring.clone();
-    match from_cache(&inner, &names.optimised, &wiring) {
+    match compiler.linker.from_cache(compiler.cache.as_ref(), &names.optimised, &wiring) {
         Some(found) => current.replace(found.ready),
-        None if is_given_up(&inner, names) => current.settle_unoptimised(),
+        None if is_given_up(&compiler, names) => current.settle_unoptimised(),
         None => return false,
     }
     true
 }
 
 /// Returns both, if both still exist.
-fn upgraded(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
-    inner.upgrade().zip(current.upgrade())
+fn upgraded(
+    compiler: &Weak<Compiler>,
+    current: &Weak<Current>,
+) -> Option<(Arc<Compiler>, Arc<Current>)> {
+    compiler.upgrade().zip(current.upgrade())
 }
