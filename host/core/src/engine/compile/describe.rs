@@ -32,7 +32,7 @@ const DESCRIBE_RESULT: u64 = 4 << 20;
 
 /// Returns the definitions, from `describe` unless they are known without it. Refuses those that
 /// could not be served.
-pub(in crate::engine) fn describe(
+pub(super) fn describe(
     scheduler: &Scheduler,
     ready: &Arc<Ready>,
 ) -> Result<Vec<Definition>, Error> {

@@ -49,9 +49,9 @@ const GO: &str = "go:buildid";
 
 /// The names of a component's imports and exports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::engine) struct Outline {
-    pub(in crate::engine) imports: Vec<String>,
-    pub(in crate::engine) exports: Vec<String>,
+pub(super) struct Outline {
+    pub(super) imports: Vec<String>,
+    pub(super) exports: Vec<String>,
 }
 
 /// Reads a component.
@@ -69,7 +69,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
 ///
 /// # Errors
 /// [`Error::is_component`] if it is malformed or over a bound.
-pub(in crate::engine) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
+pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     bounded(
         Control::ComponentBytes,
         "bytes of the component",
@@ -284,12 +284,12 @@ fn bounded(control: Control, what: &'static str, got: u64, limit: u64) -> Result
     if got > limit && enforced(control) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 
-pub(in crate::engine) fn malformed(error: wasmparser::BinaryReaderError) -> Error {
+pub(super) fn malformed(error: wasmparser::BinaryReaderError) -> Error {
     Error::malformed(error.to_string()).with_source(error)
 }
 
 /// Returns a name for messages: shortened, without control characters.
-pub(in crate::engine) fn name(name: &str) -> String {
+pub(super) fn name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect()
 }
 

@@ -13,10 +13,10 @@ use super::bounds::host_memory::Charge;
 use crate::capability::http::{SendError, Share};
 use crate::contract::limits::Limits;
 
+use generated::toolcell::tool::http::Response;
 pub(in crate::engine::cell) use generated::{
     ToolboxWithGrants, ToolboxWithGrantsIndices, exports, toolcell,
 };
-use toolcell::tool::http::Response;
 
 /// A guest's handle of a secret: the name under which it was granted.
 #[derive(Debug)]

@@ -192,7 +192,7 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
 }
 
 /// Returns the digest of bytes: `sha256:` and hex digits.
-pub(in crate::engine) fn digest(bytes: &[u8]) -> String {
+pub(super) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
