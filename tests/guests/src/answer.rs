@@ -1,6 +1,6 @@
 //! Answers of hand-written guests.
 
-use crate::hostile::Memory;
+use crate::memory::Memory;
 
 /// The answer of `execute`, if it gets that far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

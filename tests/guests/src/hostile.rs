@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::answer::Answer;
 use crate::assemble;
+use crate::memory::{DATA, Memory, escaped};
 use crate::misdeed::Misdeed;
 
 listed! {
@@ -33,8 +34,6 @@ listed! {
 
 /// Bytes of a page of memory.
 const PAGE: u32 = 65_536;
-/// Address where static data begins.
-pub(crate) const DATA: u32 = 1024;
 const KEEP: &str = r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
 const DROP: &str =
     r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
@@ -370,40 +369,4 @@ pub fn asking_guest(asks: &Hostile) -> Vec<u8> {
         "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;",
         &[],
     )
-}
-
-/// Static data, laid out from the front.
-#[derive(Default)]
-pub(crate) struct Memory(Vec<u8>);
-
-impl Memory {
-    /// Returns the address after the data.
-    fn end(&self) -> u32 {
-        DATA + u32::try_from(self.0.len()).expect("small data")
-    }
-
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> u32 {
-        self.0.resize(self.0.len().next_multiple_of(8), 0);
-        let at = self.end();
-        self.0.extend_from_slice(bytes);
-        at
-    }
-
-    pub(crate) fn text(&mut self, text: &str) -> [u32; 2] {
-        [self.put(text.as_bytes()), u32::try_from(text.len()).expect("a short text")]
-    }
-
-    pub(crate) fn words(&mut self, words: &[u32]) -> u32 {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.put(&bytes)
-    }
-
-    fn escaped(&self) -> String {
-        escaped(&self.0)
-    }
-}
-
-/// Escapes bytes for a string of the text format.
-fn escaped(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }

@@ -20,6 +20,7 @@ mod assemble;
 mod functions;
 mod herald;
 mod hostile;
+mod memory;
 mod misdeed;
 mod plain;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::hostile::DATA;
+use crate::memory::DATA;
 
 /// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";

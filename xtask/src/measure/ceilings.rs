@@ -7,18 +7,6 @@ use super::repository::Repository;
 /// The numbers above their goals, as `kind: place`. A number that is not listed must stay within
 /// its goal.
 const CEILINGS: &[(&str, usize)] = &[
-    ("modules in cycles: host/author/src/cases", 5),
-    ("modules in cycles: host/author/src/languages/js/modules", 2),
-    ("modules in cycles: host/config/src", 7),
-    ("modules in cycles: host/config/src/file", 6),
-    ("modules in cycles: host/core/src/capability/files", 4),
-    ("modules in cycles: host/core/src/capability/http", 2),
-    ("modules in cycles: host/core/src/engine", 6),
-    ("modules in cycles: host/core/src/engine/compile", 7),
-    ("modules in cycles: host/core/src/run/runner", 2),
-    ("modules in cycles: host/server/src/mcp/handler/call", 2),
-    ("modules in cycles: host/server/src/mcp/message", 2),
-    ("modules in cycles: tests/guests/src", 3),
     ("entries of a source folder: guest-sdk/js/src", 21),
     ("entries of a source folder: guest-sdk/src", 24),
     ("entries of a source folder: xtask/src", 23),

@@ -191,7 +191,7 @@ impl EngineBuilder {
     }
 
     /// Sets how many bytes of compiled code stay linked of components that are [loaded on
-    /// demand](crate::Component::load_on_demand). Default:
+    /// demand](crate::component::LoadOptions::with_source). Default:
     /// [`Engine::DEFAULT_LINKED_BYTES`].
     pub fn linked_bytes(mut self, most: u64) -> Self {
         self.linked_bytes = most;
@@ -403,7 +403,7 @@ impl Engine {
     }
 
     /// Returns the bytes of compiled code that are linked now, of components that were
-    /// [loaded on demand](crate::Component::load_on_demand).
+    /// [loaded on demand](crate::component::LoadOptions::with_source).
     #[must_use]
     pub fn linked_bytes(&self) -> u64 {
         self.compiler.resident.bytes()

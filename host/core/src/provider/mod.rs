@@ -2,7 +2,7 @@
 //! in, results out.
 //!
 //! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and
-//! [`ToolCall`]s.
+//! [`ToolCall`](crate::ToolCall)s.
 //! Invariants: pure; a feature that an API lacks is described in text or refused, and noted, never
 //! dropped silently.
 //! Not here: transport, keys, and fragments of a stream (`assemble`).

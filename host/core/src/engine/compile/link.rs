@@ -43,7 +43,7 @@ pub(in crate::engine) struct CodeLinker {
 impl CodeLinker {
     /// Returns the entry, if there is one that works. One that does not is no error: it is compiled
     /// again and replaced.
-    pub(super) fn from_cache(
+    pub(super) fn link_cached(
         &self,
         cache: Option<&Cache>,
         name: &str,

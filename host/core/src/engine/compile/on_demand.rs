@@ -137,7 +137,7 @@ impl OnDemand {
         ));
         // Optimised code needs nothing else. To optimise quick code, the component itself is
         // needed.
-        let optimised = compiler.linker.from_cache(
+        let optimised = compiler.linker.link_cached(
             compiler.cache.as_ref(),
             names.of(Tier::Optimised),
             &self.wiring,

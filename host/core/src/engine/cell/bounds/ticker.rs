@@ -210,7 +210,11 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
-            engine.0.sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap()
+            engine
+                .scheduler
+                .sleeps
+                .block_on(engine.load(bytes.into(), LoadOptions::default()))
+                .unwrap()
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {
