@@ -104,7 +104,7 @@ fn main() -> Result<()> {
 }
 
 /// The title of the tool that takes the runtime with `Intl`.
-const INTL_TITLE: &str = "javascript with Intl";
+const INTL_TITLE: &str = "javascript-with-intl";
 const SUM: (&str, &str) = ("calculator", r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#);
 
 fn measure(
