@@ -15,17 +15,25 @@ pub const COMPONENT_TARGET: &str = "wasm32-wasip2";
 /// The target whose output is a core module without imports, to be wrapped.
 pub const BARE_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Installs the standard library for `target` with rustup if it is missing.
+/// Returns the folder of the compiler's own libraries, `lib/rustlib` of its toolchain.
 ///
 /// # Errors
-/// Fails if that fails, with the command that a person can run.
-pub fn ensure_target(target: &str) -> Result<()> {
+/// Fails if the compiler does not run.
+pub fn rustlib() -> Result<PathBuf> {
     let sysroot = Command::new("rustc")
         .args(["--print", "sysroot"])
         .output()
         .context("rustc does not run")?;
     let sysroot = String::from_utf8(sysroot.stdout).context("rustc's sysroot")?;
-    if Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir() {
+    Ok(Path::new(sysroot.trim()).join("lib/rustlib"))
+}
+
+/// Installs the standard library for `target` with rustup if it is missing.
+///
+/// # Errors
+/// Fails if that fails, with the command that a person can run.
+pub fn ensure_target(target: &str) -> Result<()> {
+    if rustlib()?.join(target).join("lib").is_dir() {
         return Ok(());
     }
     let added = Command::new("rustup").args(["target", "add", target]).status();

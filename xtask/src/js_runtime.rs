@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::{print, root};
+use xtask::guests::rustlib;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// A package, its features, and the name of its file in `host/author/runtime`.
@@ -109,7 +110,7 @@ fn digest_of_sources(root: &Path) -> Result<String> {
 }
 
 /// Returns compiler flags that keep the paths of this machine out of the output: panics name files
-/// below `crates` and `toolcell`.
+/// below `crates`, `toolcell` and `rust`.
 fn without_paths(root: &Path) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home
@@ -120,7 +121,10 @@ fn without_paths(root: &Path) -> Result<String> {
         .flatten()
         .flatten()
         .map(|source| source.path());
-    let remapped = sources.map(|source| (source, "crates")).chain([(root.to_owned(), "toolcell")]);
+    // With the component `rust-src`, the compiler names the standard library by the path of its
+    // sources on this machine.
+    let own = [(root.to_owned(), "toolcell"), (rustlib()?.join("src/rust"), "rust")];
+    let remapped = sources.map(|source| (source, "crates")).chain(own);
     let flags =
         remapped.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
     Ok(flags.collect::<Vec<_>>().join("\u{1f}"))
@@ -142,5 +146,19 @@ mod tests {
         let built = fs::read_to_string(root.join(DIGEST)).expect("the digest of the sources");
         let present = digest_of_sources(root).expect("the sources");
         assert_eq!(built.trim(), present, "guest-sdk/js was changed: run `cargo xtask js-runtime`");
+    }
+
+    /// A remapped path of a source is relative.
+    #[test]
+    fn modules_name_no_path_of_a_machine() {
+        for (_, _, name) in MODULES {
+            let module = fs::read(root().join("host/author/runtime").join(name)).expect("a module");
+            for path in ["/rustlib/src/", "/registry/src/", "/guest-sdk/js/src/"] {
+                let at = module.windows(path.len()).position(|window| window == path.as_bytes());
+                let before = at.map(|at| module.get(..at).expect("it is inside"));
+                let is_relative = before.is_none_or(|before| before.ends_with(b"toolcell"));
+                assert!(is_relative, "{name} contains `{path}`");
+            }
+        }
     }
 }
