@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::checks::{Checks, run as ended};
+use crate::checks::{self, Checks};
 use crate::registries::{Packages, path_with};
 use crate::served::Served;
 use crate::shell::root;
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
     let mut checks = Checks::default();
 
     let mut types = packages.node_program("typescript/bin/tsc");
-    let judged = ended(types.args(["--project", "."]))?;
+    let judged = checks::run(types.args(["--project", "."]))?;
     checks.note("typescript: types", (!judged.success).then(|| judged.all_output()).as_deref());
 
     for (at, (language, mcp)) in programs.iter().enumerate() {
@@ -134,7 +134,7 @@ fn inspector(
         {
             let mut command = packages.node_program(INSPECTOR);
             command.arg("--cli").args(&target).args(words).env("PATH", path_with(folder));
-            let seen = ended(served.environment(&mut command))?;
+            let seen = checks::run(served.environment(&mut command))?;
             let name = format!("inspector, {title}: {}", words[1]);
             let told = seen.all_output();
             checks

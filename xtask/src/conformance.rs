@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::checks::run as ended;
+use crate::checks;
 use crate::registries::Packages;
 use crate::shell::{cargo, print, root};
 
@@ -45,7 +45,7 @@ fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Re
     suite
         .args(["server", "--url", url, "--requirements", revision, "--expected-failures"])
         .arg(expected);
-    let seen = ended(&mut suite).context("the suite does not run")?;
+    let seen = checks::run(&mut suite).context("the suite does not run")?;
     print(&format!("{}\n", seen.all_output()));
     ensure!(seen.success, "the suite for {revision} failed");
     let passed = count_passed(&seen.stdout);

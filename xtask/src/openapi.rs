@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::checks::{Checks, run as ended};
+use crate::checks::{self, Checks};
 use crate::registries::Packages;
 use crate::served::Served;
 use crate::shell::{print, root};
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
 fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Result<()> {
     let document = format!("{}/openapi.json", served.url);
     let mut step = |name: &str, command: &mut Command| -> Result<bool> {
-        let seen = ended(served.environment(command))?;
+        let seen = checks::run(served.environment(command))?;
         checks.note(name, (!seen.success).then(|| seen.all_output()).as_deref());
         Ok(seen.success)
     };
@@ -115,7 +115,7 @@ fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result
         "off",
     ]);
     // Schemathesis writes its own files there too.
-    let seen = ended(served.environment(command.current_dir(&served.folder)))?;
+    let seen = checks::run(served.environment(command.current_dir(&served.folder)))?;
     print(&seen.stdout);
     // "Test cases:\n  1540 generated, …"
     let (_, summary) = seen

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::checks::{Checks, run as ended};
+use crate::checks::{self, Checks};
 use crate::registries::install_python;
 use crate::shell::{print, root};
 
@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// Runs a program, and records a failure if its exit status is not 0.
 fn passes(checks: &mut Checks, name: &str, command: &mut Command) -> Result<()> {
-    let ended = ended(command).with_context(|| format!("{name} does not run"))?;
+    let ended = checks::run(command).with_context(|| format!("{name} does not run"))?;
     checks.note(name, (!ended.success).then(|| ended.all_output()).as_deref());
     Ok(())
 }

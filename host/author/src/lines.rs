@@ -247,8 +247,8 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use gimli::write::{
-        Address, AttributeValue, Dwarf as Written, EndianVec, LineProgram, LineString, Sections,
-        Unit,
+        Address, AttributeValue, Dwarf as DwarfWriter, EndianVec, LineProgram, LineString,
+        Sections, Unit,
     };
     use gimli::{
         DW_AT_comp_dir, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding,
@@ -280,7 +280,7 @@ mod tests {
         program.row().line = line;
         program.generate_row();
         program.end_sequence(BODY.1);
-        let mut dwarf = Written::new();
+        let mut dwarf = DwarfWriter::new();
         let unit = dwarf.units.add(Unit::new(encoding, program));
         let unit = dwarf.units.get_mut(unit);
         let root = unit.root();

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use crate::config::{Again, quoted};
+use crate::config::{HintCommand, quoted};
 use crate::os::{env, files};
 use crate::print::failure::Failure;
 
@@ -48,7 +48,7 @@ struct Library {
 ///
 /// # Errors
 /// The project is not built, or its `Cargo.toml` cannot be read.
-pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn component(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>, Failure> {
     let manifest = path.join("Cargo.toml");
     if !manifest.is_file() {
         return of_project(path, again);
@@ -84,7 +84,7 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
 
 /// Returns true if the file is the output of a project in a folder above it: then the user is its
 /// author.
-pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
+pub(crate) fn is_of_project(file: &Path, again: &HintCommand) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
     let built = |folder: &Path| {
         component(folder, again).ok().flatten().and_then(|built| built.canonicalize().ok())
@@ -93,7 +93,7 @@ pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
 }
 
 /// Returns the component of a project that is not a crate.
-fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
+fn of_project(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>, Failure> {
     let Some(file) = build_output(path) else { return Ok(None) };
     if file.is_file() {
         return Ok(Some(file));

@@ -17,7 +17,8 @@ use crate::args::target;
 use crate::built::{self, CURRENT_DIR};
 use crate::clash::ToolOwners;
 use crate::config::{
-    Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
+    Approval, ApprovalState, Approved, Config, Development, Difference, Lock, ResolvedComponent,
+    Signer,
 };
 use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
@@ -27,7 +28,7 @@ use crate::print::printer::Printer;
 
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
-pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
+pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
         if let Error::Toolcell(error) = error {
             Failure::from(error).about(chosen.display_path())
@@ -42,7 +43,7 @@ pub(crate) async fn load(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Option<Signer>), Failure> {
     let (bytes, signer) = bytes(chosen)?;
     let loaded = loaded(printer, engines, config, chosen, bytes).await;
@@ -56,7 +57,7 @@ pub(crate) async fn alone(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> Result<Component, Failure> {
     let (vetted, lock) = (bytes(chosen)?, Lock::beside(config)?);
     let component = approved(printer, engines, config, &lock, chosen, vetted).await;
@@ -67,7 +68,7 @@ pub(crate) async fn alone(
 /// approved.
 pub(crate) fn is_approved(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     component: &Component,
     signer: Option<&Signer>,
 ) -> Result<bool, Failure> {
@@ -77,7 +78,7 @@ pub(crate) fn is_approved(
     }
     let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
     let lock = Lock::beside(config)?;
-    Ok(Difference { old: lock.components.get(name), new: &now }.state() == Standing::Locked)
+    Ok(Difference { old: lock.components.get(name), new: &now }.state() == ApprovalState::Locked)
 }
 
 /// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
@@ -87,7 +88,7 @@ pub(crate) async fn approved(
     engines: &Engines<'_>,
     config: &Config,
     lock: &Lock,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
@@ -125,7 +126,7 @@ pub(crate) async fn loaded(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     bytes: Vec<u8>,
 ) -> Result<Component, Failure> {
     if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
@@ -193,7 +194,7 @@ pub(crate) async fn load_without_grants(
     printer: &Printer,
     engines: &Engines<'_>,
     bytes: Vec<u8>,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> Result<Component, Failure> {
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded = granted(printer, engines, component, chosen, Grants::default()).await;
@@ -206,7 +207,7 @@ pub(crate) async fn granted(
     printer: &Printer,
     engines: &Engines<'_>,
     component: ComponentBytes,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     grants: Grants,
 ) -> Result<Component, Failure> {
     let engine = engines.of(chosen.isolation)?;
@@ -227,7 +228,7 @@ pub(crate) fn missing_imports<'a>(
 /// are not granted.
 pub(crate) fn ungranted(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     component: &Component,
 ) -> Option<Failure> {
     let missing =
@@ -240,7 +241,7 @@ pub(crate) fn ungranted(
 
 /// Returns the hint for imports that are not granted: the grants for the declared needs, or the way
 /// to learn the needs.
-fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+fn how_to_grant(config: &Config, chosen: &ResolvedComponent<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
         return format!(
             "its tools do not declare their needs: {}",
@@ -369,12 +370,18 @@ pub(crate) fn file_here() -> Option<String> {
 }
 
 /// Resolves a word to a component, for inspection.
-pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
+pub(crate) fn choose<'a>(
+    config: &'a Config,
+    word: &Path,
+) -> Result<ResolvedComponent<'a>, Failure> {
     Ok(config.choose(&resolve_word(config, word)?)?)
 }
 
 /// Resolves a word to a component, for use.
-pub(crate) fn resolve_for_use<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
+pub(crate) fn resolve_for_use<'a>(
+    config: &'a Config,
+    word: &Path,
+) -> Result<ResolvedComponent<'a>, Failure> {
     Ok(config.used(&resolve_word(config, word)?)?)
 }
 
@@ -382,7 +389,7 @@ pub(crate) fn resolve_for_use<'a>(config: &'a Config, word: &Path) -> Result<Cho
 pub(crate) fn chosen<'a>(
     config: &'a Config,
     words: &[PathBuf],
-) -> Result<Vec<Chosen<'a>>, Failure> {
+) -> Result<Vec<ResolvedComponent<'a>>, Failure> {
     words.iter().map(|word| resolve_for_use(config, word)).collect()
 }
 
@@ -418,7 +425,7 @@ pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
-    components: &[Chosen<'_>],
+    components: &[ResolvedComponent<'_>],
     left_out: OnUnusable,
     tenant: Option<&str>,
 ) -> Result<Vec<Tool>, Failure> {

@@ -12,16 +12,15 @@ use crate::print::failure::Failure;
 use crate::print::units::Time;
 
 pub(crate) use toolcell_config::approval::{
-    Approval, ApprovalState as Standing, Approved, Development, Difference, FoundConfiguration,
-    Page, Signer,
+    Approval, ApprovalState, Approved, Development, Difference, FoundConfiguration, Page, Signer,
 };
 pub(crate) use toolcell_config::file::{
-    ComponentConfig as Configured, Isolation, NAME, ResolvedComponent as Chosen, Section, schema,
+    ComponentConfig, Isolation, NAME, ResolvedComponent, Section, schema,
 };
 pub(crate) use toolcell_config::grants::effective::{self, Effective};
 pub(crate) use toolcell_config::grants::{RuleSection, WrittenRule, unusual};
 pub(crate) use toolcell_config::serving::{Keys, Unset};
-pub(crate) use toolcell_config::text::{HintCommand as Again, quoted};
+pub(crate) use toolcell_config::text::{HintCommand, quoted};
 pub(crate) use toolcell_config::{Configuration as Config, Lock, Problem, SecretSelection};
 
 /// The options of the command line with which a configuration is found and read.
@@ -64,7 +63,7 @@ pub(crate) fn read_with(typed: Options<'_>, wanted: SecretSelection) -> Result<C
 
 /// Returns the program and global options for hints that repeat the command. `TOOLCELL_CONFIG` is
 /// repeated as `--config`, because the variable may have been set for one command alone.
-fn hint_command(typed: Options<'_>) -> Again {
+fn hint_command(typed: Options<'_>) -> HintCommand {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let config = typed.config.map(Path::to_owned).or_else(env::config);
     let compile_time =
@@ -76,7 +75,7 @@ fn hint_command(typed: Options<'_>) -> Again {
     ];
     let options =
         typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();
-    Again::new(env::program(), options)
+    HintCommand::new(env::program(), options)
 }
 
 /// Returns the context of calls for this tenant.

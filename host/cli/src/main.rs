@@ -25,7 +25,7 @@ use commands::{
 use os::{core_dumps, env, lines, logging, stdout};
 use std::process::ExitCode;
 
-use args::{Args, Command, no_command as mistyped};
+use args::{Args, Command, no_command};
 use os::interrupt::Interrupt;
 use os::traces::Traces;
 use print::exit::ExitStatus;
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
     args::complete::answer();
     let printer = Printer::new();
     logging::report_panics(&printer);
-    let args = match mistyped::read(env::args().collect()) {
+    let args = match no_command::read(env::args().collect()) {
         Ok(args) => args,
-        Err(error) => return mistyped::show(&printer, error).into(),
+        Err(error) => return no_command::show(&printer, error).into(),
     };
     if let Command::CompileWorker { order } = &args.command {
         return compile(order);

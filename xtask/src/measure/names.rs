@@ -97,9 +97,9 @@ pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
     PRIVATE.iter().flat_map(|(words, better)| words.split(' ').map(move |word| (word, *better)))
 }
 
-/// Counts the private words among the names of the items that some code defines.
+/// Counts the private words among the names that some code gives: to items, and by `as` to imports.
 pub(super) fn private(tokens: &TokenStream, counts: &mut BTreeMap<&'static str, usize>) {
-    const KINDS: [&str; 7] = ["enum", "fn", "mod", "struct", "trait", "type", "union"];
+    const KINDS: [&str; 8] = ["as", "enum", "fn", "mod", "struct", "trait", "type", "union"];
     let mut after_kind = false;
     for token in tokens.clone() {
         let is_kind =
@@ -146,10 +146,10 @@ fn public_modules_are_not_root_names() {
 #[test]
 fn private_words_match_whole_item_names() {
     let mut counts = BTreeMap::new();
-    let code = "mod veil { struct Veil; struct NotMade; fn unveil(veil: Veil) {} } impl A { fn told() {} fn stop() {} } enum Stop {}";
+    let code = "mod veil { struct Veil; struct NotMade; fn unveil(veil: Veil) {} } impl A { fn told() {} fn stop() {} } enum Stop {} use a::B as Kept;";
     private(&code.parse().unwrap(), &mut counts);
     assert_eq!(
         counts.into_iter().collect::<Vec<_>>(),
-        [("Stop", 1), ("not_made", 1), ("told", 1), ("veil", 2)]
+        [("Kept", 1), ("Stop", 1), ("not_made", 1), ("told", 1), ("veil", 2)]
     );
 }

@@ -12,7 +12,7 @@ use toolcell::{CallContext, Json, names};
 use toolcell_config::text::quoted;
 
 use super::json_repair;
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ResolvedComponent};
 use crate::print::clean;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -63,7 +63,7 @@ pub(crate) fn warn_without_tenant(
     printer: &Printer,
     config: &Config,
     context: &CallContext,
-    components: &[Chosen<'_>],
+    components: &[ResolvedComponent<'_>],
 ) {
     let is_configured = components.iter().any(|chosen| chosen.configured.is_some());
     if let (Some(file), None, false, true) =

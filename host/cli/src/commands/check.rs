@@ -9,8 +9,8 @@ use super::approve;
 use crate::args::{CheckArgs, Global};
 use crate::clash::ToolOwners;
 use crate::config::{
-    self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, Unset,
-    effective,
+    self, Approval, ApprovalState, Config, Effective, Isolation, Lock, Problem, ResolvedComponent,
+    Signer, Unset, effective,
 };
 use crate::grants::gaps::{self, Gap};
 use crate::grants::{secrets, unset};
@@ -57,7 +57,7 @@ pub(crate) async fn check(
                 let standing =
                     approve::approval_state(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
-                if standing != Standing::Locked {
+                if standing != ApprovalState::Locked {
                     let list = if chosen.development().is_some() {
                         &mut developed
                     } else {
@@ -213,13 +213,13 @@ fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Componen
 }
 
 /// Returns the declared needs of a tool that are not granted.
-fn not_granted(config: &Config, chosen: &Chosen<'_>, tool: &Tool) -> Vec<Gap> {
+fn not_granted(config: &Config, chosen: &ResolvedComponent<'_>, tool: &Tool) -> Vec<Gap> {
     tool.rights()
         .map(|rights| gaps::missing_needs(config, name(chosen), rights, tool.definition()))
         .unwrap_or_default()
 }
 
-fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
+fn name<'a>(chosen: &ResolvedComponent<'a>) -> &'a str {
     chosen.configured.map_or("", |(name, _)| name)
 }
 
@@ -232,10 +232,10 @@ fn effective_grants(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> E
 
 fn to_json(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     component: &Component,
     signer: Option<&Signer>,
-    standing: Standing,
+    standing: ApprovalState,
 ) -> Value {
     let tool = |tool: &Tool| {
         let tenants: serde_json::Map<_, _> = config
@@ -282,14 +282,14 @@ fn limits(limits: &Limits) -> Value {
 /// Returns the isolation of each tenant's calls.
 fn tenants<'a>(
     config: &'a Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> impl Iterator<Item = (&'a str, Isolation)> {
     let own = chosen.isolation;
     config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
 }
 
 /// Returns the component's isolation, and that of each tenant with a stronger one.
-fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
+fn isolation(config: &Config, chosen: &ResolvedComponent<'_>) -> String {
     let more = tenants(config, chosen).filter(|(_, isolation)| *isolation != chosen.isolation);
     let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));
     format!("{}{}", chosen.isolation.word(), more.collect::<String>())
@@ -306,10 +306,10 @@ fn limits_text(limits: &Limits) -> String {
 
 fn to_text(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     component: &Component,
     signer: Option<&Signer>,
-    standing: Standing,
+    standing: ApprovalState,
 ) -> String {
     let limits = &chosen.limits;
     let mut text = vec![format!(

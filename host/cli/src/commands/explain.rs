@@ -15,7 +15,7 @@ use toolcell::{CallContext, Component, Tool};
 use crate::args::{ExplainArgs, Global, target};
 use crate::built::CURRENT_DIR;
 use crate::components;
-use crate::config::{self, Chosen, Config, Problem, SecretSelection};
+use crate::config::{self, Config, Problem, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::grants::decision::{self, Answer, Rule};
 use crate::grants::offered::NotOffered;
@@ -296,7 +296,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
 fn unapproved(
     printer: &Printer,
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     component: &Component,
 ) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
@@ -316,7 +316,7 @@ fn unapproved(
 
 /// A tool, and the component that offers it.
 pub(crate) struct FoundTool<'a> {
-    pub(crate) chosen: Chosen<'a>,
+    pub(crate) chosen: ResolvedComponent<'a>,
     pub(crate) component: Component,
     pub(crate) tool: Tool,
 }
@@ -338,7 +338,7 @@ pub(crate) async fn find<'a>(
 async fn load(
     printer: &Printer,
     engines: &Engines<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> Result<Component, Failure> {
     components::load_without_grants(printer, engines, components::bytes(chosen)?.0, chosen).await
 }

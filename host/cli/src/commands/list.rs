@@ -7,7 +7,7 @@ use toolcell::component::Contents;
 use super::inspect;
 use super::inspect::lint::{self, Finding};
 use crate::args::{Global, ListArgs};
-use crate::config::{self, Chosen, SecretSelection};
+use crate::config::{self, ResolvedComponent, SecretSelection};
 use crate::host::Engines;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -93,7 +93,7 @@ pub(crate) async fn list(
 async fn load_component(
     printer: &Printer,
     engines: &Engines<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Vec<Finding>), Failure> {
     let (bytes, _) = components::bytes(chosen)?;
     let contents =

@@ -19,13 +19,13 @@ use toolcell::{Component, Definition, Grants};
 use super::decision::{self, Answer, Rule};
 use super::dry_run_files::directory_of;
 use super::grant_text;
-use crate::config::{Chosen, Config, Development};
+use crate::config::{Config, Development, ResolvedComponent};
 use crate::print::printer::Printer;
 
 /// The origin of the requests: a tool of a component, for a tenant.
 pub(crate) struct RequestOrigin<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) chosen: &'a Chosen<'a>,
+    pub(crate) chosen: &'a ResolvedComponent<'a>,
     pub(crate) tenant: Option<&'a str>,
     pub(crate) definition: &'a Definition,
     pub(crate) rights: &'a Rights,
@@ -270,7 +270,7 @@ pub(crate) async fn private_rule(
 }
 
 /// Returns the word for `--as`, if the kind has to be typed. A kind that a file states need not be.
-pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
+pub(crate) fn used_as(chosen: &ResolvedComponent<'_>) -> Option<&'static str> {
     match (chosen.development(), chosen.kind()) {
         (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
         (Some(Development::Typed | Development::Folder(_)) | None, _) => None,
@@ -279,7 +279,11 @@ pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
 
 /// Returns a hint with the `learn` command for the call that was typed. If no call was typed, the
 /// hint says what to add.
-pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+pub(crate) fn how_to_learn(
+    config: &Config,
+    chosen: &ResolvedComponent<'_>,
+    component: &Component,
+) -> String {
     let word = chosen.word();
     let call = config.hint.call();
     let proposed = || component.inspection().proposal().filter(|_| chosen.configured.is_none());
@@ -317,7 +321,11 @@ pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> 
 
 /// Adds the component's other declared needs for imports that would not be granted: without them
 /// none of its tools can be called. Returns the imports without a declared need.
-fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Component) -> Vec<String> {
+fn add_imports(
+    asked: &mut Suggestion,
+    chosen: &ResolvedComponent<'_>,
+    component: &Component,
+) -> Vec<String> {
     // The import status depends on the kinds of the grants alone.
     let granted = chosen.grants().kinds();
     let missing = |asked: &Suggestion| -> Vec<String> {

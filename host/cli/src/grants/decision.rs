@@ -13,7 +13,7 @@ use toolcell::grants::{
 use toolcell::http::{Egress, Route};
 
 use super::rule_lines::{self, Item, RuleLines};
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ResolvedComponent};
 
 /// The decision about a request.
 pub(crate) enum Answer {
@@ -72,7 +72,7 @@ pub(crate) fn with_private<'a>(
 /// Returns the rule of the configuration that decided, if one did.
 pub(crate) fn deciding_rule(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     (tenant, tool): (Option<&str>, &str),
     request: &Request<'_>,
     answer: &Answer,

@@ -14,7 +14,9 @@ use toolcell::component::ComponentKind;
 use toolcell::grants::{Access, Directory, Suggestion, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
-use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
+use crate::config::{
+    self, ComponentConfig, Config, Development, ResolvedComponent, Section, quoted,
+};
 use crate::os::env;
 
 mod narrow;
@@ -59,7 +61,7 @@ impl Pasted {
 /// Returns the lines that add the suggested grants to a component and apply the changes.
 pub(crate) fn pasted(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     suggestion: &Suggestion,
     changes: &[Change],
 ) -> Pasted {
@@ -70,7 +72,7 @@ pub(crate) fn pasted(
         .configured
         .filter(|(_, configured)| configured.development != Some(Development::Typed))
     {
-        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
+        Some((name, ComponentConfig { section: Section { line, has_grants: true }, .. })) => {
             let lines = widened_lines(config, chosen, name, suggestion, changes).unwrap_or(lines);
             // A part of the section can have a header of its own, further below.
             let is_below = lines.iter().any(|line| line.starts_with("# "));
@@ -84,12 +86,14 @@ pub(crate) fn pasted(
                 lines,
             }
         }
-        Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
-            place: format!(
-                "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
-            ),
-            lines: section(name, lines),
-        },
+        Some((name, ComponentConfig { section: Section { line, has_grants: false }, .. })) => {
+            Pasted {
+                place: format!(
+                    "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
+                ),
+                lines: section(name, lines),
+            }
+        }
         None => {
             let name = free_name(config, &chosen.path);
             let path = toml_text(&path_in_config(config, &chosen.path));
@@ -111,7 +115,11 @@ pub(crate) fn pasted(
 /// Returns the lines and their place as one text for a hint: for the configuration, or for the
 /// command if no configuration names the component. The preparatory steps come last, because they
 /// are equal for both.
-pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
+pub(crate) fn advice(
+    config: &Config,
+    chosen: &ResolvedComponent<'_>,
+    suggestion: &Suggestion,
+) -> String {
     let steps = steps(chosen, suggestion);
     let steps =
         if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
@@ -139,7 +147,7 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
 
 /// Returns the approval command that is needed after a change of the file; none if the component
 /// needs no approval.
-pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
+pub(crate) fn approval(config: &Config, chosen: &ResolvedComponent<'_>) -> Option<String> {
     let approve = || format!("approve it with {}", config.hint.command("approve", &[], &[]));
     chosen.development().is_none().then(approve)
 }
@@ -178,7 +186,7 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
 /// directories with different access.
 fn widened_lines(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     name: &str,
     suggestion: &Suggestion,
     changed: &[Change],
@@ -211,7 +219,7 @@ fn widened_lines(
 }
 
 /// Returns the steps that are needed before the lines work.
-pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String> {
+pub(crate) fn steps(chosen: &ResolvedComponent<'_>, suggestion: &Suggestion) -> Vec<String> {
     let grants = chosen.grants();
     let is_there = |(wanted, access): &(&str, Access)| clash(&grants, wanted, *access).is_some();
     let there: Vec<_> =

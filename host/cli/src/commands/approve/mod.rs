@@ -24,8 +24,8 @@ use toolcell_config::file::without_password;
 use crate::args::{ApproveArgs, Global};
 use crate::components;
 use crate::config::{
-    self, Approval, Approved, Chosen, Config, Difference, Effective, FoundConfiguration, Lock,
-    Page, Problem, SecretSelection, Signer, Standing, effective,
+    self, Approval, ApprovalState, Approved, Config, Difference, Effective, FoundConfiguration,
+    Lock, Page, Problem, ResolvedComponent, SecretSelection, Signer, effective,
 };
 use crate::grants::gaps::{self, Gap};
 use crate::host::{self, Engines};
@@ -45,7 +45,7 @@ const ROW: usize = 80;
 /// One component in its present form.
 struct ReviewedComponent<'a> {
     name: &'a str,
-    chosen: Chosen<'a>,
+    chosen: ResolvedComponent<'a>,
     /// The signer, if a signature is required.
     signer: Option<Signer>,
     now: Approved,
@@ -205,7 +205,7 @@ fn chosen<'a>(
     config: &'a Config,
     file: &str,
     asked: &[String],
-) -> Result<Vec<Chosen<'a>>, Failure> {
+) -> Result<Vec<ResolvedComponent<'a>>, Failure> {
     if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
         let near = names::nearest(unknown, config.components.keys().map(String::as_str));
         let hint = near.map_or_else(
@@ -214,7 +214,7 @@ fn chosen<'a>(
         );
         return Err(Failure::usage(format!("`{file}` has no component `{unknown}`"), hint));
     }
-    let is_asked = |chosen: &Chosen<'_>| {
+    let is_asked = |chosen: &ResolvedComponent<'_>| {
         asked.is_empty()
             || chosen.configured.is_some_and(|(name, _)| asked.iter().any(|asked| asked == name))
     };
@@ -227,7 +227,7 @@ async fn review_component<'a>(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
-    (name, chosen): (&'a str, Chosen<'a>),
+    (name, chosen): (&'a str, ResolvedComponent<'a>),
 ) -> Result<ReviewedComponent<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
@@ -284,7 +284,7 @@ pub(crate) fn approval_state(
     name: &str,
     component: &Component,
     signer: Option<&Signer>,
-) -> Standing {
+) -> ApprovalState {
     let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
     Difference { old: lock.components.get(name), new: &now }.state()
 }
@@ -311,7 +311,7 @@ impl Review<'_> {
 
     fn is_unchanged(&self) -> bool {
         let is_locked =
-            |(_, difference): (_, Difference<'_>)| difference.state() == Standing::Locked;
+            |(_, difference): (_, Difference<'_>)| difference.state() == ApprovalState::Locked;
         !self.is_found() && self.removed.is_empty() && self.differences().all(is_locked)
     }
 

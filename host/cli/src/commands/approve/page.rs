@@ -11,7 +11,7 @@ use super::{MAX_COLUMN, Review, ReviewedComponent};
 use crate::commands::inspect;
 use crate::components;
 use crate::config::effective::{self, TOO_MANY};
-use crate::config::{self, Difference, Page, Standing};
+use crate::config::{self, ApprovalState, Difference, Page};
 use crate::grants::secrets;
 use crate::print::{clean, table};
 
@@ -30,7 +30,7 @@ impl Review<'_> {
         }
         let shown = || {
             let is_shown = |difference: &Difference<'_>| {
-                difference.state() != Standing::Locked || self.is_found()
+                difference.state() != ApprovalState::Locked || self.is_found()
             };
             self.differences().filter(move |(_, difference)| is_shown(difference))
         };
@@ -40,11 +40,11 @@ impl Review<'_> {
             page.lines.push(format!("component {} ({path}): {}", seen.name, standing.word()));
             page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             match standing {
-                Standing::New => page.append(seen.page()),
-                Standing::Changed | Standing::Rebuilt => {
+                ApprovalState::New => page.append(seen.page()),
+                ApprovalState::Changed | ApprovalState::Rebuilt => {
                     page.append(difference.page(&seen.inert(), inspect::tool))
                 }
-                Standing::Locked => {}
+                ApprovalState::Locked => {}
             }
         }
         for (seen, _) in shown() {
@@ -76,7 +76,7 @@ impl Review<'_> {
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (seen, difference) in
-            self.differences().filter(|(_, difference)| difference.state() != Standing::Locked)
+            self.differences().filter(|(_, difference)| difference.state() != ApprovalState::Locked)
         {
             warnings.extend(
                 difference
@@ -118,7 +118,7 @@ impl Review<'_> {
 
     /// Returns rows with the targets of grants on this machine (paths of directories, values of
     /// variables, and so on) and with limits that differ from the defaults.
-    pub(super) fn grant_rows(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
+    pub(super) fn grant_rows(&self, chosen: &config::ResolvedComponent<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
         let row = |kind: &str, name: &str, what: String| {
             vec![kind.to_owned(), clean::escaped(name), clean::escaped(&what)]

@@ -16,7 +16,7 @@ use toolcell::tool::{Hints, Need};
 use toolcell::{Component, Definition, Grants};
 
 use crate::args::{Global, InspectArgs, target};
-use crate::config::{self, Chosen, Effective, SecretSelection, Signer, effective};
+use crate::config::{self, Effective, ResolvedComponent, SecretSelection, Signer, effective};
 use crate::grants::advice;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -32,7 +32,7 @@ const MAX_COLUMN: usize = 48;
 
 /// The facts that are shown.
 struct Facts<'a> {
-    chosen: &'a Chosen<'a>,
+    chosen: &'a ResolvedComponent<'a>,
     inspection: &'a Inspection,
     contents: &'a Contents,
     signer: Option<&'a Signer>,
@@ -165,7 +165,7 @@ pub(crate) async fn inspect(
 
 /// Returns the possible kind of a component that describes no tools itself, if no configuration
 /// states its kind.
-fn proposal(chosen: &Chosen<'_>, examination: &Inspection) -> Option<ComponentKind> {
+fn proposal(chosen: &ResolvedComponent<'_>, examination: &Inspection) -> Option<ComponentKind> {
     let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
     Some(if word == ComponentKind::Functions.word() {
         ComponentKind::Functions
@@ -242,7 +242,10 @@ fn to_json(
 }
 
 /// Returns the effective grants of a tool.
-fn effective_grants(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
+fn effective_grants(
+    chosen: &ResolvedComponent<'_>,
+    tool: &Definition,
+) -> Result<Effective, Failure> {
     let rights = Rights::new(chosen.grants().into(), tool);
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
     Ok(effective::effective(&rights, tool, None))

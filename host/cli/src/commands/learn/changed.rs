@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolcell::grants::{Decision, Host, HttpRule, Request, Rights, Suggestion, toml_text};
 use toolcell::runtime::Recorded;
 
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ResolvedComponent};
 use crate::grants::decision::{self, Answer};
 use crate::grants::grant_text::Change;
 use crate::grants::rule_lines::RuleLines;
@@ -28,7 +28,7 @@ pub(super) struct Changed {
 /// Finds the rules that are too narrow for the recorded requests.
 pub(super) async fn changed(
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     rights: &Rights,
     recorded: &Recorded,
     is_approved: bool,

@@ -6,7 +6,7 @@
 use toolcell::outcome::{Fault, FaultKind};
 
 use crate::args::{CallArgs, json_repair};
-use crate::config::{Again, quoted};
+use crate::config::{HintCommand, quoted};
 use crate::os::files;
 use crate::print::clean;
 use crate::print::printer::Printer;
@@ -15,7 +15,7 @@ use crate::print::printer::Printer;
 pub(crate) fn print_faults(
     printer: &Printer,
     call: &CallArgs,
-    again: &Again,
+    again: &HintCommand,
     text: &str,
     faults: &[Fault],
 ) {

@@ -24,7 +24,7 @@ use toolcell_author::SourceLine;
 use crate::args::target::{self, Target};
 use crate::args::{Global, RunArgs, context};
 use crate::components::{self, OnUnusable};
-use crate::config::{self, Again, Chosen, Config, Problem};
+use crate::config::{self, Config, HintCommand, Problem, ResolvedComponent};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::host;
 use crate::os::files::Arguments;
@@ -49,7 +49,7 @@ struct TypedCall<'a> {
     /// Problems with the values of secrets, by name.
     unset: &'a BTreeMap<String, Problem>,
     /// The program and options that the next command needs too.
-    again: &'a Again,
+    again: &'a HintCommand,
     config: &'a Config,
     /// The component's name in the configuration.
     component: &'a str,
@@ -200,7 +200,10 @@ async fn callable(
 
 /// Returns the result without functions that are not the author's, and the source lines of a trap,
 /// if the component has debug information.
-fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec<SourceLine>) {
+fn for_a_person(
+    chosen: &ResolvedComponent<'_>,
+    mut result: CallResult,
+) -> (CallResult, Vec<SourceLine>) {
     let mut lines = Vec::new();
     // A component that cannot be read any more has no lines to show.
     if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &mut result
@@ -268,7 +271,7 @@ async fn tool(
     global: &Global,
     (args, name): (&RunArgs, Option<&str>),
     config: &Config,
-    chosen: &Chosen<'_>,
+    chosen: &ResolvedComponent<'_>,
     context: &CallContext,
 ) -> Result<(Tool, Rights), Failure> {
     if chosen.isolation.has_process() {
