@@ -67,9 +67,8 @@ pub(crate) fn engines<'a>(
     let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
     let state = state::dir(global.state_dir.as_deref());
     let builder = builder.keys(Keys::new(state.as_deref(), config.path.as_deref()));
-    let counts = state::counts(global.state_dir.as_deref());
-    let builder = match &counts {
-        Some(dir) => builder.directory_counts(dir),
+    let builder = match &state {
+        Some(state) => builder.directory_counts(state.join(toolcell_config::Engines::COUNTS)),
         None => builder,
     };
     let builder = match global.seed {

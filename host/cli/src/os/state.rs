@@ -1,5 +1,4 @@
-//! State that a user's commands share: the key that seals states between question and answer, and
-//! the counts of granted directories.
+//! State that a user's commands share: the key that seals states between question and answer.
 //!
 //! In: `--state-dir`, or the environment.
 //! Out: a [`Sealer`], equal for every call of this user; a directory.
@@ -19,12 +18,6 @@ use crate::print::failure::Failure;
 /// Returns the state directory: the typed one, or the user's own.
 pub(crate) fn dir(typed: Option<&Path>) -> Option<PathBuf> {
     typed.map(Path::to_owned).or_else(env::state_dir)
-}
-
-/// Returns the directory of the counts of granted directories, which commands share; none without a
-/// state directory.
-pub(crate) fn counts(typed: Option<&Path>) -> Option<PathBuf> {
-    dir(typed).map(|state| state.join(toolcell_config::Engines::COUNTS))
 }
 
 /// Creates the state directory if it is missing, and checks that files can be written there.
