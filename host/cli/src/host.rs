@@ -60,10 +60,6 @@ pub(crate) fn engines<'a>(
         .saturating_mul(2)
         .min(Engine::MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
-    // A single call competes with no other call of this process. On low-priority threads, a busy
-    // machine would end it at its time limit.
-    let placement = if calls > 1 { Placement::Cells } else { Placement::Inline };
-    let builder = builder.placement(placement);
     let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
     let state = state::dir(global.state_dir.as_deref());
     let builder = builder.keys(Keys::new(state.as_deref(), config.path.as_deref()));
@@ -98,6 +94,13 @@ impl Engines<'_> {
     /// Makes the engines perform a dry run: they record the tool's requests and execute none.
     pub(crate) fn dry_run(self, recorder: &Recorder) -> Self {
         self.with(|builder| builder.dry_run(recorder.clone()))
+    }
+
+    /// Places calls in the caller's task, for a command that makes a single call: it competes with
+    /// no other call of this process. On low-priority threads, a busy machine would end it at its
+    /// time limit.
+    pub(crate) fn inline(self) -> Self {
+        self.with(|builder| builder.placement(Placement::Inline))
     }
 
     /// Sets the hint for a tool's request that gets no connection.

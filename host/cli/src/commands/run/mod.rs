@@ -188,7 +188,7 @@ async fn callable(
 ) -> Result<Registry, Failure> {
     let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
     let components = components::chosen(config, &words)?;
-    let engines = host::engines(printer, global, 1, config)?;
+    let engines = host::engines(printer, global, 1, config)?.inline();
     let registry = Registry::new();
     let tenant = context.tenant.as_deref();
     let tools =
@@ -288,7 +288,7 @@ async fn tool(
         let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
         return Ok((tool, rights.unwrap_or_default()));
     }
-    let engines = host::engines(printer, global, 1, config)?;
+    let engines = host::engines(printer, global, 1, config)?.inline();
     let component = components::alone(printer, &engines, config, chosen).await?;
     let offered = config::offered_tools(config, context, component.tools().iter().cloned());
     let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
