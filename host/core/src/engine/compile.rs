@@ -29,11 +29,11 @@ use on_demand::Resident;
 use tier::{Background, Optimise};
 use worker::Worker;
 
-/// Compiles, links and caches the components of an engine.
+/// The state of an engine: compiles, links and caches its components, and places their calls.
 pub(super) struct Compiler {
     pub(super) linker: Arc<CodeLinker>,
-    /// Runs `describe`.
-    pub(super) scheduler: Arc<Scheduler>,
+    /// Runs `describe` and the calls.
+    pub(super) scheduler: Scheduler,
     pub(super) cache: Option<Cache>,
     pub(super) worker: Option<Worker>,
     pub(super) on_compile: OnCompile,

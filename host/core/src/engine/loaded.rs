@@ -156,7 +156,7 @@ impl LoadedComponent {
         };
         let quarantine = &self.loaded.quarantine;
         placement::execute(
-            &self.engine.scheduler,
+            &self.engine.compiler.scheduler,
             ready,
             quarantine,
             habit,
@@ -187,7 +187,7 @@ impl LoadedComponent {
     fn latency_class(&self, invocation: &Invocation) -> Arc<LatencyClass> {
         self.loaded
             .latency_classes
-            .of(invocation.context.tenant.as_deref(), &self.engine.scheduler.flows)
+            .of(invocation.context.tenant.as_deref(), &self.engine.compiler.scheduler.flows)
     }
 
     async fn ready_or_error(
@@ -203,7 +203,7 @@ impl LoadedComponent {
             (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::run_check(
-            &self.engine.scheduler,
+            &self.engine.compiler.scheduler,
             quarantine,
             self.latency_class(&invocation),
             &invocation,
@@ -221,7 +221,7 @@ impl LoadedComponent {
             (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::run_check(
-            &self.engine.scheduler,
+            &self.engine.compiler.scheduler,
             quarantine,
             self.latency_class(&invocation),
             &invocation,
@@ -246,7 +246,7 @@ mod tests {
 
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
-        let sleeps = engine.scheduler.sleeps;
+        let sleeps = engine.compiler.scheduler.sleeps;
         let spin = sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
@@ -275,8 +275,11 @@ mod tests {
         let options = LoadOptions::default().with_grants(grants).with_tenant("a");
         let loads = engine.load(Vec::new().into(), options);
         let patience = Duration::from_secs(5);
-        let ended =
-            engine.scheduler.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
+        let ended = engine
+            .compiler
+            .scheduler
+            .sleeps
+            .block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(
             ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())),
             "it waits for a core"

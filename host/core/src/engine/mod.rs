@@ -65,7 +65,6 @@ pub use schedule::placement::Placement;
 #[derive(Clone)]
 pub struct Engine {
     compiler: Arc<Compiler>,
-    scheduler: Arc<Scheduler>,
 }
 
 /// Configures and builds an [`Engine`].
@@ -320,7 +319,7 @@ impl EngineBuilder {
             pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(Ticker::start(engines)?);
         let cache = self.cache.map(|dir| Cache::open(&dir, self.cache_bytes)).transpose()?;
-        let scheduler = Arc::new(Scheduler {
+        let scheduler = Scheduler {
             placement: self.placement,
             queue: Queue::new(cells as usize),
             lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
@@ -328,11 +327,11 @@ impl EngineBuilder {
             sleeps: clock::sleeps()?,
             panics: self.panics,
             clock: Arc::clone(&self.quota_clock),
-        });
+        };
         let resources = Arc::new(world);
         let compiler = Compiler {
             linker: Arc::new(CodeLinker { pool, on_demand, ticker, resources }),
-            scheduler: Arc::clone(&scheduler),
+            scheduler,
             cache,
             worker: self.worker,
             on_compile: self.on_compile,
@@ -343,7 +342,7 @@ impl EngineBuilder {
             quota: CompileQuota::new(self.compiles, self.quota_clock),
             loads: Arc::new(Semaphore::new(cores())),
         };
-        Ok(Engine { compiler: Arc::new(compiler), scheduler })
+        Ok(Engine { compiler: Arc::new(compiler) })
     }
 }
 
@@ -396,7 +395,7 @@ impl Engine {
     /// Returns the resources in use now.
     #[must_use]
     pub fn in_use(&self) -> InUse {
-        let (max_cells, cells, calls_waiting) = self.scheduler.queue.counts();
+        let (max_cells, cells, calls_waiting) = self.compiler.scheduler.queue.counts();
         let (max_connections, connections, connections_total) =
             self.compiler.linker.resources.egress.counts();
         InUse { cells, max_cells, calls_waiting, connections, max_connections, connections_total }
@@ -413,7 +412,7 @@ impl Engine {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("placement", &self.scheduler.placement)
+            .field("placement", &self.compiler.scheduler.placement)
             .finish_non_exhaustive()
     }
 }

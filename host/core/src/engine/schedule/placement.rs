@@ -268,7 +268,7 @@ mod tests {
             );
             let pulse = run_state(&invocation);
             let waits = run_cell(
-                &engine.scheduler,
+                &engine.compiler.scheduler,
                 std::future::pending::<Result<(), _>>(),
                 &invocation,
                 &pulse,
@@ -276,6 +276,7 @@ mod tests {
             );
             let patience = Duration::from_secs(5);
             let ended = engine
+                .compiler
                 .scheduler
                 .sleeps
                 .block_on(async { tokio::time::timeout(patience, waits).await });
@@ -308,13 +309,13 @@ mod tests {
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
                 let asked = run_check::<(), _>(
-                    &engine.scheduler,
+                    &engine.compiler.scheduler,
                     &quarantine,
                     Arc::default(),
                     &invocation,
                     question,
                 );
-                let ended = engine.scheduler.sleeps.block_on(asked);
+                let ended = engine.compiler.scheduler.sleeps.block_on(asked);
                 assert_eq!(
                     ended,
                     Err(ToolError::HandlerRaised(Raised::by_the_host())),

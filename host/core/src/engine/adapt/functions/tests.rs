@@ -314,7 +314,7 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
 #[test]
 fn random_values_round_trip_through_a_guest() {
     let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
-    let wait = engine.scheduler.sleeps;
+    let wait = engine.compiler.scheduler.sleeps;
     let several = any_shape().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));
     let config =
         ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };

@@ -211,6 +211,7 @@ mod tests {
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
             engine
+                .compiler
                 .scheduler
                 .sleeps
                 .block_on(engine.load(bytes.into(), LoadOptions::default()))
@@ -230,7 +231,11 @@ mod tests {
                 limits,
             );
             let checks = component.definitions()[0].checks;
-            engine.scheduler.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
+            engine.compiler.scheduler.sleeps.block_on(component.call(
+                Arc::new(call),
+                checks,
+                Arc::default(),
+            ))
         };
         let ticker = &engine.compiler.linker.ticker;
         for runs in [loaded(Misdeed::BurnTime), loaded(Misdeed::Spin)] {
