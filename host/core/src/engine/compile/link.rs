@@ -89,24 +89,8 @@ impl CodeLinker {
         wiring: &LinkOptions,
         make: impl Fn(&Engine) -> wasmtime::Result<Component>,
     ) -> Result<(Arc<Ready>, bool), Error> {
-        let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
-            let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
-            let component = make(&allocator.engine).map_err(malformed)?;
-            let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
-            // All imports exist, so anything missing now is a fault of the component.
-            let engine = allocator.engine.clone();
-            let exports = Exports::find(&engine, &pre, &wiring.kind)?;
-            let (ticker, world) = (Arc::clone(&self.ticker), Arc::clone(&self.resources));
-            Ok(Arc::new(Ready {
-                engine,
-                pre,
-                exports,
-                ticker,
-                resources: world,
-                wiring: wiring.clone(),
-                apart: Default::default(),
-            }))
-        };
+        let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
+        let on = |allocator| self.ready_on(allocator, wiring, &make, malformed);
         if let Some(pool) = &self.pool {
             match on(pool) {
                 Ok(ready) => return Ok((ready, true)),
@@ -148,21 +132,32 @@ impl CodeLinker {
     fn relinked(&self, ready: &Ready) -> Result<Arc<Ready>, Error> {
         let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
         let code = ready.pre.component().serialize().map_err(failed)?;
-        let engine = self.on_demand.engine.clone();
         // SAFETY: it is the code of a component that this process runs.
         #[expect(unsafe_code, reason = "the artifact never left this process")]
-        let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
-        let pre = self.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
-        let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
-        let (ticker, world, wiring) =
-            (Arc::clone(&ready.ticker), Arc::clone(&ready.resources), ready.wiring.clone());
+        let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
+        self.ready_on(&self.on_demand, &ready.wiring, make, failed)
+    }
+
+    /// Links code for the cells of this allocator. `failed` converts an error of wasmtime. All
+    /// imports exist, so anything missing now is a fault of the component.
+    fn ready_on(
+        &self,
+        allocator: &Allocator,
+        wiring: &LinkOptions,
+        make: impl FnOnce(&Engine) -> wasmtime::Result<Component>,
+        failed: fn(wasmtime::Error) -> Error,
+    ) -> Result<Arc<Ready>, Error> {
+        let component = make(&allocator.engine).map_err(failed)?;
+        let pre = allocator.linker()?.instantiate_pre(&component).map_err(failed)?;
+        let engine = allocator.engine.clone();
+        let exports = Exports::find(&engine, &pre, &wiring.kind)?;
         Ok(Arc::new(Ready {
             engine,
             pre,
             exports,
-            ticker,
-            resources: world,
-            wiring,
+            ticker: Arc::clone(&self.ticker),
+            resources: Arc::clone(&self.resources),
+            wiring: wiring.clone(),
             apart: Default::default(),
         }))
     }
