@@ -51,7 +51,7 @@ pub(super) fn linked(
     // Without a cache there would be nothing to find after the wait.
     let _alone = compiler.cache.is_some().then(|| compiler.single_flight.alone(&names.optimised));
     let _turn = lock_entry(compiler, &names);
-    let kept = |name: &str| compiler.linker.link_cached(compiler.cache.as_ref(), name, wiring);
+    let kept = |name: &str| compiler.link_cached(name, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), LoadPermit::compile)?;
         compiled(compiler, tier, &names, &bytes, wiring, known).inspect_err(|failed| {

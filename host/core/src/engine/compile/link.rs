@@ -11,9 +11,9 @@ use std::time::Duration;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::cache::{Cache, Entry};
+use super::cache::Entry;
 use super::config::allocator::Allocator;
-use super::on_a_thread;
+use super::{Compiler, on_a_thread};
 use crate::contract::definition::Definition;
 use crate::contract::error::Error;
 use crate::engine::cell::bounds::ticker::Ticker;
@@ -40,23 +40,18 @@ pub(in crate::engine) struct CodeLinker {
     pub(in crate::engine) resources: Arc<EngineResources>,
 }
 
-impl CodeLinker {
-    /// Returns the entry, if there is one that works. One that does not is no error: it is compiled
-    /// again and replaced.
-    pub(super) fn link_cached(
-        &self,
-        cache: Option<&Cache>,
-        name: &str,
-        wiring: &LinkOptions,
-    ) -> Option<LinkedCode> {
-        let Entry { code, tools, reading: _reading } = cache?.get(name)?;
+impl Compiler {
+    /// Returns this entry of the cache, if there is one that works. One that does not is no error:
+    /// it is compiled again and replaced.
+    pub(super) fn link_cached(&self, name: &str, wiring: &LinkOptions) -> Option<LinkedCode> {
+        let Entry { code, tools, reading: _reading } = self.cache.as_ref()?.get(name)?;
         // SAFETY: the content was checked against a MAC with a key that only this user can read.
         #[expect(
             unsafe_code,
             reason = "artifacts are made by this engine and never leave its keyed cache"
         )]
         let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-        let linked = self.link(wiring, make).and_then(|(ready, pooled)| {
+        let linked = self.linker.link(wiring, make).and_then(|(ready, pooled)| {
             let definitions: Vec<Definition> = serde_json::from_slice(&tools)
                 .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
             Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
@@ -66,7 +61,9 @@ impl CodeLinker {
         };
         linked.inspect_err(warn).ok()
     }
+}
 
+impl CodeLinker {
     /// Links code that was compiled now.
     pub(super) fn link_new(
         &self,

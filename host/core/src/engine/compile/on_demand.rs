@@ -137,11 +137,7 @@ impl OnDemand {
         ));
         // Optimised code needs nothing else. To optimise quick code, the component itself is
         // needed.
-        let optimised = compiler.linker.link_cached(
-            compiler.cache.as_ref(),
-            names.of(Tier::Optimised),
-            &self.wiring,
-        );
+        let optimised = compiler.link_cached(names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
             None => self.loaded(compiler)?,

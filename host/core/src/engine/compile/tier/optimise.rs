@@ -144,7 +144,7 @@ fn lock_entry(
 fn is_done(compiler: &Weak<Compiler>, current: &Weak<Current>, names: &Names) -> bool {
     let Some((compiler, current)) = upgraded(compiler, current) else { return true };
     let wiring = current.ready().wiring.clone();
-    match compiler.linker.link_cached(compiler.cache.as_ref(), &names.optimised, &wiring) {
+    match compiler.link_cached(&names.optimised, &wiring) {
         Some(found) => current.replace(found.ready),
         None if is_given_up(&compiler, names) => current.settle_unoptimised(),
         None => return false,
