@@ -319,10 +319,13 @@ impl EngineBuilder {
             pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(Ticker::start(engines)?);
         let cache = self.cache.map(|dir| Cache::open(&dir, self.cache_bytes)).transpose()?;
+        let lanes = match self.placement {
+            Placement::Cells => Some(Lanes::new(self.threads.unwrap_or_else(cores).max(1))?),
+            Placement::Inline => None,
+        };
         let scheduler = Scheduler {
-            placement: self.placement,
             queue: Queue::new(cells as usize),
-            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
+            lanes,
             flows: Parties::default(),
             sleeps: clock::sleeps()?,
             panics: self.panics,
@@ -412,7 +415,7 @@ impl Engine {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("placement", &self.compiler.scheduler.placement)
+            .field("placement", &self.compiler.scheduler.placement())
             .finish_non_exhaustive()
     }
 }

@@ -49,9 +49,9 @@ pub enum Placement {
 
 /// The cells and threads of an engine, and the state by which it places calls on them.
 pub(in crate::engine) struct Scheduler {
-    pub(in crate::engine) placement: Placement,
     pub(in crate::engine) queue: Arc<Queue>,
-    pub(in crate::engine) lanes: Lanes,
+    /// `None` for [`Placement::Inline`].
+    pub(in crate::engine) lanes: Option<Lanes>,
     pub(in crate::engine) flows: Parties,
     pub(in crate::engine) sleeps: &'static Handle,
     /// Panics of the host within an hour after which a component is quarantined; `None`: never.
@@ -61,6 +61,11 @@ pub(in crate::engine) struct Scheduler {
 }
 
 impl Scheduler {
+    /// Returns the threads on which guests run.
+    pub(in crate::engine) fn placement(&self) -> Placement {
+        if self.lanes.is_some() { Placement::Cells } else { Placement::Inline }
+    }
+
     /// Builds the count of panics of one component.
     pub(in crate::engine) fn quarantine(&self) -> Quarantine {
         Quarantine::after(self.panics, Arc::clone(&self.clock))
@@ -182,10 +187,10 @@ async fn run_cell<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(pulse), habit);
     let deadline = deadline(invocation);
-    let ended = match scheduler.placement {
-        Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
-        Placement::Cells => {
-            let remote = Remote::start(&scheduler.lanes, guest);
+    let ended = match &scheduler.lanes {
+        None => before(deadline, async { Ok(guest.await) }).await,
+        Some(lanes) => {
+            let remote = Remote::start(lanes, guest);
             before(deadline, async { remote.await.map(Some) }).await
         }
     };
