@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::message::Failure;
 use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Limits, Tenant, ToolCall};
 
 /// The number of calls that each tenant makes at the same time.
@@ -62,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
         let bill = bills.entry(name).or_default();
         // Every completion has a receipt, however the call ended.
         bill.fuel += completion.usage.fuel.unwrap_or_default();
-        match Failure::of(&completion.result) {
+        match completion.failure() {
             None => bill.answered += 1,
             Some(failure) => bill.failures.extend([failure.to_string()]),
         }

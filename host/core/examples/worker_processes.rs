@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use toolcell::files::TemporaryDirectory;
-use toolcell::message::Failure;
 use toolcell::process::{Worker, WorkerProcess};
 use toolcell::runtime::Isolation;
 use toolcell::{CallOptions, Component, Definition, Engine, Executor, Tool, ToolCall};
@@ -54,8 +53,8 @@ async fn parent() -> anyhow::Result<()> {
         // and receipts apply.
         let call = ToolCall::new("call-1", tool, arguments);
         let completion = executor.call(process.tool(tool)?, call, CallOptions::default()).await;
-        match (completion.result.value(), Failure::of(&completion.result)) {
-            (Some(value), _) => println!("{name}: {tool} says {value}"),
+        match (completion.output(), completion.failure()) {
+            (Some(output), _) => println!("{name}: {tool} says {}", output.value),
             (None, Some(failure)) => println!("{name}: {failure}"),
             (None, None) => println!("{name}: no value"),
         }

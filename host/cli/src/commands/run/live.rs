@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::grants::{Denial, Request};
 use toolcell::outcome::Raised;
-use toolcell::{CallResult, Event, Outcome, ToolError};
+use toolcell::{CallResult, Event, ToolError};
 
 use crate::print::printer::Printer;
 
@@ -130,7 +130,7 @@ impl Live {
     /// files there that they do not need.
     pub(super) fn finish(self, result: &CallResult) -> Vec<Denial> {
         let mut denials = std::mem::take(&mut *self.denials.lock());
-        if let CallResult::Outcome(Outcome::Ok(_)) = result {
+        if result.output().is_some() {
             denials.retain(|denial| !path(denial).is_some_and(|path| is_of_system(&path)));
         }
         for denial in denials.iter().filter(|denial| is_path(denial)) {

@@ -209,8 +209,25 @@ impl CallResult {
     /// Returns the handler's value, if it answered `ok`.
     #[must_use]
     pub fn value(&self) -> Option<&Json> {
+        self.output().map(|output| &output.value)
+    }
+
+    /// Returns the handler's output, if it answered `ok`: the value and what comes with it.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolcell::outcome::Output;
+    /// use toolcell::{CallResult, Outcome, Refusal};
+    ///
+    /// let output = Output::new(json!(42));
+    /// let result = CallResult::Outcome(Outcome::Ok(output.clone()));
+    /// assert_eq!(result.output(), Some(&output));
+    /// assert_eq!(CallResult::Refusal(Refusal::NotVisible).output(), None);
+    /// ```
+    #[must_use]
+    pub fn output(&self) -> Option<&Output> {
         match self {
-            Self::Outcome(Outcome::Ok(output)) => Some(&output.value),
+            Self::Outcome(Outcome::Ok(output)) => Some(output),
             Self::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
             | Self::ToolError(_)
             | Self::Refusal(_) => None,
@@ -302,11 +319,6 @@ impl Completion {
     /// ```
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
-        match &self.result {
-            CallResult::Outcome(Outcome::Ok(output)) => Some(output),
-            CallResult::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
-            | CallResult::ToolError(_)
-            | CallResult::Refusal(_) => None,
-        }
+        self.result.output()
     }
 }
