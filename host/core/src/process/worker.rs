@@ -48,7 +48,6 @@ impl Worker {
             }
         };
         survive_file_size_limit();
-        #[cfg(target_os = "linux")]
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(failed("the worker process cannot be made to end with its parent"))?;
         setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
@@ -61,7 +60,6 @@ impl Worker {
     /// error whose source is this text.
     ///
     /// # Errors
-    /// An I/O error if the parent has ended.
     /// An I/O error if the parent has ended.
     pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
         let frame = wire::frame(&WorkerMessage::Refused(words.into())).map_err(io::Error::other)?;

@@ -44,7 +44,7 @@ fn resident() -> u64 {
     kilobytes.unwrap_or_default() << 10
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(target_env = "gnu")]
 #[expect(
     unsafe_code,
     reason = "neither std nor rustix has this function of glibc; it takes no pointer and any thread may call it"
@@ -53,7 +53,7 @@ fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(target_env = "gnu"))]
 fn trim() {}
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     /// One small piece in 64 stays allocated: without a trim the process keeps the memory of all
     /// others.
     #[test]
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(target_env = "gnu")]
     fn trim_returns_freed_memory_to_system() {
         let pieces: Vec<Vec<u8>> = (0..(4 * GROWTH) >> 12).map(|_| vec![1; 4000]).collect();
         let kept: Vec<_> = pieces.into_iter().step_by(64).collect();

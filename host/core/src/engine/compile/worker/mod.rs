@@ -321,7 +321,6 @@ fn bounded_compile(
 ) -> Result<(), (i32, String)> {
     let failed = |error: io::Error| (FAILED, error.to_string());
     signals::survive_file_size_limit();
-    #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| failed(error.into()))?;
     let _ = rustix::process::nice(NICENESS);
