@@ -16,18 +16,16 @@ async fn main() -> anyhow::Result<()> {
     // The operator's folder. State is kept below it, so that this example leaves nothing behind.
     let folder = TemporaryDirectory::new()?;
     let file = folder.path().join("toolcell.toml");
-    let options =
-        ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
     std::fs::write(
         &file,
         "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\nlimits = { timeout = \"2s\" }\n",
     )?;
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
-    approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
+    approve(&read(&file, folder.path())?, "mine").await?;
 
     // The configuration is parsed and validated together with its lock. The approved components can
     // be called.
-    let configuration = Configuration::read_with(&file, options)?;
+    let configuration = read(&file, folder.path())?;
     let engines = configuration.engines().build()?;
     let loaded = configuration.load(&engines).await?;
     show("loaded", &loaded);
@@ -44,19 +42,20 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("text_stats")?)?;
     reloader.reload().await?;
     show("changed, and not approved", &reloader.loaded());
-    approve(&read_again(&file, folder.path())?, "mine").await?;
+    approve(&read(&file, folder.path())?, "mine").await?;
     let reloaded = reloader.reload().await?;
     println!("replaced: {:?}", reloaded.replaced);
     show("approved", &reloader.loaded());
-    read_again(&file, folder.path())?.rollback("mine")?;
+    // Any process of the operator can read it, and change its approvals.
+    read(&file, folder.path())?.rollback("mine")?;
     reloader.reload().await?;
     show("rolled back", &reloader.loaded());
     Ok(())
 }
 
-/// Reads the configuration as another process of the operator would.
-fn read_again(file: &Path, folder: &Path) -> anyhow::Result<Configuration> {
-    Ok(Configuration::read_with(file, ReadOptions::default().with_state_dir(folder.join("state")))?)
+fn read(file: &Path, folder: &Path) -> anyhow::Result<Configuration> {
+    let options = ReadOptions::default().with_state_dir(folder.join("state")).without_cache();
+    Ok(Configuration::read_with(file, options)?)
 }
 
 fn show(when: &str, loaded: &Loaded) {
