@@ -151,13 +151,19 @@ mod tests {
     /// A remapped path of a source is relative.
     #[test]
     fn modules_name_no_path_of_a_machine() {
+        let toolchain = rustlib().expect("the compiler's libraries");
+        let toolchain = toolchain.ancestors().nth(2).expect("the toolchain").display().to_string();
+        let (home, sources) = (["/root/", "/home/", "/Users/"], "/guest-sdk/js/src/");
+        let shared = [".cargo/registry", "/registry/src/", "/rustlib/src/", sources];
         for (_, _, name) in MODULES {
             let module = fs::read(root().join("host/author/runtime").join(name)).expect("a module");
-            for path in ["/rustlib/src/", "/registry/src/", "/guest-sdk/js/src/"] {
-                let at = module.windows(path.len()).position(|window| window == path.as_bytes());
-                let before = at.map(|at| module.get(..at).expect("it is inside"));
-                let is_relative = before.is_none_or(|before| before.ends_with(b"toolcell"));
-                assert!(is_relative, "{name} contains `{path}`");
+            for path in home.into_iter().chain(shared).chain([toolchain.as_str()]) {
+                let places = module.windows(path.len()).enumerate();
+                for (at, _) in places.filter(|(_, window)| *window == path.as_bytes()) {
+                    let is_remapped = path == sources
+                        && module.get(..at).is_some_and(|before| before.ends_with(b"toolcell"));
+                    assert!(is_remapped, "{name} contains `{path}` at byte {at}");
+                }
             }
         }
     }

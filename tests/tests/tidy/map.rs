@@ -20,14 +20,14 @@ pub(crate) fn outdated_map(files: &[File]) -> Vec<String> {
     let Some((own, rest)) = page.text.split_once(BEGIN) else {
         return vec![format!("{PAGE} has no line `{}`", BEGIN.trim_end())];
     };
+    let first_row = own.lines().count() + BEGIN.lines().count() + 1;
     let mut complaints = Vec::new();
     let (written, expected) = (rest.split(END).next().unwrap_or_default(), table(files));
     if written != expected {
-        let mut lines = written.lines().zip(expected.lines());
-        let first = lines.find(|(written, expected)| written != expected);
         complaints.push(format!(
-            "{PAGE} is not generated from this tree, first at {first:?}: \
-             `UPDATE=1 cargo test --workspace --test tidy map` writes it"
+            "{PAGE} is not generated from this tree: {}; \
+             `UPDATE=1 cargo test --workspace --test tidy map` writes it",
+            first_difference(first_row, written, &expected)
         ));
     }
     let mut parts = own.split("```");
@@ -41,6 +41,25 @@ pub(crate) fn outdated_map(files: &[File]) -> Vec<String> {
         complaints.push(format!("{PAGE} has {words} words of {MAX_WORDS}"));
     }
     complaints
+}
+
+/// Names the first line that differs; the lines count from `first`.
+fn first_difference(first: usize, written: &str, expected: &str) -> String {
+    let (mut written, mut expected) = (written.lines(), expected.lines());
+    for number in first.. {
+        match (written.next(), expected.next()) {
+            (None, None) => break,
+            (written, expected) if written == expected => {}
+            (written, expected) => {
+                let shown = |line: Option<&str>| {
+                    line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"))
+                };
+                let (written, expected) = (shown(written), shown(expected));
+                return format!("line {number} is {written}, and {expected} is expected");
+            }
+        }
+    }
+    "only the ends of lines differ".into()
 }
 
 /// Returns the page with a new table, if it has a place for it.
@@ -141,7 +160,15 @@ fn each_outdated_map_is_reported() {
     let good = [&picture, BEGIN, table, END].concat();
     for (page, expected) in [
         (good.clone(), ""),
-        (good.replace("Does", "Did"), "is not generated from this tree"),
+        (
+            good.replace("Does", "Did"),
+            "line 8 is `| [`host/a/`](host/a/) | package `a`: Did it |`, and",
+        ),
+        (good.replace("Reads", "Read"), "line 9 is `| [`host/a/src/b/`](host/a/src/b/) | Read `B`"),
+        (
+            good.replace(END, &format!("| more |{END}")),
+            "line 10 is `| more |`, and nothing is expected",
+        ),
         (good.replacen("contract", "contracts", 1), "lacks `contract`"),
         (good.replace(BEGIN, ""), "has no line"),
         ("word ".repeat(MAX_WORDS + 1) + &good, "has 751 words of 750"),
