@@ -30,6 +30,8 @@ use crate::tenants::share::Share;
 const TOO_LARGE: &str = "body_too_large";
 /// Characters of a member's path in an error.
 const MAX_PATH: usize = 200;
+/// Characters of the beginning and the end of a parser's message in an error.
+const MESSAGE_ENDS: [usize; 2] = [80, 160];
 
 /// Time to read the rest of a body over the limit.
 const REST_TIME: Duration = Duration::from_secs(5);
@@ -188,7 +190,8 @@ async fn read_within(
 /// Parses the body. Duplicate members, deep nesting and trailing text are refused.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
-    Json::check(text).map_err(|fault| bad(format!("the body is {fault}")))?;
+    Json::check(text)
+        .map_err(|fault| bad(format!("the body is {}", shorten(&fault.to_string()))))?;
     // Derived code would also accept an array, by the order of the members.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(bad("the body does not fit: an object is expected".into()));
@@ -208,7 +211,19 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 pub(super) fn invalid_member(path: &str, error: &serde_json::Error) -> Problem {
     let path: String = path.chars().take(MAX_PATH).flat_map(char::escape_debug).collect();
     let member = if ["", "."].contains(&&*path) { String::new() } else { format!("`{path}`: ") };
-    bad(format!("the body does not fit: {member}{error}"))
+    bad(format!("the body does not fit: {member}{}", shorten(&error.to_string())))
+}
+
+/// Cuts the middle out of a parser's message, which can repeat a member of the body. Its end says
+/// what is expected, and where.
+fn shorten(message: &str) -> String {
+    let [beginning, end] = MESSAGE_ENDS;
+    let cut = message.chars().count().saturating_sub(beginning + end);
+    if cut == 0 {
+        return message.to_owned();
+    }
+    let kept = message.chars().take(beginning).chain(['…']);
+    kept.chain(message.chars().skip(beginning + cut)).collect()
 }
 
 fn bad(detail: String) -> Problem {
@@ -230,4 +245,27 @@ fn is_json(headers: &HeaderMap) -> bool {
     let (Some(kind), None) = (types.next(), types.next()) else { return false };
     let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::forms::CallBody;
+
+    #[test]
+    fn problem_of_a_long_member_is_short() {
+        let long = "x".repeat(1 << 20);
+        for (body, expected) in [
+            (format!(r#"{{"{long}": 1}}"#), "`, expected one of `id`, `name`, "),
+            (format!(r#"{{"limits": {{"{long}": 1}}}}"#), "`, expected `timeout_ms` or `fuel` at"),
+            (format!(r#"{{"limits": {{"fuel": "{long}"}}}}"#), "`limits.fuel`: "),
+            (format!(r#"{{"limits": "{long}"}}"#), "`limits`: "),
+            (format!(r#"{{"{long}": 1, "{long}": 2}}"#), "` appears twice in one object at"),
+        ] {
+            let detail = parse::<CallBody>(body.as_bytes()).unwrap_err().detail;
+            let beginning: String = detail.chars().take(600).collect();
+            assert!(detail.contains(expected), "{beginning} lacks {expected}");
+            assert!(detail.len() < 600, "{} bytes: {beginning}", detail.len());
+        }
+    }
 }
