@@ -64,6 +64,17 @@ fn ungranted_path_is_reported_with_its_directory() {
         (&["write", "/elsewhere/x.txt", "3"], "write /elsewhere/x.txt", "/elsewhere", "write"),
         (&["make", "/elsewhere/new"], "write /elsewhere/new", "/elsewhere", "write"),
         (&["stat", "follow", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
+        (&["hash", "follow", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
+        (&["target", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
+        (&["stamp", "stay", "/elsewhere/x", "1", "0"], "write /elsewhere/x", "/elsewhere", "write"),
+        (
+            &["stamp", "follow", "/elsewhere/x", "1", "0"],
+            "write /elsewhere/x",
+            "/elsewhere",
+            "write",
+        ),
+        (&["link", "/elsewhere/x", "/elsewhere/y"], "write /elsewhere/x", "/elsewhere", "write"),
+        (&["rename", "/elsewhere/x", "/elsewhere/y"], "write /elsewhere/x", "/elsewhere", "write"),
         (&["read", "/database/x"], "read /database/x", "/database", "read"),
     ] {
         for component in [&nothing, &data] {

@@ -240,6 +240,8 @@ impl HostDescriptor for Cell {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false)?;
+        self.note_path(&new_fd, &new_path, Access::Write, false)?;
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
@@ -280,6 +282,7 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false)?;
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
             let look = async move |host: &mut View<'_>, fd| {
                 host.set_times_at(fd, flags, path, accessed, modified).await
@@ -392,6 +395,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
+        self.note_path(&fd, &path, Access::Read, false)?;
         self.run_wasi(&fd, async move |host, fd| host.readlink_at(fd, path).await).await
     }
 
@@ -435,6 +439,7 @@ impl HostDescriptor for Cell {
         if let Some(device) = self.device(&fd, &path) {
             return self.counted(device.hash());
         }
+        self.note_path(&fd, &path, Access::Read, false)?;
         self.run_wasi(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
     }
 }
