@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, ItemFn, Lit, Meta, Type, Visibility};
+use syn::{Attribute, ItemFn, Type, Visibility};
 
 use crate::errors::Errors;
 use crate::needs::Need;
@@ -57,11 +57,10 @@ fn name(options: &Options, function: &ItemFn, errors: &mut Errors) -> String {
 }
 
 fn description(options: &Options, function: &ItemFn, errors: &mut Errors) -> String {
-    let lines: Vec<String> = match &options.description {
-        Some(description) => vec![description.value()],
-        None => function.attrs.iter().filter_map(doc_line).collect(),
+    let description = match &options.description {
+        Some(description) => description.value().trim().to_owned(),
+        None => text::doc(&function.attrs),
     };
-    let description = lines.join("\n").trim().to_owned();
     if description.is_empty() {
         errors.at(
             &function.sig.ident,
@@ -70,14 +69,6 @@ fn description(options: &Options, function: &ItemFn, errors: &mut Errors) -> Str
         );
     }
     description
-}
-
-fn doc_line(attribute: &Attribute) -> Option<String> {
-    let Meta::NameValue(pair) = &attribute.meta else { return None };
-    let Expr::Lit(literal) = &pair.value else { return None };
-    let Lit::Str(text) = &literal.lit else { return None };
-    let text = text.value();
-    pair.path.is_ident("doc").then(|| text.strip_prefix(' ').unwrap_or(&text).trim_end().to_owned())
 }
 
 struct Parts<'a> {

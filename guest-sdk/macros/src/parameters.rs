@@ -6,10 +6,11 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, FnArg, ItemFn, Pat, PatType, Type};
+use syn::{Attribute, FnArg, ItemFn, Pat, PatType, Type, parse_quote};
 
 use crate::errors::Errors;
 use crate::signature::bare;
+use crate::text;
 
 /// The form in which a function takes its arguments.
 pub(crate) enum Arguments {
@@ -160,7 +161,10 @@ fn borrows(tokens: TokenStream) -> bool {
 }
 
 impl Argument {
-    fn new(name: Ident, ty: Type, attributes: Vec<Attribute>) -> Self {
+    fn new(name: Ident, ty: Type, mut attributes: Vec<Attribute>) -> Self {
+        let doc = text::doc(&attributes);
+        attributes.retain(|attribute| text::doc_text(attribute).is_none());
+        attributes.extend((!doc.is_empty()).then(|| parse_quote!(#[doc = #doc])));
         let plain = name.to_string();
         let spoken = plain.trim_start_matches('_');
         let named = attributes.iter().any(|attribute| {
