@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     };
     let repository = Repository::read(shell::root())?;
     let rows =
-        [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
+        [lines::rows(&repository), exact::rows(&repository)?, pages::rows(&repository)?].concat();
     if is_json {
         shell::print(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>()));
     } else {

@@ -1,10 +1,8 @@
-//! Reads names: those at the root of a crate, and those of the project's private language.
+//! Reads names that are words of the project's private language.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proc_macro2::{TokenStream, TokenTree};
-
-use super::tree::{Crate, Use};
 
 /// Words that name modules, types and functions, each with better words.
 ///
@@ -66,32 +64,6 @@ const PRIVATE: [(&str, &str); 53] = [
     ("ward", "`Worker`"),
 ];
 
-/// Returns the names that a module exports, except those of its public modules, which is where the
-/// names of a crate belong.
-///
-/// A glob of an own module counts as the public names of that module.
-pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
-    let Some(module) = tree.modules.get(at) else { return BTreeSet::new() };
-    let is_module =
-        |name: &String| tree.modules.contains_key(&[at, std::slice::from_ref(name)].concat());
-    let items = module
-        .items
-        .iter()
-        .filter(|(name, public)| **public && !is_module(name))
-        .map(|(name, _)| name.clone());
-    // A re-exported module is a public module.
-    let is_name = |used: &&Use| {
-        used.public && (used.name == "*" || !tree.modules.contains_key(&[at, &used.path].concat()))
-    };
-    let uses = module.uses.iter().filter(is_name).flat_map(|used| {
-        // A glob of a foreign crate leads nowhere: it resolves to the module itself.
-        let target =
-            Some(tree.resolve(at, &used.path)).filter(|target| used.name == "*" && target != at);
-        target.map_or_else(|| BTreeSet::from([used.name.clone()]), |target| exported(tree, &target))
-    });
-    items.chain(uses).collect()
-}
-
 /// Returns the private words one by one, each with its better word.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
     PRIVATE.iter().flat_map(|(words, better)| words.split(' ').map(move |word| (word, *better)))
@@ -126,21 +98,6 @@ fn means(word: &str, name: &str) -> bool {
             .map(|(first, rest)| format!("{}{rest}", first.to_uppercase()))
             .collect::<String>()
             == name
-}
-
-#[test]
-fn public_modules_are_not_root_names() {
-    let tree = Crate::of(&[
-        (
-            "src/lib.rs",
-            "mod a; pub mod b { pub struct C; } pub use a::{D, E as F}; pub use a::g::*; pub use a::l; use a::H; pub const I: u8 = 0;",
-        ),
-        (
-            "src/a.rs",
-            "pub struct D; pub struct E; pub struct H; pub mod l { pub struct M; } pub(crate) mod g { pub fn j() {} fn k() {} pub use super::H; }",
-        ),
-    ]);
-    assert_eq!(exported(&tree, &[]).into_iter().collect::<Vec<_>>(), ["D", "F", "H", "I", "j"]);
 }
 
 #[test]

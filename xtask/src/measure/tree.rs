@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::source::{Source, is, opens};
+use super::source::{Source, is};
 
 /// Keywords before the name of an item.
 const KINDS: [&str; 9] =
@@ -19,18 +19,17 @@ pub(super) type Path = Vec<String>;
 /// A module without its submodules.
 #[derive(Default)]
 pub(super) struct Module {
-    /// Names of the module's items; true for public ones.
-    pub(super) items: BTreeMap<String, bool>,
-    pub(super) uses: Vec<Use>,
+    /// Names of the module's items.
+    items: BTreeSet<String>,
+    uses: Vec<Use>,
     /// Paths that begin with `crate`, `self` or `super`.
     pub(super) paths: Vec<Path>,
 }
 
 /// A name that `use` binds; `*` for all names of a module.
-pub(super) struct Use {
-    pub(super) name: String,
-    pub(super) path: Path,
-    pub(super) public: bool,
+struct Use {
+    name: String,
+    path: Path,
 }
 
 /// A crate without its tests.
@@ -88,20 +87,15 @@ impl Crate {
     ) -> Result<()> {
         let mut module = Module::default();
         let mut tokens: Vec<_> = tokens.clone().into_iter().collect();
-        let mut public = false;
         let mut index = 0;
         while let Some(token) = tokens.get(index) {
             let word =
                 if let TokenTree::Ident(word) = token { word.to_string() } else { String::new() };
             let is_lifetime = index > 0 && is(&tokens[index - 1], '\'');
             index += 1;
-            if word == "pub" {
-                public = !tokens.get(index).is_some_and(|next| opens(next, Delimiter::Parenthesis));
-            } else if word == "use" {
-                let bind = |path, name| module.uses.push(Use { name, path, public });
+            if word == "use" {
+                let bind = |path, name| module.uses.push(Use { name, path });
                 leaves(&tokens[index..], Vec::new(), &mut { bind });
-            } else if is(token, ';') || opens(token, Delimiter::Brace) {
-                public = false;
             }
             let Some(TokenTree::Ident(name)) =
                 tokens.get(index).filter(|_| KINDS.contains(&word.as_str()))
@@ -112,7 +106,7 @@ impl Crate {
             if is_lifetime || KINDS.contains(&name.as_str()) {
                 continue;
             }
-            module.items.insert(name.clone(), public);
+            module.items.insert(name.clone());
             if word == "mod" {
                 let (folder, inside) =
                     (format!("{below}/{name}"), [at.clone(), vec![name]].concat());
@@ -126,7 +120,6 @@ impl Crate {
                 {
                     self.file(file, &folder, inside, sources)?;
                 }
-                public = false;
             }
         }
         paths(&tokens, &mut module.paths);
@@ -167,12 +160,12 @@ impl Crate {
         let module = self
             .modules
             .get(here)
-            .filter(|module| depth < DEEPEST && !module.items.contains_key(name))?;
+            .filter(|module| depth < DEEPEST && !module.items.contains(name))?;
         let named = module.uses.iter().find(|used| used.name == name);
         named.map(|used| self.follow(here, &used.path, depth + 1)).or_else(|| {
             let globs = module.uses.iter().filter(|used| used.name == "*");
             globs.map(|glob| self.follow(here, &glob.path, depth + 1)).find_map(|target| {
-                let is_own = self.modules.get(&target)?.items.contains_key(name);
+                let is_own = self.modules.get(&target)?.items.contains(name);
                 if is_own { Some(target) } else { self.bound(&target, name, depth + 1) }
             })
         })
