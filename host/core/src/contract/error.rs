@@ -1,7 +1,12 @@
-//! Errors of the set-up: building an engine, loading a component, defining a tool.
+//! The error type of the set-up: building an engine, loading a component, defining a tool, starting
+//! a run.
 //!
-//! In: failures of the set-up. Out: [`Error`], opaque, with predicates and a hint.
-//! Invariants: a failed *call* is never an `Error`; the source is kept.
+//! Functions that prepare something return [`Error`]. It is opaque, so that new kinds do not break
+//! callers: they ask predicates such as [`Error::is_not_granted`], read one stable word
+//! ([`Error::reason`]), and show a hint that says how to correct the problem. The source of the
+//! error is kept.
+//!
+//! A call that fails is never an `Error`: its failure is part of the call's completion.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,11 @@
-//! Limits: how much one call may use of each resource.
+//! Limits on the resources that one call may use: fuel, time, memory, bytes, calls into the host.
 //!
-//! In: an embedder's choice, tightened for each call. Out: [`Limits`].
-//! Invariants: a limit is always set; an overlay can only tighten.
-//! Not here: what a tool may access (grants).
+//! An embedder sets [`Limits`] for the executor, and tightens them for a tool, a tenant or a single
+//! call. For each call the executor takes the smallest limit of all of them with
+//! [`Limits::tightened`]; nothing can raise a limit. Every limit always has a value. Fuel counts
+//! instruction units of the engine, about one for each wasm instruction.
+//!
+//! Not here: what a tool may access, in `grants`.
 
 use std::time::Duration;
 

@@ -1,7 +1,11 @@
-//! Finds similar names: the nearest known name, for hints, and names that can be mistaken for each
+//! Finds similar names: the nearest known name for a hint, and names that can be mistaken for each
 //! other.
 //!
-//! Invariants: pure; the same input gives the same answer.
+//! Errors about an unknown tool, key or option call [`nearest`] with the unknown name and the known
+//! ones, to add "did you mean …?". It also recognises a name behind a namespace that models invent,
+//! such as `functions.add`. The approval of tools calls [`look_alike`] to refuse two tools whose
+//! names differ only in letters that look alike, such as `0` and `o`. Long names get no suggestion,
+//! so that the comparison stays cheap. All functions are pure.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,15 @@
 //! Makes one call: from a model's text to a completion.
 //!
-//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
-//! The stages: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
-//! Invariants: never fails and never panics; uses no registry, invents no ids; exactly one terminal
-//! event per call, even if the future is dropped; with a sealer, the state of a question never
-//! leaves unsealed, and an incoming state is opened and authenticated before it is used.
+//! An embedder, a run or a step passes a [`Tool`], a [`ToolCall`] and [`CallOptions`] to
+//! [`Executor::call`]. The executor takes the smallest limits of executor, call, tool and tenant,
+//! checks the arguments, calls the tool's handler (the code behind the tool: a component in a cell,
+//! a closure, a worker process), checks the answer, seals a question's state and makes the receipt,
+//! which counts what the call used. It always returns a [`Completion`]; a failure or a refusal is
+//! part of it, and a panic of the handler too.
+//!
+//! Exactly one terminal event is sent for each call, even if the future is dropped. With a sealer,
+//! the state of a question never leaves unsealed, and a state that comes in is authenticated before
+//! it is used. The executor knows no registry and invents no ids.
 
 mod checking;
 mod checks;

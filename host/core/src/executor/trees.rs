@@ -1,11 +1,13 @@
-//! Bounds the trees of large arguments: how many exist at once, and which are kept while their call
-//! runs.
+//! Bounds the memory of parsed JSON trees: how many large ones exist at once, and which are kept.
 //!
-//! A tree takes up to a hundred times the memory of its text. Large arguments, and large answers
-//! that have a schema, are parsed and checked a few calls at a time. A tree of arguments is kept
-//! only for a handler that reads it, and the bytes of all kept trees are bounded.
-//! Invariants: both bounds hold for the whole process, whatever executors it has, and are shared
-//! fairly between tenants.
+//! A tree takes up to a hundred times the memory of its text. `checking` takes a [`Room`] before it
+//! parses large arguments, or a large answer that has a schema: the call waits for one of two
+//! turns, or is refused as overloaded. The tree of arguments is kept after the check only for a
+//! handler that reads it, and all kept trees share a budget of bytes. A server takes a [`TreeRoom`]
+//! for other JSON in requests.
+//!
+//! Both bounds hold for the whole process, whatever executors it has, and are shared fairly between
+//! tenants.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;

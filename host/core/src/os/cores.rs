@@ -1,4 +1,7 @@
 //! The number of processors that this process can use.
+//!
+//! The engine and the runs size their thread pools and default concurrency by [`cores`]. The system
+//! is asked once for each process; 1 is returned if the number is unknown.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,10 @@
-//! Starts a worker process with its standard streams, an empty environment and nothing else of this
-//! process.
+//! Prepares the command that starts a worker process, which inherits nothing but its standard
+//! streams.
 //!
-//! In: a program. Out: a [`Command`], to which the caller adds arguments, environment and streams.
-//! Invariants: a worker inherits only the three standard descriptors, which the caller chooses; the
+//! The compiler and the process layer call [`worker`] with a program, and add arguments,
+//! environment variables and streams to the [`Command`] that it returns. The worker begins with an
+//! empty environment and in a process group of its own, so that Ctrl-C in a terminal reaches only
+//! the parent. All descriptors but the three standard ones are closed when the program starts. The
 //! signals that report a worker's end, or that end it at a limit, have their default disposition in
 //! it, whatever this process does with them.
 

@@ -1,13 +1,16 @@
 //! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of
 //! one tenant only.
 //!
-//! In: the command that starts the worker, a program that calls [`Worker::begin`]. Out: a
-//! [`WorkerProcess`] and its [`Tool`]s, whose calls run in the worker.
-//! Invariants: no guest runs in this process; when a worker dies, only its own calls end; its
-//! messages are bounded, and count for its own calls only; it ends with its [`WorkerProcess`] and
-//! with this process.
+//! A host with several tenants builds a [`WorkerProcess`] for a tenant: it names the program to
+//! start, which must call [`Worker::begin`] and offer tools. The host gets a [`Tool`] for each, and
+//! calls it as any other; the call runs in the child. No guest of these tools runs in the host.
+//! When a worker dies, only its own calls end, and the next worker is started; a tool that
+//! repeatedly ends workers is no longer called. The messages of a worker are bounded, and count for
+//! its own calls only. The worker ends with its `WorkerProcess` and with the host.
+//!
 //! Not here: rights of the operating system. A worker runs as the same user with all rights of that
 //! user, and so does a guest that can run machine code of its own there.
+//!
 //! Source: docs/threat-model.md, rows 52 and 83.
 
 mod forms;

@@ -1,9 +1,14 @@
-//! Request table of a worker process: pending, sent and finished requests.
+//! The requests to a worker process: pending, sent and finished, with the decision about resending.
 //!
-//! Pure: the caller passes the time, and no method waits while the lock is held.
-//! Invariants: a request is sent once, and a second time only after its worker died and if its tool
-//! may be called twice; each request ends once. No code of an embedder runs, and no value of one is
-//! dropped, under the lock: such values are returned to code that has released it.
+//! The supervisor and the handlers share one [`RequestTable`] under a lock. A handler adds a
+//! request and gets a channel of replies; the writing thread takes the next message to the child;
+//! answers and the child's death end requests. A request is sent once, and a second time only if
+//! its worker died and its tool may be called twice. The table also bounds the messages about each
+//! request, computes the growing pause before the next start, and counts deaths by tool: after
+//! three, the tool is quarantined, that is, refused.
+//!
+//! It is pure: the caller passes the time. No code of an embedder runs under the lock, and no value
+//! of one is dropped under it; such values are returned to code that has released it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

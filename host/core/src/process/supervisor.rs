@@ -1,12 +1,15 @@
-//! Supervises a worker process: starts it, exchanges messages with it, and starts the next one when
-//! it dies.
+//! Supervises a worker process: starts it, exchanges messages with it, starts the next one when it
+//! dies.
 //!
-//! One thread reads the child's messages and starts the next child; a second thread for each child
-//! writes. The first thread lives as long as any child, because on Linux a child is killed when the
-//! thread that started it ends.
-//! Invariants: a message that no valid worker sends ends the child; a child that does not end a
-//! call that is over is killed; neither thread runs the embedder's code, which may block: callers
-//! get messages about their calls on their own threads.
+//! The builder of a `WorkerProcess` starts one thread that runs [`Supervisor::supervise`]. It reads
+//! the child's messages and passes replies to the waiting handlers; a second thread for each child
+//! writes requests. The first thread lives as long as any child, because on Linux a child is killed
+//! when the thread that started it ends. A child is killed if it sends a message that no valid
+//! worker sends, offers other tools than before, takes too long to start, or keeps a call whose
+//! caller has left past the grace period.
+//!
+//! Neither thread runs the embedder's code, which may block: handlers receive their messages on
+//! their own threads.
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};

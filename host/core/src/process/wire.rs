@@ -1,8 +1,11 @@
-//! The messages between this process and a worker process: frames of a length and that many bytes
-//! of JSON.
+//! The messages between the host and a worker process, and their framing on a pipe.
 //!
-//! Invariants: memory for a frame grows only with the bytes that have arrived; a frame that is too
-//! long ends the connection before it is read.
+//! A frame is a length of four bytes and that many bytes of JSON. The supervisor and the worker
+//! call [`read`] and [`frame`] for it. A [`HostMessage`] asks for a call, a visibility check or a
+//! validation, or ends one early; a [`WorkerMessage`] offers tools, reports progress, or answers. A
+//! request carries the limits that are left at that moment. A frame over 64 MiB is refused before
+//! it is read, and memory grows only with the bytes that have arrived, whatever length was
+//! announced.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;

@@ -1,9 +1,11 @@
-//! The worker process of a [`WorkerProcess`](crate::process::WorkerProcess): runs tools for its
-//! parent process.
+//! The child's side of a worker process: answers calls of its parent with tools of its own.
 //!
-//! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive
-//! its parent; rules, limits and middleware of its tools apply here as in any process; every call
-//! is answered, or reported as gone.
+//! The program that the host starts calls [`Worker::begin`], loads its tools, and then
+//! [`Worker::serve`], which reads calls from standard input and writes answers to standard output
+//! until the parent ends. Each call runs in an executor of its own, with the limits and overlays
+//! (rules that narrow rights) that the parent sent; rules, limits and middleware of the tools apply
+//! as in any process. Every request is answered, or reported as gone. The process does not outlive
+//! its parent. States of questions are sealed by the parent.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};

@@ -1,8 +1,14 @@
-//! A handler whose calls run in a worker process.
+//! The handler of a tool whose calls run in a worker process.
 //!
-//! Everything else about a call is decided by the parent's executor: schemas, overlays, sealed
-//! states, receipts. The child calls the tool by an executor of its own, so that the rules, limits
-//! and middleware that its embedder set apply too.
+//! The host's executor calls it as the handler of such a [`Tool`](crate::Tool). It puts a request
+//! into the request table and awaits its replies: start, progress and log lines, which it passes to
+//! the call's observers, then the answer with the usage, which it adds to the receipt. An abort is
+//! passed on; a request that was not sent by its deadline is refused. If the future is dropped, the
+//! worker is told to cancel the call.
+//!
+//! The host's executor decides the rest: schemas, overlays, sealed states, receipts. The worker
+//! calls the tool by an executor of its own, so that the rules, limits and middleware that its
+//! embedder set apply too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

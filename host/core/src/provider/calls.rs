@@ -1,6 +1,11 @@
-//! The calls of one response: those that can be made, and those that cannot be read.
+//! The tool calls of one response of a model: those that can be made, and those that cannot be
+//! read.
 //!
-//! Invariants: an error in one call of a list does not affect the others.
+//! `Provider::calls` returns [`Calls`]. The embedder makes the readable ones. An
+//! [`UnreadableCall`], for example one without a name, or the last one of an answer that the
+//! provider cut, must be answered too, because the model waits for it: [`Calls::answered`] puts its
+//! error message at the right position among the results. An error in one call of a list does not
+//! affect the others.
 
 use serde_json::json;
 

@@ -1,11 +1,15 @@
 //! Converts between this crate's types and the formats of model providers: definitions out, calls
 //! in, results out.
 //!
-//! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and
-//! [`ToolCall`](crate::ToolCall)s.
-//! Invariants: pure; a feature that an API lacks is described in text or refused, and noted, never
-//! dropped silently.
-//! Not here: transport, keys, and fragments of a stream (`assemble`).
+//! An embedder names a [`Provider`], such as OpenAI or Gemini. [`Provider::definitions`] writes the
+//! tools for a request, [`Provider::calls`] reads the calls from the response, and
+//! [`Provider::results`] writes the messages of a run for the next request. The output is JSON,
+//! with notes: a feature that an API lacks is described in text or refused, and noted, never
+//! dropped silently. A tool that an API cannot express is left out, and the others stay. The
+//! conversions are pure.
+//!
+//! Not here: transport and keys, which are the embedder's; fragments of a stream, in `assemble`.
+//!
 //! Source: docs/contract.md, section 5; each API's public reference.
 
 pub(crate) mod assemble;

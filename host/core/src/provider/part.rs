@@ -1,5 +1,10 @@
-//! Content beside a result: returns the parts that an API accepts, and describes the others in
-//! text.
+//! Converts the content beside a tool's result: finds the images that an API accepts, describes the
+//! rest in text.
+//!
+//! The formats call [`text`] and [`image`] for each message. A part that an API does not accept is
+//! described by a sentence such as "[image of 512 bytes (image/tiff) that cannot be shown here]" in
+//! the text of the result, with a note if bytes are lost. An image or sound of 0 bytes is described
+//! too, because an API would refuse the whole request for it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

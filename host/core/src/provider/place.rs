@@ -1,4 +1,10 @@
-//! A place in a provider's response: reads the expected values, and reports where one is missing.
+//! Reads values from a provider's response, and names the place where an expected one is missing.
+//!
+//! A [`Place`] is one JSON value of the response with the pointer to it. The formats walk from
+//! place to place: an optional member, a required one, the items of a list. A missing or wrong
+//! value is an error with its pointer and the expected form. [`Place::read`] reads one tool call,
+//! so that an error in it makes only that call unreadable. A call that arrives without an id gets
+//! one from its index ([`placed_id`]).
 
 use serde_json::Value;
 

@@ -1,6 +1,12 @@
-//! Decides what a run does after a failure.
+//! The rule for what a run or a step does after a failed call.
 //!
-//! In: a failed call. Out: a [`Verdict`].
+//! The embedder chooses an [`OnToolError`]: pass the failure on to the model and continue, halt, or
+//! ask a function. Such a function, a [`Policy`], is blocking or async, gets the call and its
+//! failure, and returns a [`Verdict`]: a value for the model in place of the failure, or a halt.
+//! The rule applies to handlers' errors, tool errors and refusals alike.
+//!
+//! Not here: asking the function, with its time limit and panic guard, in `runner/ask`.
+//!
 //! Source: docs/contract.md, section 3 (`on_tool_error`).
 
 use std::fmt;

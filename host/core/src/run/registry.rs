@@ -1,9 +1,14 @@
 //! The tools that an embedder offers, by name.
 //!
-//! In: tools. Out: tools, definitions, calls of a tool by its name, statistics.
-//! Invariants: names are unique; tools keep the order of registration; a change is atomic, and a
-//! [`Toolbox`] is an immutable snapshot.
-//! Not here: counting of calls, which each tool does ([`Tool::statistics`]).
+//! An embedder adds, replaces and removes tools in a [`Registry`], also while calls run. Runs,
+//! steps and servers take a [`Toolbox`], an immutable snapshot, so that a change never affects a
+//! run that has started. The registry lists definitions for a model, finds the tools that are
+//! visible in a context, calls a tool by name, and returns statistics. Names are unique, tools keep
+//! the order of their registration, and each change is atomic. An unknown name is an error with the
+//! nearest name as a hint.
+//!
+//! Not here: the counting of calls, which each tool does ([`Tool::statistics`]).
+//!
 //! Source: docs/contract.md, sections 4 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};

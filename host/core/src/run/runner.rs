@@ -1,9 +1,12 @@
-//! A run: a batch of calls under one policy.
+//! A run: a batch of calls under one policy for failures.
 //!
-//! In: calls and [`RunOptions`]. Out: one message per call in input order ([`Runner::run`]), or
-//! events in completion order ([`Runner::stream`]).
-//! Invariants: both use the same path; no call runs before all of them are checked; every call that
-//! started is settled, also if another one halts the run.
+//! An embedder passes the calls of one model answer and [`RunOptions`] to a [`Runner`].
+//! [`Runner::run`] waits for all and returns one message for each call in input order, the
+//! receipts, and the reason of a halt; [`Runner::stream`] gives the events as they come. Both use
+//! one path. No call runs before all are checked: an unknown tool, a repeated id or a bad option
+//! fails the run as a whole. Every call that started is settled (has a message), also if another
+//! one halts the run; the earliest halting call in the input gives the reason.
+//!
 //! Source: docs/contract.md, section 3.
 
 pub(crate) mod ask;

@@ -1,8 +1,12 @@
-//! Seals bytes that a server sends through a client, with or without a question.
+//! Seals bytes that a server sends through a client and gets back, with or without a question.
 //!
-//! In: bytes. Out: a text that only this key can create and read; later, from that text, the bytes,
-//! or a [`ResumeFault`]. Form: as that of a question's state, with `tb1.`: the principal's
-//! fingerprint, the time of expiry, and the bytes.
+//! A server calls [`Sealer::seal_bytes`] for state of its own that a client has to bring back, and
+//! [`Sealer::open_bytes`] when it comes. The sealed text can be neither read nor changed by the
+//! client. It opens only with the same key, for the principal (a key or user of a tenant) that the
+//! sealer is bound to, and before it expires; otherwise the result is a [`ResumeFault`].
+//!
+//! The form is that of a question's state with the prefix `tb1.`, and contains the principal's
+//! fingerprint, the time of expiry and the bytes.
 
 use super::{
     Control, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, enforced, millis, of_text,

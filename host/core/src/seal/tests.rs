@@ -1,4 +1,7 @@
-//! Sealed texts, and all the ways in which they fail to open.
+//! Tests of sealed texts, and of all the ways in which they fail to open.
+//!
+//! A text must open only unchanged, with the same key, in its lifetime, for the call that asked,
+//! and reveal neither state nor key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,11 @@
-//! The history entry of a step: the call and its response.
+//! The history entry of a step: the model's call and the response to it.
 //!
-//! In: the end of a call. Out: a [`HistoryEntry`].
-//! Invariants: an entry always has both; if the result cannot be encoded, the response says so.
+//! At the end of a step, the stepper makes a [`HistoryEntry`] from the call and its result, which
+//! the agent loop puts into the conversation. An entry always has both halves: a call that no tool
+//! answered, or a result that cannot be encoded, gets a response that says so. A
+//! [`FunctionResponse`] is a value, a failure, or the note that the tool is closed in this turn.
+//! [`HistoryEntry::message`] gives the response as a message like that of a run.
+//!
 //! Source: docs/contract.md, section 6, stages 4 and 9.
 
 use std::borrow::Cow;

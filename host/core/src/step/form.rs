@@ -1,4 +1,10 @@
-//! Serializes and deserializes a history entry as JSON.
+//! Writes a history entry as JSON, and reads it back.
+//!
+//! A loop stores conversations in this form, through serde. The JSON has `functionCall` and
+//! `functionResponse` for the model, and optional members for the loop. Images and sounds appear
+//! twice: complete in `parts`, and as a short description in `media`, which is not read back. A
+//! response that is marked as an error is read as a failure or as a closed tool, any other as a
+//! value.
 //!
 //! Source: docs/contract.md, section 6, stages 4 and 9.
 

@@ -1,12 +1,16 @@
 //! Single steps of an agent loop: a call is checked, made and recorded.
 //!
-//! In: the call that a model asked for, and the [`Turn`]. Out: always one [`Step`] per call, which
-//! says what the loop does next.
-//! The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of
-//! several calls, all pass their gates first, then all are dispatched side by side, then the other
-//! stages follow for each call in order.
-//! Invariants: a tool is dispatched at most once; a stop takes precedence over a result; a panic of
-//! the embedder's code does not break a step.
+//! An agent loop that records each call by itself uses a [`Stepper`] instead of a run. It passes
+//! the call that a model asked for and the [`Turn`], the state of the conversation's current turn
+//! (iteration, allowed tools, errors in a row). The result is always one [`Step`] for each call,
+//! which says what the loop does next: put an entry into the history, ask the model again, or end
+//! the turn.
+//!
+//! The stages are: judge → stop? → context → gate → dispatch → window → notice → restart? → entry.
+//! Of several calls, all pass their gates first, then all are dispatched side by side, then the
+//! other stages follow for each call in order. A tool is dispatched at most once, a stop takes
+//! precedence over a result, and a panic of the embedder's code does not break a step.
+//!
 //! Source: docs/contract.md, section 6, whose stages are numbered below.
 
 mod config;

@@ -1,4 +1,9 @@
-//! The result of a step: what the loop does next, and the events for an observer.
+//! The result of a step: the next action of the agent loop, and the events for an observer.
+//!
+//! The stepper returns a [`Step`] for each call: restart (ask the model again), abort (end the
+//! turn), or a history entry with flags for success and for the end of the turn. An [`AbortStatus`]
+//! says why a turn was aborted. A [`StepEvent`] goes to the embedder's observer, for example when a
+//! tool ran because a trigger word had opened it. Steps are read back from JSON here, too.
 //!
 //! Source: docs/contract.md, section 6.
 

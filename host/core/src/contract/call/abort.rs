@@ -1,8 +1,12 @@
-//! Ends calls early on behalf of a caller: signals the handler first, then ends the call by force.
+//! Signals with which a caller ends one call, or one call of a run, before it has finished.
 //!
-//! In: a caller's [`AbortSignal`], or an id passed to a [`CallCanceller`]. Out: the signal of each
-//! call.
-//! Not here: how a call is ended (`patience`, which waits for its handler).
+//! An embedder (the program that uses this library) puts an [`AbortSignal`] into the options of a
+//! call or run and raises it when the call is to end. For a run of many calls, a [`CallCanceller`]
+//! raises the signal of one call by its id. A raised signal stays raised. The handler, which is the
+//! code that answers the call, sees the signal and may end by itself; after the grace period of the
+//! options, which is zero by default, the call is ended by force.
+//!
+//! Not here: the code that waits for the grace period and ends the call, in `tool/handler_wait.rs`.
 
 use std::collections::HashMap;
 use std::fmt;

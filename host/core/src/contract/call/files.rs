@@ -1,6 +1,12 @@
-//! Files of one call.
+//! A handle to the files that a caller attaches to one call.
 //!
-//! Not here: the directory that contains them (`directory::call_files`).
+//! The server creates a [`CallFiles`] for a call that comes with files, and sets it in the call's
+//! options; a worker process opens the existing directory. When the engine sets up the cell (a
+//! fresh wasmtime store for this one call), it mounts the directory read-only for the guest. The
+//! handle is reference-counted: the files are removed when its last clone is dropped.
+//!
+//! This module knows only the trait [`CallDirectory`], so that it does no I/O. Not here: the
+//! directory on disk, in `capability/files/call_files.rs`.
 
 use std::fmt;
 use std::fs::File;

@@ -1,9 +1,16 @@
-//! A tool call, its context and options, and its completion.
+//! A tool call as data: the call, its context, its options, its result.
 //!
-//! In: a call as a model provider sent it. Out: [`ToolCall`], [`CallContext`] and [`CallOptions`]
-//! for the request, [`Completion`] for the result.
-//! Invariants: a missing field of the context stays absent (docs/contract.md, section 2).
-//! Not here: the steps of a call (`executor`).
+//! An embedder or a provider's format (the JSON of one model vendor) builds a [`ToolCall`] from the
+//! answer of a model: an id, a tool's name, and arguments as unchecked JSON text. [`CallContext`]
+//! says where the call comes from (session, tenant, metadata); the handler gets it unchanged, and a
+//! field that the caller left out stays absent. [`CallOptions`] add limits, an abort signal and an
+//! overlay, which is a set of rules that can only narrow the tool's rights. The executor takes all
+//! of these and always returns a [`Completion`]: a [`CallResult`] and a receipt, which counts the
+//! resources that the call used.
+//!
+//! Not here: the steps of a call, in `executor`.
+//!
+//! Source: docs/contract.md, section 2.
 
 mod abort;
 mod files;

@@ -1,7 +1,14 @@
-//! The receipt of a call.
+//! Counts the resources that one call uses, and makes its receipt.
 //!
-//! In: the meters of a cell at the end of the call. Out: [`Usage`].
-//! Invariants: present on success and on failure; made by the host only.
+//! The executor creates a [`Meter`] for each call. The cell and the host functions add to it while
+//! the call runs: fuel (the engine's instruction units), peak memory, bytes, calls into the host.
+//! At the end the executor reads a [`Usage`], the receipt that is part of every completion and of
+//! the last event, on success and on failure. All attempts of a retried call share one meter, and
+//! its values only increase.
+//!
+//! A tool's visibility check can also run outside of a call, when tools are listed. Its fuel
+//! appears on no receipt and goes to a [`CheckFuel`] callback instead, with which a server charges
+//! the tenant.
 
 use std::fmt;
 use std::sync::Arc;

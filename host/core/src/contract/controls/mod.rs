@@ -1,12 +1,13 @@
-//! Controls that tests can disable one at a time, to show that the test of each control notices its
-//! absence.
+//! A switch for tests: disables one security control, to show that the control's test fails without
+//! it.
 //!
-//! In: a [`Control`], where it is about to be enforced.
-//! Out: [`enforced`], true if the control is enforced. It is false only in a test of the control's
-//! test.
-//! Invariants: only a build with debug assertions and the feature `controls` has the switch; only
-//! the tests of this repository enable that feature; the environment variable is read once, so a
-//! process always gives the same answer.
+//! A control is one protection of the host, such as the limit on fuel. Code that enforces it asks
+//! [`enforced`] first and skips the check if the answer is false. In a build for users the answer
+//! is always true. Only a build with debug assertions and the feature `controls`, which only the
+//! tests of this repository enable, reads the name of the control to disable from an environment
+//! variable. It reads the variable once, so that one process always gives one answer; an unknown
+//! name panics. A child process gets the variable of [`inherited`].
+//!
 //! Source: docs/threat-model.md, sections 1 and 2. Section 2 names the test of each control.
 
 mod table;

@@ -1,4 +1,10 @@
-//! TABLE: all controls, each with its name.
+//! Lists every security control of the project: a variant of [`Control`], a sentence, a name.
+//!
+//! TABLE: one line for each control, grouped by the thing that it protects.
+//!
+//! The module `controls` compares these names with the control that a test disables, and
+//! docs/threat-model.md, section 2, names the test of each. To add a control, add a line here and
+//! call `enforced` with it at the one place that enforces it.
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $control:ident = $name:literal,)*) => {

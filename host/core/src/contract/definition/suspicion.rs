@@ -1,11 +1,15 @@
-//! Finds texts in a definition that seem to be written to steer a model, not to describe a tool.
+//! Finds texts in a tool's definition that seem to be written to steer the model that reads it.
 //!
-//! In: a [`Definition`]. Out: the suspicious places, for the person who decides if the tool may be
-//! used.
-//! Invariants: linear in the length of the text; every text of the definition is searched, names of
-//! members too. This helps a reader and is not a defence: a text can always be worded so that no
-//! pattern matches. The defence is that a tool is used only after a person has approved its
-//! definition, and only in the approved form.
+//! Such a text hides characters, imitates a system message, or tells the model to ignore
+//! instructions or to keep something from the user. The command line calls
+//! [`Definition::suspicions`] when it shows a tool to the person who decides about it. The result
+//! is a list of at most 32 places, each with a reason and an excerpt. Every text of the definition
+//! is searched, also the names of members in its schemas.
+//!
+//! This helps a reader and is not a defence: a text can always be worded so that no pattern
+//! matches, and an empty list proves nothing. The defence is that a person approves the definition
+//! and that only the approved form is used.
+//!
 //! Source: the published attacks on tool descriptions (hidden instructions, shadowing of other
 //! tools, secrecy).
 

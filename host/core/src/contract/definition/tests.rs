@@ -1,4 +1,7 @@
-//! Tests of names and of the digest of a definition.
+//! Tests of the names, the digest and the JSON form of a tool's definition.
+//!
+//! The digest must change with every change of the definition, at any depth of its schemas. A name
+//! of the wrong form, and a definition whose calls could never succeed, must be refused.
 
 use super::*;
 

@@ -1,7 +1,10 @@
-//! Reads events from their JSON.
+//! Reads an [`Event`] back from its JSON.
 //!
-//! The members are read one by one instead of as serde's tagged enum, because
-//! [`Json`](crate::contract::json::Json) keeps its text and cannot be read from serde's buffer.
+//! A consumer of the event stream uses it through serde's `Deserialize`; the writing half is
+//! derived in the parent module. The member `type` selects the kind of event, and a member that
+//! this kind requires but that is absent is an error. The members are read one by one instead of as
+//! serde's tagged enum, because `Json`, a value kept as its original text, cannot be read from
+//! serde's buffer.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,8 +1,11 @@
-//! The events of a call, which an observer receives while the call runs.
+//! The events of a running call: its start, progress, log lines, denied requests, end.
 //!
-//! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
-//! Invariants: for each call `Started`, then any number of `Progress`, `Log` and `Denied`, then
-//! exactly one `Completed`, even if the call was cancelled or something panicked.
+//! An embedder passes an [`EventSink`] to the executor. The executor and the cell then send it
+//! [`Event`]s while the call runs, on the thread that runs the call. The order for each call is
+//! fixed: `Started`, then any number of `Progress`, `Log` and `Denied`, then exactly one
+//! `Completed`, even if the call was cancelled or something panicked. Events after the end are
+//! dropped. While a component's call runs, a redactor removes secret values from each event.
+//!
 //! A sink runs under the lock of its own call's events, with panics caught. It is the only code of
 //! an embedder that runs under a lock.
 

@@ -1,9 +1,15 @@
-//! Decides to which addresses a request may be sent.
+//! Decides to which IP addresses a tool's request may be sent, so that tools cannot reach private
+//! networks.
 //!
-//! In: an address as a resolver returned it, and the networks that a rule names.
-//! Out: true if the address may be connected to.
-//! Invariants: pure; the inner address of an address that carries one is checked too; an address
-//! that is not known to belong to the public internet does not.
+//! The HTTP capability calls it with each address that a name resolved to and with the networks
+//! that the granting rule names. The answer is true for an address of the public internet, and for
+//! an address within a named network. An IPv6 address can carry an IPv4 address (NAT64, 6to4,
+//! Teredo); the inner address is checked too. An address that is not known to be public counts as
+//! private. The module also recognises the metadata services of clouds, which hand out credentials
+//! of the machine, so that other code can warn about them.
+//!
+//! The decision is pure: the module resolves no names and opens no connections.
+//!
 //! Source: the IANA registries of special-purpose addresses, RFC 6890 and its updates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,7 +1,12 @@
-//! Rules for HTTP requests, such as `GET https://api.example.com/v1`.
+//! Rules that allow HTTP requests, such as `GET https://api.example.com/v1`.
 //!
-//! Invariants: a rule states scheme, host and port; a suffix rule has at least two labels, and does
-//! not match a host that merely ends in the same letters; no rule matches every host.
+//! An [`HttpRule`] is parsed from a grant, from an overlay or from a need that a tool declares.
+//! For each request of a tool, [`HttpRule::covers`] takes the method and the parsed URL and
+//! says whether the rule allows it. A rule states scheme, host and port; its path is a prefix
+//! of whole segments. A leading dot in the host means all subdomains; such a rule needs at
+//! least two labels, so that no rule matches every host. A path that hides a slash or a dot
+//! segment behind percent-encoding is never below another path. A rule covers private networks
+//! only if it names them.
 
 use std::fmt;
 use std::str::FromStr;

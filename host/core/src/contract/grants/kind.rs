@@ -1,9 +1,11 @@
-//! The kinds of grants, and the words for each kind.
+//! The eight kinds of grants, with the words by which people name them.
 //!
-//! In: a word that a user wrote. Out: [`GrantKind`].
-//! Invariants: this is the only table of these words; requests, grants on the command line and
-//! needs are parsed with it.
-//! Not here: the rules of a kind (its own module in `grants`).
+//! [`GrantKind::of_word`] turns a word into a [`GrantKind`]: `env` and `variable`, for instance,
+//! both mean environment variables. It reads the kind in front of a request, in grants on the
+//! command line, in the typed grants of a configuration and in needs. This is the only table of
+//! these words. [`GrantKind::key`] is the key of the kind in `toolcell.toml`.
+//!
+//! Not here: the rules of each kind, in the other modules of `grants`.
 
 /// A kind of grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

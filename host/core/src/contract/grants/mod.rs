@@ -1,11 +1,14 @@
-//! Grants: what a tool may access. An embedder grants rights, and overlays of a tool, a tenant or a
-//! call narrow them.
+//! Grants: the access that an embedder gives to a component, with the overlays that narrow it.
 //!
-//! In: an embedder's choice, or rules as text. Out: [`Grants`] and [`Overlay`].
-//! Invariants: the default grants nothing; an overlay only narrows; a rule that would match
-//! everything is refused.
-//! Not here: the check of a request against the rules (`rights`), and limits of usage
-//! ([`Limits`](crate::Limits)).
+//! [`Grants`] list HTTP rules, directories, environment variables, secrets, stored keys and
+//! callable tools. An embedder or the configuration builds them and passes them when a component is
+//! loaded; the default grants nothing. An [`Overlay`] of a tool, a tenant or a call has lists of
+//! the same kinds and can only take away. Rules are parsed from text, and a text that is not a rule
+//! gives a [`BadRule`] with a hint. A rule for HTTP or for tools that would match everything is
+//! refused.
+//!
+//! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel and
+//! memory, in `limits`.
 
 pub(crate) mod addresses;
 mod http;

@@ -1,11 +1,15 @@
-//! The rights of a tool: the intersection of what it declares, what its component is granted, its
-//! own section, its tenant's overlay, the call's overlay and, if another tool calls it, the rights
-//! of that tool.
+//! Decides if a tool may make a request, and names the layer that denies it.
 //!
-//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies
-//! the request, and the smallest grant that would allow it.
-//! Invariants: pure; a layer can only take away; the same value decides when a component is loaded,
-//! when it makes a request, and when an operator asks for an explanation.
+//! [`Rights`] are the intersection of layers: the tool's declared needs, the grants of its
+//! component, the operator's overlay for this tool, the overlays of the tenant and of the call,
+//! and, if another tool made the call, the rights of that tool. A layer can only take away.
+//! [`Rights::allows`] takes a [`Request`], such as "GET this URL" or "read this path", and returns
+//! a [`Decision`]. A [`Denial`] says which layer denies, and which smallest grant would allow the
+//! request, so that an operator can paste it.
+//!
+//! The decision is pure, and one value decides everywhere: when a component is loaded, when its
+//! guest makes a request, and when an operator asks for an explanation.
+//!
 //! Source: docs/contract.md, section 7.
 
 mod caller;

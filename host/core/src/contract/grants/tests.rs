@@ -1,4 +1,8 @@
-//! Tests of the notation of rules, and of what they cover.
+//! Tests of the notation of grant rules, and of the requests that they cover.
+//!
+//! A table pairs HTTP rules with URLs that try to escape them: other ports, look-alike hosts,
+//! encoded slashes. Further tests refuse rules that are too broad or malformed, and check the
+//! prefixes of path and key rules.
 
 use super::*;
 

@@ -1,8 +1,11 @@
-//! Keeps the digits of whole numbers that a tree cannot hold: a tree has 64-bit integers and
-//! doubles.
+//! Keeps the digits of whole numbers that a JSON tree cannot hold exactly.
 //!
-//! In: valid JSON text. Out: the same text, in which each such number is a string with all its
-//! digits.
+//! A tree (`serde_json::Value`) has 64-bit integers and doubles, so a longer number would be
+//! rounded. [`exact`] takes valid JSON text and returns it with each such number written as a
+//! string of all its digits; the text is borrowed if there is none. The caller passes the test for
+//! "fits", usually [`fits`]. The executor uses it before it checks a value against a schema, and
+//! the formats of model providers before they write a result as a tree. [`scalars`] gives the
+//! positions of strings and numbers; the removal of secrets uses it too.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,11 +1,12 @@
-//! A JSON value as text that is known to be valid and not nested too deep.
+//! A JSON value that is kept as text, and is known to be valid and bounded.
 //!
-//! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says
-//! where the text is invalid.
-//! Invariants: a `Json` always holds valid JSON of at most [`Json::MAX_DEPTH`] levels and
-//! [`Json::MAX_NODES`] values, unless an embedder made it from a tree; the text is kept as it was
-//! written.
-//! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
+//! [`Json`] carries arguments, results and states through the host without building a tree.
+//! [`Json::parse`] takes text of a model, a guest or a native handler, and returns a `Json` or a
+//! [`JsonFault`], which says where the text is invalid. The text is kept as it was written. It has
+//! at most [`Json::MAX_DEPTH`] levels and [`Json::MAX_NODES`] values, and no object names a member
+//! twice. A `Json` that an embedder makes from a tree is checked later, where it is used.
+//!
+//! Not here: the limits on the size in bytes, in `limits`; JSON Schema, in `schema`.
 
 pub(crate) mod canonical;
 pub(crate) mod exact;

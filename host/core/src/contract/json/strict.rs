@@ -1,9 +1,12 @@
-//! The strict parser: parses a text into a tree, or only checks that it is valid.
+//! Parses JSON text strictly: into a tree, or only to check that it is valid.
 //!
-//! In: a text. Out: a [`Value`], nothing, or the [`JsonFault`]; and a text's [`Size`], from one
-//! pass over its bytes.
-//! Invariants: nesting and the number of values are bounded before anything is built; [`check`]
-//! keeps no tree.
+//! Every JSON text from outside passes through it: arguments, results, responses of providers.
+//! First [`measure`] counts nesting levels and values in one pass over the bytes, which allocates
+//! nothing; a text over the bounds of `Json` is refused before anything is built. Then the parser
+//! reads the text. It refuses an object that names a member twice, because the host would check one
+//! of the two and a guest might read the other. [`check`] keeps no tree, [`parse_strict`] returns
+//! one. [`Size`] tells in advance the most memory that the tree can take, so that the executor can
+//! limit how many large trees exist at once.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

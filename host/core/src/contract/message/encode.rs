@@ -1,8 +1,12 @@
-//! Encodes results as the text that a model reads.
+//! Encodes the result of a call as the text that a model reads.
 //!
-//! In: a result. Out: text, or [`EncodeError`].
-//! Source: docs/contract.md, sections 3 and 5: a string stays as it is, everything else is JSON; a
-//! failure is `{"error": …}`.
+//! A run and a step call it once a call has ended. The default, [`JsonEncoder`], leaves a string as
+//! it is and writes any other value as JSON; a failure becomes `{"error": …}`. An embedder can
+//! replace it by an [`Encoder`] of its own. A panic of that encoder is caught and counts as an
+//! [`EncodeError`], and the call then fails as `encoding_failed`. If the failure cannot be encoded
+//! either, [`fallback`] makes a text, so that no message is lost.
+//!
+//! Source: docs/contract.md, sections 3 and 5.
 
 use std::fmt;
 use std::sync::Arc;

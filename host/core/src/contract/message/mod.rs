@@ -1,6 +1,13 @@
-//! The output of a run: one message for each call, the events, and the reason of a halt.
+//! The output of a run: a message for each call, a stream of events, the reason of a halt.
 //!
-//! In: settled calls. Out: [`Message`], [`RunEvent`], [`Halted`].
+//! A run makes many tool calls of one model turn under one policy. For each call it returns one
+//! [`Message`] for the model, with the encoded result. A [`RunEvent`] is one event of its stream:
+//! an event of a call, the settled end of a call, or the halt. [`Settled`] says how a call ended
+//! for the agent loop; [`Halted`] says why the loop must stop: a question to a person, a handler's
+//! halt, or a failure under a policy that halts.
+//!
+//! Not here: the code that makes these values, in `run` and `step`.
+//!
 //! Source: docs/contract.md, section 3.
 
 use std::collections::BTreeMap;

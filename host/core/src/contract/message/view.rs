@@ -1,8 +1,13 @@
-//! The result of a call as one flat object, for hosts that need neither events nor a policy.
+//! Flattens the completion of a call into one object, for hosts that need neither events nor a
+//! policy.
 //!
-//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
-//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5
-//! (`{success, result, errors[], attributes}`) and 9.
+//! An embedder that makes single calls passes a [`Completion`] and the tool's definition to
+//! [`ResultView::of`]. The [`ResultView`] has `success`, the value, a line for a person, and every
+//! fault in words. A question and a halt count as success. [`ResultView::to_text`] gives the text
+//! for a model.
+//!
+//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5 (`{success, result,
+//! errors[], attributes}`) and 9.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,10 +1,15 @@
-//! The answer of a handler: ok, error, ask the user, or halt.
+//! The answer of a tool's handler: ok, error, ask the user, or halt.
 //!
-//! In: the answer of a guest or of a native closure. Out: [`Outcome`].
-//! Invariants: exactly one of four shapes (docs/contract.md, section 2). A handler cannot express
-//! the host's own errors.
-//! Not here: [`ToolError`](crate::ToolError), which the host reports if the handler gave no valid
-//! answer.
+//! A handler is the code behind a tool, a guest in a cell or a Rust closure. Its answer becomes an
+//! [`Outcome`], which has exactly one of the four shapes: a value for the model, a failure that the
+//! handler itself reports, a question to a person, or the end of the agent loop. The executor
+//! checks the outcome and passes it on unchanged, except for a question's state, which it seals. A
+//! handler cannot express the host's own errors.
+//!
+//! Not here: the error that the host reports if the handler gives no valid answer, in `tool_error`;
+//! the reasons for which a call is refused before, in `refusal`.
+//!
+//! Source: docs/contract.md, section 2.
 
 mod part;
 pub(crate) mod refusal;

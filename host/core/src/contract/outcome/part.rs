@@ -1,7 +1,8 @@
-//! Content beside the value of a successful answer.
+//! Content beside the value of a successful answer: texts, images, sounds, resources, links.
 //!
-//! In: texts, bytes and links of a handler. Out: [`Part`]s.
-//! Invariants: no link is followed, and no media type is compared with the bytes.
+//! A handler adds [`Part`]s to its output, and the formats of model providers pass them on, for
+//! example as images. Bytes are written as base64 in JSON. The size of a part counts against the
+//! limit of a result. The host follows no link, and does not compare a media type with the bytes.
 
 use serde::{Deserialize, Serialize};
 

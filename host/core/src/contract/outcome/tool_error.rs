@@ -1,10 +1,15 @@
-//! The error of a call whose handler gave no valid answer.
+//! The error of a call whose handler gave no valid answer: it trapped, exited, timed out, or broke
+//! a rule.
 //!
-//! In: the end of a cell or of a native handler. Out: [`ToolError`], a closed reason with a typed
-//! cause.
-//! Invariants: made by the host only; exactly six reasons (docs/contract.md, section 2); texts are
-//! for people, decisions are by type.
-//! Not here: how an engine's error becomes one of these (`engine::classify`).
+//! The engine, the executor and a run make a [`ToolError`] when a handler ends without an answer or
+//! with one that is not allowed. There are exactly six reasons ([`Reason`]), each with a typed
+//! cause, such as the [`Timeout`] that says which budget was used up. Programs decide by these
+//! types; the texts are for people. A handler cannot make one: an error that the handler itself
+//! reports is an `Outcome`.
+//!
+//! Not here: the translation of wasmtime's errors into these, in `engine/cell/classify`.
+//!
+//! Source: docs/contract.md, section 2.
 
 mod awaited;
 mod form;

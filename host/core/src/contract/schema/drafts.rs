@@ -1,5 +1,9 @@
-//! Tests of schemas of every draft, of references within a schema, and of parts of a schema that
-//! cannot be enforced.
+//! Tests of schemas of every draft, of references within a schema, and of parts that cannot be
+//! enforced.
+//!
+//! They compare the translation to 2020-12 with expected texts, resolve anchors and dynamic
+//! references, and check that a bad part is left out with a warning while the others stay enforced.
+//! Further tests match regular expressions with look-around, whose backtracking must be bounded.
 
 use serde_json::{Value, json};
 

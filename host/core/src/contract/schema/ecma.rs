@@ -1,7 +1,11 @@
-//! Translates ECMA-262 regular expressions into the syntax of the regex engines.
+//! Translates the regular expressions of JSON Schema into the syntax of Rust's regex engines.
 //!
-//! In: a pattern as JavaScript reads it without flags, `\u{…}` and `\p{…}` included. Out: the same
-//! for `regex`, or for `fancy-regex` if it needs backtracking.
+//! JSON Schema uses the syntax of JavaScript (ECMA-262), read here without flags, `\u{…}` and
+//! `\p{…}` included. [`translate`] takes a pattern and returns a [`Translation`] for the crate
+//! `regex`, or for `fancy-regex` if the pattern has look-around or back-references, which need
+//! backtracking. It also returns the exponent of the matching cost. `None` means that the pattern
+//! is not ECMA-262. Not here: compiling and matching, in `pattern`.
+//!
 //! Source: ECMA-262, section 22.2 and annex B.1.2.
 
 use std::iter::Peekable;

@@ -1,4 +1,10 @@
-//! Turns a validator's errors into faults that a model can act on.
+//! Turns the errors of the JSON Schema validator into faults that a model can act on.
+//!
+//! `Schema::check` calls [`all`] once a value has failed. It takes the validator's errors and
+//! returns a [`Fault`] for each, with the place, the expectation, the value found (shortened), the
+//! nearest allowed name, and a hint such as "send a JSON array, not text". A mistyped required
+//! member is one fault instead of two. For a value with several allowed forms, it adds the faults
+//! against the form that was probably meant. At most 32 faults are listed; the rest is counted.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,10 @@
-//! The keywords of JSON Schema that contain schemas, and the required form of each keyword.
+//! Tables of the JSON Schema keywords: which contain subschemas, and which form each value must
+//! have.
+//!
+//! The index, the translator and the pattern module use them to walk a schema. [`subschemas`]
+//! returns the schemas inside of one keyword, for any draft; [`expected_form`] names the required
+//! form if a value has another one, for example "a boolean"; [`each_subschema`] visits every
+//! subschema that is an object. An unknown keyword contains no schemas and may have any form.
 
 use serde_json::{Map, Value};
 

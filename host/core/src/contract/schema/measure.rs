@@ -1,4 +1,10 @@
-//! Measures a value at each depth, and estimates the cost of a check from the cost at each depth.
+//! Measures a value at each depth, and computes from it the steps that a check takes.
+//!
+//! `work` knows the [`Cost`] of a schema at each depth, the number of visits to the busiest place
+//! there. Before a value is checked, [`Measure::of`] counts its nodes and its bytes of text at each
+//! depth. [`Measure::steps`] multiplies the two and sums up. The check is refused if the sum is
+//! over the budget, so an expensive check never starts. The measure is linear in the value, and
+//! does not recurse.
 
 use std::fmt;
 use std::ops::Add;

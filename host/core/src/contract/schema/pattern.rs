@@ -1,9 +1,11 @@
-//! Matches the patterns of a schema: ECMA-262 regular expressions.
+//! Matches the regular expressions of a schema with bounded time and memory.
 //!
-//! In: a pattern and a text. Out: the result of the match, or the fact that it did not finish
-//! within the bounds.
-//! Invariants: a pattern without look-around and back-references is matched in linear time. Any
-//! other pattern backtracks; its backtracking and its texts are bounded.
+//! It provides the validator's keyword `pattern`, and prepares the names of `patternProperties`.
+//! [`Pattern::new`] compiles a pattern of at most 128 KiB when compiled. A pattern without
+//! look-around and back-references is matched in linear time. Any other backtracks: each match
+//! takes a bounded number of steps, and all matches of one check share a budget. A match over these
+//! bounds counts neither as a match nor as a mismatch: [`watched`] runs the check and reports the
+//! unfinished match, and the value is refused.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,7 @@
 //! Tests of the texts of faults, and of the limits on a schema's cost.
+//!
+//! They check that typical mistakes of models get the right correction, that hostile schemas are
+//! refused, that expensive values are refused at once, and that large ordinary values pass.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,13 @@
-//! Translates a schema of any draft to 2020-12.
+//! Translates a schema of any draft into JSON Schema 2020-12.
 //!
-//! In: an untrusted schema. Out: the same in 2020-12 without the parts that cannot be enforced, and
-//! a warning for each such part.
-//! Invariants: references are `$ref` with a JSON pointer into the result; leaving a part out never
-//! makes the schema stricter; translating the result again changes nothing; the work and the result
-//! are bounded.
+//! `Schema::compile` calls [`translate`] with an untrusted schema. The result is one 2020-12
+//! schema, which models and clients get too, and a warning for each part that cannot be enforced,
+//! such as a pattern that is not a regular expression. Such a part is left out, which never makes
+//! the schema stricter. Every reference becomes a `$ref` with a JSON pointer into the result; a
+//! schema that is reached by dynamic references (whose target depends on the path to them) is
+//! copied for each path. A reference out of the document is an error. The work and the size of the
+//! copies are bounded, and translating the result again changes nothing.
+//!
 //! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,7 +1,9 @@
-//! The keyword `uniqueItems`, in time linear in the size of the value.
+//! Implements the JSON Schema keyword `uniqueItems` in time linear in the size of the value.
 //!
-//! The validator's own check compares items whose hashes collide, and the author of a value can
-//! make all of them collide. Here the hash covers the whole item, with a secret random key.
+//! `Schema::compile` registers [`keyword`] in place of the validator's own check. That one compares
+//! items whose hashes collide, and the author of a value can make all of them collide. Here the
+//! items' canonical bytes are put into a hash set with a secret random key, so that they cannot be
+//! made to collide.
 
 use std::collections::HashSet;
 

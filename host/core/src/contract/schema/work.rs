@@ -1,9 +1,14 @@
-//! Bounds the work that a schema can cause.
+//! Bounds the work that an untrusted schema can cause, before the work is done.
 //!
-//! A schema is untrusted, and a check can take time exponential in the value's depth: two
-//! alternatives that both refer back to the whole visit a node at depth `d` 2^d times. So the cost
-//! of the busiest place at each depth is counted in advance, and a value is measured by depth too.
-//! Not here: how a value is measured ([`measure`](super::measure)).
+//! A check can take time exponential in the depth of the value: two alternatives that both refer
+//! back to the whole schema visit a node at depth `d` 2^d times. So `Schema::compile` calls
+//! [`Work::estimate`], which counts the cost of the busiest place at each depth and refuses a
+//! schema that is too large or never ends. For each value, [`Work::check_budget`] combines these
+//! costs with the value's size at each depth and refuses a value whose check would exceed the
+//! budget (about 50 ms). Collecting every fault has a budget of its own; over it, a single fault is
+//! reported.
+//!
+//! Not here: the measure of a value, in [`measure`](super::measure).
 
 use std::collections::HashMap;
 

@@ -1,7 +1,10 @@
-//! Waits for the last milliseconds before a deadline, on a thread that wakes to within 0.1 ms.
+//! Waits for the last two milliseconds before a deadline, on a thread that wakes to within 0.1 ms.
 //!
 //! Tokio's timers have a resolution of one millisecond, and round up both when they are set and
-//! when they fire: a limit of 50 ms would end after 51 to 52 ms.
+//! when they fire: a limit of 50 ms would end after 51 to 52 ms. So the parent module lets tokio's
+//! timer fire early and awaits [`wait_until`] for the rest. The thread sleeps on a condition
+//! variable until the earliest pending deadline. If it cannot be started, [`is_running`] is false
+//! and deadlines are up to 2 ms late.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,8 +1,10 @@
 //! A clock that a test controls.
 //!
-//! In: the times that a test sets. Out: sleepers, woken in the order of their times; sleepers of
-//! the same time wake in the order in which they began to sleep. Invariants: the clock never waits
-//! for real time, and never goes back.
+//! A test passes a [`ManualClock`] to a retry or a circuit breaker in place of the system's clock,
+//! and moves it with [`ManualClock::advance`]. Sleepers wake in the order of their times; sleepers
+//! of one time wake in the order in which they began to sleep. An automatic clock moves to the next
+//! sleeper by itself, once all other futures of that task have run. The clock never waits for real
+//! time and never goes back.
 
 use std::collections::BTreeMap;
 use std::future::Future;

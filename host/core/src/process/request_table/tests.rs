@@ -1,4 +1,8 @@
-//! The request table of a worker process, without a child.
+//! Tests of the request table of a worker process, without a child process.
+//!
+//! They play the events of a worker (answers, deaths, messages) with invented times, and check
+//! which requests end, which are sent again, how long the pause is, and that messages and requests
+//! are bounded.
 
 use serde_json::Value;
 

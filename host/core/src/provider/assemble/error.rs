@@ -1,4 +1,9 @@
-//! Errors of the assembly of calls from fragments.
+//! The errors of assembling a tool call from the fragments of a stream.
+//!
+//! The assembler returns an [`AssembleError`] when a fragment belongs to no open call, a call
+//! starts twice, the open calls exceed the limit, arguments are not JSON, or the stream ends too
+//! early. Each error is about one call, and has its id (or its index, if the id has not arrived)
+//! and a hint for the caller. An untrusted id is shortened and escaped in the text.
 
 use crate::contract::json::JsonFault;
 

@@ -1,4 +1,7 @@
-//! Streams of fragments and the calls or errors that they give.
+//! Tests of the assembler: streams of fragments, and the calls or errors that they give.
+//!
+//! Tables in a short notation cover interleaved calls, broken ones, cut answers, servers that
+//! deviate from OpenAI's form, and the bound on memory.
 
 use super::*;
 use crate::contract::limits::Limits;

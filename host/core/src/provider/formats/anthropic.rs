@@ -1,7 +1,11 @@
-//! Anthropic: messages.
+//! The format of Anthropic's API `messages`.
 //!
-//! The root of a schema must be a plain object whose members have names of the form
-//! `[A-Za-z0-9_.-]{1,64}`.
+//! `Provider` calls these functions: `tool` writes a definition, `calls` reads the `tool_use`
+//! blocks of a message, `result` and `results` write all results into one user message, as the API
+//! requires. The API accepts only a plain object at the root of a schema, with member names of the
+//! form `[A-Za-z0-9_.-]{1,64}`; alternatives at the root are merged and noted, and another name is
+//! refused. Images of four types are passed on, other media are described in text.
+//!
 //! Source: the API reference of `messages`, the guide to tool use, and the API's error messages.
 
 use serde_json::{Value, json};

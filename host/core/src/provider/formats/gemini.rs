@@ -1,7 +1,11 @@
-//! Gemini: `generateContent`.
+//! The format of Gemini's API `generateContent`.
 //!
-//! Parameters are written in the API's own `Schema`, which every model and both endpoints support,
-//! not in `parametersJsonSchema`, which only some support.
+//! `Provider` calls these functions: `tool` and `tools` write definitions, `calls` reads the
+//! `functionCall` parts of a candidate, `results` writes all results into one content. Parameters
+//! are written in the API's own `Schema`, which every model and both endpoints support, not in
+//! `parametersJsonSchema`, which only some support. A call without an id gets one from its index.
+//! Numbers travel as doubles, so larger integers are written as text, with a note.
+//!
 //! Source: the API reference (`FunctionDeclaration`, `Schema`, `FunctionCall`, `FunctionResponse`),
 //! and the API's error messages.
 

@@ -1,8 +1,11 @@
-//! Model Context Protocol, revision 2025-06-18, from the server's side.
+//! The format of the Model Context Protocol, revision 2025-06-18, from the server's side.
 //!
-//! The envelope belongs to the transport: a call's id is the request's id as text, and a result is
-//! the value of `result`. A question (`ask_user`) has no form here except its text: a server that
-//! can elicit asks before it answers.
+//! `Provider` calls these functions: `tool` writes a definition for `tools/list`, `call` reads a
+//! `tools/call` request, `result` writes its `CallToolResult`. The envelope of JSON-RPC belongs to
+//! the transport: a call's id is the request's id as text, and a result is the value of `result`.
+//! Every kind of content part has a form here. A question (`ask_user`) has none except its text: a
+//! server that can ask the client's user (elicit) does so before it answers.
+//!
 //! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
 
 use std::borrow::Cow;

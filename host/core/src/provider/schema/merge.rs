@@ -1,4 +1,10 @@
-//! Merges two schemas that must both hold into one.
+//! Merges two JSON Schemas that must both hold into one.
+//!
+//! The rewriting of schemas for an API calls `merge` to remove `allOf` and `$ref`, which some APIs
+//! do not accept. It takes a schema and adds the keywords of another: required members are joined,
+//! bounds become the tighter one, types and listed values are intersected, inner schemas are put
+//! into an `allOf` that is merged later. Two values that do not fit into one keyword are kept by
+//! describing the second one in the text, with a note.
 
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,11 @@
-//! Rewrites an untrusted JSON Schema to the form that an API accepts.
+//! Rewrites an untrusted JSON Schema to the form that a provider's API accepts.
 //!
-//! In: a schema (2020-12), possibly one that was never compiled. Out: an equivalent or looser one.
-//! Invariants: every loosened rule is described in the text and noted; a schema never gets stricter
-//! without a note; the work is bounded. The host always checks arguments against the original
-//! schema.
+//! The formats build a [`Rewrite`] for the schema of a tool (2020-12, possibly never compiled) and
+//! ask for what their API needs: a plain object at the root, no references, no `true` and `false`
+//! as schemas. The result is equivalent or looser. Every loosened rule is described in the text and
+//! noted; a schema never gets stricter without a note. This is safe, because the host always checks
+//! arguments against the original schema. The work is bounded: a schema that grows too large with
+//! its references expanded is refused.
 
 mod merge;
 mod spread;

@@ -1,4 +1,11 @@
-//! Merges alternatives at the root of a schema into one object that accepts them all.
+//! Merges alternatives at the root of a schema (`anyOf`, `oneOf`) into one object that accepts them
+//! all.
+//!
+//! APIs that accept only a plain object at the root need it. [`Rewrite::object`] calls
+//! `merge_alternatives`, which gives the object every member of any alternative and requires the
+//! members that all of them require. The alternatives themselves go into the description, with a
+//! note. If only one alternative accepts objects, it is merged as it is; if none does, the tool is
+//! refused.
 
 use serde_json::{Map, Value, json};
 

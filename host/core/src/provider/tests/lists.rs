@@ -1,4 +1,8 @@
-//! Lists with a tool that an API cannot express: its note, and the other tools, which stay.
+//! Tests of lists with a tool that an API cannot express: its note, and the other tools, which
+//! stay.
+//!
+//! They also check the note of a recursive schema that was cut, and parts of 0 bytes in every
+//! format.
 
 use serde_json::json;
 

@@ -1,4 +1,8 @@
-//! Payloads as in each API's public reference, and the particular cases of Gemini's schemas.
+//! Tests of all formats with payloads as in each API's public reference.
+//!
+//! For each provider, a file of expected definitions, calls and results is compared with the
+//! conversion of common inputs. Further tests cover the detection of an API, the special rules of
+//! Gemini's schemas, and hostile schemas, whose conversion must take bounded time.
 
 use std::collections::BTreeMap;
 

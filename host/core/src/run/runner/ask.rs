@@ -1,8 +1,10 @@
-//! Asks a policy function about a failure: an async one in the call's own task, a blocking one on a
-//! thread of its own.
+//! Asks an embedder's policy function about a failed call, with a time limit.
 //!
-//! Invariants: a panic and a missing answer are errors, not hangs. The number of blocking functions
-//! that never return is bounded per runner, so they do not hold up other runners.
+//! A run or a step calls [`ask`] when its policy is a function. An async function runs in the
+//! call's own task, a blocking one on a thread of its own. The result is the verdict, or an error
+//! that says that the function panicked or gave no answer in time; neither makes the run hang.
+//! Blocking functions that never return keep their threads, so their number is bounded for each
+//! runner, and they do not hold up other runners.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

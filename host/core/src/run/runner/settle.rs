@@ -1,7 +1,12 @@
-//! Turns a completion into the message that the model gets, and decides if the loop continues.
+//! Turns the completion of a call into the message for the model, and decides if the agent loop
+//! continues.
 //!
-//! Invariants: a policy function is called once per failure and never about its own failure; if an
-//! encoder fails, only its text is lost, never a message.
+//! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
+//! the tool's statistics, and returns a [`SettledCall`]: the message, the receipt, and the next
+//! action, such as asking a person. A failure goes by the run's policy; if a function has to
+//! decide, `settle` returns an [`Undecided`], which the run awaits. A policy function is called
+//! once for each failure and never about its own failure. If an encoder fails, only its text is
+//! lost, never a message.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! The state that the calls of a run share: the executor, the options, the tools.
+//! The state that the calls of a run share: executor, encoder, options, tools.
+//!
+//! `Batch` builds one [`Shared`] for a run, and each call holds a reference to it. The tools are a
+//! snapshot from the start of the run, so later registrations do not change the run.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,10 @@
-//! A run as a stream of events.
+//! A run as a stream of events, for a reader that wants them as they happen.
 //!
-//! Invariants: the events of one call come in their order; no call starts while events wait to be
-//! read, so that a run of any length needs little memory.
+//! `Runner::stream` returns a [`RunStream`]; the run advances while it is read. It observes the
+//! executor's events, puts them into a queue, and yields them, followed by the settled end of each
+//! call and at last the halt, if there is one. The events of one call come in their order. No call
+//! starts while events wait to be read, so a run of any length needs little memory. Progress events
+//! are dropped when too many wait, because a newer one makes them obsolete.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,5 +1,8 @@
-//! Tests of runs with native tools: every rule of a batch. Components run through the same path in
-//! the end-to-end tests.
+//! Tests of runs with native tools: every rule of a batch.
+//!
+//! They cover messages and events of each outcome, the check before the first call, policies and
+//! encoders that fail, concurrency, aborts, and registry changes during a run. Components run
+//! through the same path in the end-to-end tests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

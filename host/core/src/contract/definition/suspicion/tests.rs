@@ -1,4 +1,7 @@
-//! Tests of suspicious texts and of harmless ones.
+//! Tests that texts of published attacks are found, and that ordinary descriptions are not.
+//!
+//! They also compare the list of invisible characters with Unicode's character properties, and
+//! check that the search covers every text of a definition and returns a bounded list.
 
 use std::collections::BTreeSet;
 

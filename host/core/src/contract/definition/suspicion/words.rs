@@ -1,9 +1,13 @@
-//! The patterns. They match texts in lower case with single blanks.
+//! The regular expressions that find suspicious texts, each with the kind of suspicion that it
+//! means.
 //!
-//! Each covers a family of published attacks. Together they match 5 of 872 definitions of real
-//! tools, and 62 of 200 poisoned ones whose author did not know the patterns: most of those that
-//! hide something or set it apart, few that are worded politely. More patterns matched more of
-//! both.
+//! The parent module matches them with the texts of a tool's definition, after it has put each text
+//! into lower case and replaced runs of whitespace by single blanks. Each pattern covers a family
+//! of published attacks, for example "keep this secret from the user".
+//!
+//! Measured: together they match 5 of 872 definitions of real tools, and 62 of 200 poisoned
+//! ones whose author did not know the patterns: most of those that hide something or set it
+//! apart, few that are worded politely. More patterns matched more of both.
 
 use super::SuspicionKind::{self, Disguised, Encoded, Overriding, Prying, Secretive, Steering};
 

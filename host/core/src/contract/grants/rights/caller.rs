@@ -1,8 +1,10 @@
-//! The rights of a tool that another tool calls: at most those of its caller.
+//! Limits a tool that another tool calls to the rights of its caller.
 //!
-//! Invariants: a request has the same meaning for both tools, or is denied. A directory is the same
-//! one of the host, a variable has the same value, a secret is bound to the same requests, keys are
-//! those of the same component.
+//! [`Rights::allows`] asks it last. A request passes if no tool made the call, or if the rights of
+//! the calling tool allow the request too and the request means one and the same thing for both
+//! tools. A path must lead to one directory of the host, a variable must have one value, a secret
+//! must be bound to the same requests, and keys must be those of one store. Otherwise the request
+//! is denied. Chains of calls are followed to the first tool.
 
 use std::sync::Arc;
 

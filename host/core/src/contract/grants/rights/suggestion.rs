@@ -1,10 +1,12 @@
-//! Suggested grants as lines of configuration, which denials, refusals and explanations print for
-//! pasting.
+//! Writes grants that are missing as lines of configuration that an operator can paste.
 //!
-//! In: requests and needs, with untrusted texts in them. Out: TOML with each kind once, in a fixed
-//! order, and the warnings and steps that belong to it.
-//! Invariants: an untrusted text stays inside of its TOML string: it cannot end the string or add a
-//! grant.
+//! Denials, refusals, and the commands that explain or learn grants collect requests and declared
+//! needs in a [`Suggestion`]. It returns TOML with each kind of grant once, in a fixed order, and
+//! merges nested directories. It also returns warnings (a private network, a revealed secret) and
+//! the steps that remain for the operator, such as replacing the placeholder `…` by a value.
+//!
+//! The texts in it come from untrusted tools. Each is written as a TOML string in one line, so it
+//! cannot end the string or add a grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,8 @@
-//! Tests that layers only take away, and that a denial says how the request could be allowed.
+//! Tests of the decision about a tool's request.
+//!
+//! Each layer, such as a tenant's overlay, may only take away; the default allows nothing; a denial
+//! suggests the grant that would allow the request, and quotes an untrusted text only up to a
+//! length. Others cover the notation of requests and the paths that a directory may be opened at.
 
 use super::*;
 

@@ -1,9 +1,12 @@
-//! A fault of one value: the place, a stable code, and the values that a program needs.
+//! One fault of a value: its place, a stable code, and the values that a program needs.
 //!
-//! In: the finding of a check. Out: [`Fault`], and its sentence for people and models.
-//! Invariants: the sentence is made from the [`FaultKind`], in `text` only; the check that makes a
-//! fault bounds its size.
-//! Not here: the checks (`schema`, `executor`).
+//! A check of arguments, of a result or of an answer returns [`Fault`]s. The place is a JSON
+//! pointer; the [`FaultKind`] is the code with its data, such as the allowed values of an
+//! enumeration; optional are the value found, the nearest allowed one and a correction. Displayed,
+//! a fault is a sentence that a model can act on. JSON with an unknown code, from a later version,
+//! is read as a rule with its sentence. The check that makes a fault bounds its size.
+//!
+//! Not here: the sentences, in `text`; the checks, in `schema` and `executor`.
 
 mod text;
 

@@ -1,4 +1,6 @@
-//! Tests the texts of refusals and faults.
+//! Tests of refusals and faults: every refusal has a hint, and a fault's texts are bounded.
+//!
+//! They also read faults from the JSON of an earlier and of a later version.
 
 use super::*;
 

@@ -1,6 +1,8 @@
-//! Deserializes tool errors.
+//! Reads a [`ToolError`] back from its JSON.
 //!
-//! The message is not read: the reason and its cause contain all of it.
+//! Clients and worker processes use it through serde's `Deserialize`; the parent module writes the
+//! form. The type of the cause depends on the reason, so the cause is kept as text until the reason
+//! is known. The message in the JSON is not read: the reason and its cause contain all of it.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
-//! Reads the calls from a complete list of AG-UI events.
+//! Reads the tool calls from a complete list of AG-UI events.
 //!
 //! A call is started, given arguments and ended by separate events, or it comes in chunks, which
-//! need no end event: it ends with its last chunk. If `RUN_ERROR` follows that chunk, the call was
-//! cut.
-//! Invariants: an error in one call's events does not affect the others. A call without its end is
-//! unreadable, because a part of its arguments may be missing.
+//! need no end event: it ends with its last chunk. [`calls`] takes the list and returns the calls
+//! in the order in which they begin. A call without its end, or one whose chunks are followed by
+//! `RUN_ERROR`, is unreadable, because a part of its arguments may be missing. An error in one
+//! call's events does not affect the others.
+//!
 //! Source: the protocol's reference of events.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,11 @@
-//! Converts JSON Schema to Gemini's `Schema`, a subset of OpenAPI 3.0.
+//! Converts a JSON Schema to Gemini's `Schema`, a subset of OpenAPI 3.0.
 //!
-//! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else;
-//! references are expanded, and a recursive schema is cut at a depth.
+//! `gemini::tool` calls [`Subset::parameters`] for the parameters of a tool. Only the subset's
+//! fields occur in the result. Every schema in it has one type, or is an `anyOf` and nothing else;
+//! references are expanded, because there are none, and a recursive schema is cut at a depth. A
+//! rule that the subset cannot express goes into the description, with a note. A schema that no
+//! value fits, or that is nested too deep, is refused.
+//!
 //! Source: the API reference, `Schema`; error messages of both endpoints ("must be the only field
 //! set", "only allowed for STRING type", "property is not defined", "should be non-empty for OBJECT
 //! type").

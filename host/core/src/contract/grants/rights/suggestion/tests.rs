@@ -1,4 +1,7 @@
-//! Tests that pasted lines are complete, and never grant more than they say.
+//! Tests that suggested lines of configuration are complete, and never grant more than they say.
+//!
+//! They parse the lines as TOML, with hostile names among the texts, and check the warnings for
+//! risky grants.
 
 use super::*;
 use crate::contract::grants::rights::{Decision, Rights};

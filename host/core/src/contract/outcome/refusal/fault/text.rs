@@ -1,4 +1,9 @@
-//! The sentence for each kind of fault, for people and models.
+//! Writes the sentence for each kind of fault, such as "expected at least 3".
+//!
+//! `Display` of a [`FaultKind`] is the only place where these sentences are made; models, logs and
+//! the JSON form of a fault use it. For a value with several allowed forms it lists the expectation
+//! of each, shortened. [`shorten`] cuts a text after a number of characters and marks the cut;
+//! other modules use it to quote untrusted texts.
 
 use std::fmt;
 

@@ -1,4 +1,10 @@
-//! The keywords of JSON Schema, and their conversion to Gemini's subset.
+//! Tells how each keyword of JSON Schema is converted to Gemini's subset, and for which type it
+//! matters.
+//!
+//! The parent module asks [`Keyword::of`] for every keyword of a schema: kept, converted, dropped,
+//! or moved into the description. [`Keyword::restricts`] says if the keyword concerns values of a
+//! type, so that it can be left out for others. Helpers give the type of a value, the values that a
+//! schema lists, and the formats that the API knows.
 
 use serde_json::{Map, Value};
 
