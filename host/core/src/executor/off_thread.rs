@@ -1,9 +1,9 @@
 //! Runs a long check on a small pool of threads, so that the caller's thread can serve other tasks.
 //!
-//! `checking` passes it the parse and schema check of a large value and awaits the result. The pool
-//! is shared by the process, starts at its first use and has lower priority than the host's own
-//! threads. If no threads can be started, the work runs in place. `None` means that the work
-//! panicked; work whose future is dropped still runs to its end.
+//! `checking` passes it the parse and schema check of a large value and awaits the result; the
+//! result is `None` if the work panicked on its thread. The pool is shared by the process, starts
+//! at its first use and has lower priority than the host's own threads. If no threads can be
+//! started, the work runs in place. Work whose future is dropped still runs to its end.
 
 use std::io;
 use std::sync::LazyLock;

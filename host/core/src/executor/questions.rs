@@ -1,10 +1,10 @@
 //! Checks a tool outside of its calls: is it visible to a caller, and are arguments valid.
 //!
-//! A server calls [`Executor::is_visible`] when it lists tools for a tenant, and
-//! [`Executor::validate`] when a client wants all faults of a call without making it. The executor
-//! also asks for the visibility of a tool after it refused a call, so that a caller learns nothing
-//! about a tool that it must not see. A tool can decide by itself, in a cell of its own. These
-//! answers appear on no receipt, and observers of calls get no events; only the observer of
+//! A server calls [`Executor::is_visible`] when it lists tools for a tenant, and an embedder calls
+//! [`Executor::validate`] to get all faults of a call without making it. The executor also asks for
+//! the visibility of a tool after it refused a call, so that a caller learns nothing about a tool
+//! that it must not see. A tool can decide by itself, in a cell of its own. These answers appear on
+//! no receipt, and observers of calls get no events; only the observer of
 //! [`Executor::with_check_fuel`] gets the fuel that they used.
 
 use std::sync::Arc;

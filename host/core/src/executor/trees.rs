@@ -1,10 +1,10 @@
 //! Bounds the memory of parsed JSON trees: how many large ones exist at once, and which are kept.
 //!
 //! A tree takes up to a hundred times the memory of its text. `checking` takes a [`Room`] before it
-//! parses large arguments, or a large answer that has a schema: the call waits for one of two
-//! turns, or is refused as overloaded. The tree of arguments is kept after the check only for a
-//! handler that reads it, and all kept trees share a budget of bytes. A server takes a [`TreeRoom`]
-//! for other JSON in requests.
+//! parses large arguments; a call whose tree would be 1 MiB or more waits for one of two turns, and
+//! is refused as overloaded if it gets none. A large answer that has a schema waits for a turn too.
+//! The tree of arguments is kept after the check only for a handler that reads it, and all kept
+//! trees share a budget of bytes. A server takes a [`TreeRoom`] for other JSON in requests.
 //!
 //! Both bounds hold for the whole process, whatever executors it has, and are shared fairly between
 //! tenants.

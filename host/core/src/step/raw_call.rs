@@ -1,8 +1,11 @@
-//! A call as a model sent it, before it is checked.
+//! A call as a model sent it, and its check before a step makes it.
 //!
-//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and the problem of its
-//! arguments if there is one; or [`Malformed`] for a call that cannot be answered.
-//! Invariants: a missing id stays missing.
+//! A loop passes a provider's payload or a [`ToolCall`] to the stepper as a [`RawCall`]. Parsing
+//! returns the call and, if its arguments are not a JSON object, the problem; the executor then
+//! refuses the call in words for the model. A call that could not be answered is [`Malformed`] and
+//! ends the turn: one without a name, or with wrong arguments and no id. Missing or blank arguments
+//! count as `{}`, and a missing id stays missing. Arguments over the limit are not parsed.
+//!
 //! Source: docs/contract.md, section 6, stage 1.
 
 use serde_json::{Map, Value};

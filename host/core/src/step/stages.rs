@@ -1,4 +1,11 @@
-//! The stages of a step, except the dispatch.
+//! The stages of a step, except the dispatch of the call to the executor.
+//!
+//! The stepper runs them in three parts. `gate` checks the call, a stop, and that the tool may be
+//! called in this turn (stages 1 to 4); a call that may not gets a history entry at once. `end`
+//! dispatches the call (stage 5), counts it and applies the policy for failures. `settle` keeps a
+//! successful tool allowed, reports a trigger, asks the restart hook and records the entry (stages
+//! 6 to 9). Each can end the turn with an [`AbortStatus`], for a stop or for too many errors in a
+//! row. Panics of the observer and the hook are caught.
 //!
 //! Source: docs/contract.md, section 6, whose stages are numbered below.
 

@@ -1,7 +1,12 @@
 //! The state of an agent loop between its steps.
 //!
-//! In: settings of the loop. Out: [`Turn`], which each step reads and updates.
-//! Invariants: no update spans an await, so a dropped step leaves a consistent turn.
+//! A turn is everything between a person's message and the model's final answer. The loop creates a
+//! [`Turn`] with its settings: context, language, limits, the stop signal. Each step reads and
+//! updates it: errors in a row, and the tools that stay allowed. [`Deliberate`] mode restricts a
+//! turn to a list of tools and keeps a tool allowed for some turns after a success. A loop that
+//! stores its state elsewhere saves and restores a [`TurnMemory`]. No update spans an await, so a
+//! dropped step leaves a consistent turn.
+//!
 //! Source: docs/contract.md, section 6.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,13 @@
-//! API keys: finds the tenant that a key belongs to.
+//! API keys: generates keys, and finds the tenant that a key belongs to.
 //!
-//! In: the digests of keys, each with its tenant; then a key that a client sent.
-//! Out: the tenant, or `None` for an unknown key.
-//! Invariants: only the SHA-256 of a key is kept, never the key; the time of a lookup depends
-//! neither on how similar a wrong key is to a right one, nor on the number of keys.
-//! Not here: how a key reaches the host, and how many attempts a client has.
+//! A server fills [`ApiKeys`] with the digests of keys, each with its tenant, and calls
+//! [`ApiKeys::tenant_of`] with the key that a client sent; `None` means an unknown key. An operator
+//! creates a key with [`ApiKey::generate`] and stores its [`KeyDigest`]. Only the SHA-256 of a key
+//! is kept, never the key. The time of a lookup depends neither on how similar a wrong key is to a
+//! right one, nor on the number of keys, so that it reveals nothing to an attacker.
+//!
+//! Not here: the way of a key to the host, and the number of attempts that a client has; the server
+//! does both.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,11 +1,13 @@
-//! The compile quota: one load at a time for each tenant, and at most N compilations a minute.
+//! The compile quota: one load of a component at a time for each tenant, and at most N compilations
+//! a minute.
 //!
-//! In: a tenant that loads a component.
-//! Out: a [`LoadPermit`] for the time of the load, or an error that says when to try again.
-//! Invariants: each tenant has a line of its own, in which one load is served at a time: it keeps
-//! at most one compiler busy, and no other tenant waits behind it. Only real compilations count,
-//! and failures that the component caused. A forgotten tenant has the full quota, as a new one has.
-//! A line has a bound.
+//! Compiling untrusted code is expensive, so an engine with tenants calls [`CompileQuota::acquire`]
+//! before it loads a component for one. The load waits in the tenant's own line, of at most 16, and
+//! gets a [`LoadPermit`]; no other tenant waits behind it. [`LoadPermit::compile`] counts a
+//! compilation, or fails with the time after which to try again. Only real compilations count, and
+//! failures that the component caused. A tenant that was forgotten has the full quota, as a new one
+//! has.
+//!
 //! Source: docs/threat-model.md, rows 8 and 10.
 
 use std::collections::HashMap;

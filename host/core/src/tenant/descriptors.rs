@@ -1,10 +1,12 @@
-//! Counts the files and directories of the host that cells have open, against a bound for all and
-//! one for each tenant.
+//! Counts the files and directories that cells have open on the host, with a bound for all and one
+//! for each tenant.
 //!
-//! In: a request for a cell that is about to open a file.
-//! Out: a [`Slot`], which is given back when it is dropped.
-//! Invariants: cells leave half of the process's descriptors to everything else. A tenant never has
-//! more than half of the cells' descriptors.
+//! A process has a limited number of file descriptors. When a guest is about to open a file, the
+//! engine calls [`Descriptors::take`], which returns a [`Slot`] that is given back on drop, or the
+//! error that ends the call. Cells leave half of the process's descriptors to everything else, and
+//! a tenant never has more than half of the cells' part. Engines share the count of the process
+//! unless they have a bound of their own.
+//!
 //! Source: docs/threat-model.md, row 31.
 
 use std::collections::HashMap;

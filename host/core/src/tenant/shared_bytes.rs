@@ -1,9 +1,9 @@
-//! A limit of bytes that calls share, with a cap for each tenant.
+//! A limit of bytes that all calls share, so that no tenant can take them all.
 //!
-//! In: a tenant, and the number of bytes that its call is about to hold. Out: a [`Reservation`],
-//! which releases them on drop, or `None`.
-//! Invariants: a tenant leaves at least as many bytes free as it holds. A call without a tenant is
-//! the embedder's own and may hold all free bytes.
+//! The queue of waiting calls and the trees of large arguments each have a [`SharedBytes`]. A call
+//! takes bytes before it holds them in memory, and gets a [`Reservation`] that releases them on
+//! drop, or `None` if there is no room. A tenant leaves at least as many bytes free as it holds. A
+//! call without a tenant is the embedder's own and may hold all free bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

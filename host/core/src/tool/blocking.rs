@@ -1,8 +1,11 @@
-//! Runs a closure that may block as a handler, on a thread of a bounded pool.
+//! Runs a Rust closure that may block as the handler of a tool, on a thread of a bounded pool.
 //!
-//! In: a closure of the embedder that may block. Out: a [`Handler`].
-//! Invariants: a pool never runs more closures at once than it has threads, those that outlive
-//! their calls included; a call waits for a free thread no longer than until its deadline.
+//! [`Tool::native_blocking`] takes a definition and the closure and returns a tool; a handler is
+//! the code that answers a tool's calls. A call waits for a free thread until its deadline, and is
+//! then refused as overloaded. At the deadline, a running closure cannot be stopped: the call ends
+//! as a timeout, and the closure keeps its thread until it returns. So a pool never runs more
+//! closures at once than it has threads, those that outlive their calls included. A tool that may
+//! hang can get a [`BlockingPool`] of its own.
 
 use std::io;
 use std::marker::PhantomData;

@@ -1,10 +1,12 @@
 //! A circuit breaker: refuses calls of a tool for some time after it failed repeatedly.
 //!
-//! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once while the
-//! circuit is open.
-//! Invariants: a tool and its clones share one state; after the open time, one call at a time
-//! probes whether the tool works again; a probe that is cancelled or panics never blocks the next
-//! probe.
+//! [`Tool::with_breaker`] puts it around the tool's handler as a middleware. After some failures in
+//! a row the circuit opens, and calls are refused at once as `circuit_open`, with the time after
+//! which to try again. After the open time, one call at a time is let through as a probe; successes
+//! close the circuit, a failure opens it again. A [`Breaker`] holds the settings, among them the
+//! rule for which failures count. A tool and its clones share one state. A probe that is cancelled
+//! or panics never blocks the next probe.
+//!
 //! Source: docs/contract.md, section 4.
 
 use std::fmt;

@@ -1,9 +1,14 @@
-//! Handlers: the code that runs for a tool.
+//! Handlers: the code that answers the calls of a tool.
 //!
-//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The
-//! handlers are a component's export (`engine::component`), an async closure (`native`) and a plain
-//! closure (`blocking`). A `retry`, a `breaker` and any other
-//! [`Middleware`](crate::tool::Middleware) wrap a handler.
+//! The executor checks a call, builds its [`Invocation`] (the call, its context, limits, signal,
+//! meter), and awaits [`Handler::call`], which returns a [`CallResult`]. Implementations are a
+//! component's export (`engine::component`), an async closure (`native`), a closure that may block
+//! (`blocking`) and a tool of a worker process. A retry, a circuit breaker or any other
+//! [`Middleware`](crate::tool::Middleware) wraps a handler. An invocation also reports progress,
+//! log lines and denials to observers, and makes the attempts of a retried call, which share one
+//! budget and one receipt.
+//!
+//! Not here: the wait for a handler, with deadline and cancellation, in `handler_wait`.
 
 mod arguments;
 mod sub_call;

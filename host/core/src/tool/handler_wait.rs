@@ -1,10 +1,13 @@
 //! Waits for a handler until it answers, its time is over, or its caller ends the call by force.
 //!
-//! In: a handler's future. Out: its answer, or the tool error that the call ends with instead.
-//! This is the only place that waits for a handler. Runs, steps and the command raise the abort
-//! signal and choose the grace period, and leave the waiting to it.
-//! Invariants: an outcome that comes after the deadline does not count; a handler that is no longer
-//! awaited is dropped.
+//! The executor and the retry pass a handler's future to [`wait`]. The [`WaitResult`] is the
+//! answer, a late answer, or the tool error that the call ends with instead: a timeout, or
+//! cancelled after the abort signal was raised and the grace period is over. An outcome that comes
+//! after the deadline does not count. A handler that watches the deadline by itself gets 250 ms
+//! more, so that its own error can arrive. A handler that is no longer awaited is dropped.
+//!
+//! Runs, steps and the command only raise the signal and choose the grace period. They leave the
+//! waiting to this module.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

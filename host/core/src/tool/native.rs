@@ -1,9 +1,12 @@
-//! An async closure as a handler, in either of two signatures.
+//! Makes a handler of an async Rust closure, in either of two signatures.
 //!
-//! In: a closure of the embedder. Out: a [`Handler`].
-//! Invariants: the executor enforces the deadline for closures that await; one that blocks holds
-//! the thread that polls it.
-//! Not here: closures that block (`blocking`).
+//! [`Tool::native`](crate::Tool::native) takes a closure `async |arguments| …`, or one that takes
+//! the invocation as well, and returns a tool. Both kinds of closures implement [`NativeFn`]. For
+//! each call, [`Native`] calls a clone of the closure and turns its answer into an [`Outcome`]. The
+//! executor enforces the deadline while the closure awaits; a closure that blocks instead holds the
+//! thread that polls it.
+//!
+//! Not here: closures that block, in `blocking`.
 
 use std::future::Future;
 use std::marker::PhantomData;

@@ -1,10 +1,14 @@
-//! Retries of failed calls.
+//! Retries failed calls of a tool.
 //!
-//! In: a tool and a [`Retry`]. Out: the same tool, whose calls can make several attempts.
-//! Invariants: only retryable failures are retried. The number of attempts, each wait and, if set,
-//! each attempt's time are bounded; the call's deadline bounds all of it. All attempts share one
-//! budget, one receipt and one pair of events.
-//! Not here: which failures are retryable (`policy`).
+//! [`Tool::with_retry`] puts a middleware around the tool's handler. When an attempt fails and the
+//! failure is retryable, it waits as the [`Retry`] schedule says (fixed, linear, exponential, with
+//! jitter) and calls the handler again. The number of attempts, each wait and, if set, each
+//! attempt's time are bounded, and the call's deadline bounds all of it. An abort ends the wait.
+//! All attempts are one call: they share one budget, one receipt and one pair of events, and the
+//! last result counts.
+//!
+//! Not here: the rule for which failures are retryable, in `Failure::is_retryable`.
+//!
 //! Source: docs/contract.md, section 4.
 
 use std::sync::Arc;

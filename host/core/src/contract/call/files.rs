@@ -2,8 +2,9 @@
 //!
 //! The server creates a [`CallFiles`] for a call that comes with files, and sets it in the call's
 //! options; a worker process opens the existing directory. When the engine sets up the cell (a
-//! fresh wasmtime store for this one call), it mounts the directory read-only for the guest. The
-//! handle is reference-counted: the files are removed when its last clone is dropped.
+//! fresh WebAssembly instance with its own memory, for this one call), it mounts the directory
+//! read-only for the guest. The handle is reference-counted: the files are removed when its last
+//! clone is dropped.
 //!
 //! This module knows only the trait [`CallDirectory`], so that it does no I/O. Not here: the
 //! directory on disk, in `capability/files/call_files.rs`.

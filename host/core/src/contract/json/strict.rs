@@ -1,6 +1,6 @@
 //! Parses JSON text strictly: into a tree, or only to check that it is valid.
 //!
-//! Every JSON text from outside passes through it: arguments, results, responses of providers.
+//! JSON text of models, guests and providers passes through it: arguments, results, responses.
 //! First [`measure`] counts nesting levels and values in one pass over the bytes, which allocates
 //! nothing; a text over the bounds of `Json` is refused before anything is built. Then the parser
 //! reads the text. It refuses an object that names a member twice, because the host would check one

@@ -7,7 +7,8 @@
 //! types; the texts are for people. A handler cannot make one: an error that the handler itself
 //! reports is an `Outcome`.
 //!
-//! Not here: the translation of wasmtime's errors into these, in `engine/cell/classify`.
+//! Not here: the translation of the WebAssembly engine's errors into these, in
+//! `engine/cell/classify`.
 //!
 //! Source: docs/contract.md, section 2.
 

@@ -1,5 +1,8 @@
-//! Tests of the breaker: which failures count, which calls are admitted, and that every end of a
-//! call is recorded.
+//! Tests of the circuit breaker: which failures count, which calls are admitted, and the record of
+//! every end.
+//!
+//! They use a scripted handler and a clock that the test moves, and cover probes, late calls from
+//! before an opening, panics, and several breakers around one tool.
 
 use std::task::{Context, Waker};
 

@@ -1,8 +1,10 @@
-//! A call's arguments as a tree, for handlers that read them.
+//! Keeps a call's arguments as a parsed tree, for handlers that read them.
 //!
-//! Invariants: a call has at most one tree, shared by its attempts. It is the tree that was
-//! checked, until a handler takes it. After that, or if no tree was kept, the text is parsed again.
-//! For closures, a whole number that a tree cannot hold is a string with all its digits.
+//! The executor parses the arguments to check them, and keeps the tree in [`Arguments`] if the
+//! handler reads it; otherwise the text is parsed again at the first use. A call has at most one
+//! tree, shared by its attempts: the first attempt that uses it takes it. For closures, a whole
+//! number that a tree cannot hold exactly is a string with all its digits. The tree's share of the
+//! bytes of all kept trees is held as long as any attempt exists.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};

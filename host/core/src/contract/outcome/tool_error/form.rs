@@ -1,6 +1,6 @@
 //! Reads a [`ToolError`] back from its JSON.
 //!
-//! Clients and worker processes use it through serde's `Deserialize`; the parent module writes the
+//! A client that reads results uses it through serde's `Deserialize`; the parent module writes the
 //! form. The type of the cause depends on the reason, so the cause is kept as text until the reason
 //! is known. The message in the JSON is not read: the reason and its cause contain all of it.
 

@@ -2,8 +2,8 @@
 //!
 //! `gemini::tool` calls [`Subset::parameters`] for the parameters of a tool. Only the subset's
 //! fields occur in the result. Every schema in it has one type, or is an `anyOf` and nothing else;
-//! references are expanded, because there are none, and a recursive schema is cut at a depth. A
-//! rule that the subset cannot express goes into the description, with a note. A schema that no
+//! references are expanded, because the subset has none, and a recursive schema is cut at a depth.
+//! A rule that the subset cannot express goes into the description, with a note. A schema that no
 //! value fits, or that is nested too deep, is refused.
 //!
 //! Source: the API reference, `Schema`; error messages of both endpoints ("must be the only field
