@@ -1,16 +1,20 @@
-//! Sends the HTTP requests of tools. There is no other way for a tool's request to leave the host.
+//! Sends the HTTP requests of tools, after it has checked them.
+//!
+//! There is no other way for a tool's request to leave the host. The imports of a guest call
+//! [`admit`], which counts the request against the call's [`Budget`] and checks the tool's
+//! [`Rights`], and then [`Egress::begin`] or [`Egress::open`] with the [`Outgoing`], the secrets to
+//! add and a deadline. They get a response, or a [`SendError`]. The stages are, in this order:
 //!
 //! ```text
-//! count → rights → headers → secrets → what the tool wrote is searched → a free connection → resolve once
-//!       → every address checked → connect to one of them → its address checked again → TLS with the checked name
+//! count → rights → headers → secrets → scan of the tool's own text → a free connection → resolve once
+//!       → check each address → connect to one of them → check its address again → TLS with the checked name
 //!       → HTTP/1.1 → bounded head → bounded, redacted body
 //! ```
 //!
-//! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add.
-//! Out: a response, or a [`SendError`].
-//! Invariants: one deadline covers the whole request, including the wait for a free connection;
-//! only addresses that were checked are connected to; a redirect is returned, never followed;
-//! nothing is decompressed; each connection is used once, so no two tenants share one.
+//! Invariants: one deadline covers the whole request, including the wait for a free connection.
+//! Only checked addresses are connected to. A redirect is returned, never followed. Nothing is
+//! decompressed. Each connection is used once, so no two tenants share one. Requests run on threads
+//! of their own; dropping the request or the body closes its connection.
 //! Source: docs/contract.md, section 7.
 
 mod answers;

@@ -1,10 +1,13 @@
 //! Key-value storage for components: values with a time to live and a version, within a quota.
 //!
-//! In: a namespace, a key, a value. Out: [`KeyStore`], implemented by [`SqliteStore`].
-//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another
-//! component or tenant; an acknowledged write is durable; a write beyond the quota is refused and
-//! changes nothing. Not here: permission to use a key (`rights`), and the limit on read data that a
-//! call may hold.
+//! The imports of a guest call a [`KeyStore`], which an embedder gives to the engine. Its
+//! operations are get, set, delete, compare-and-swap and list, each one transaction.
+//! [`SqliteStore`] implements it; an embedder can implement another one. Every operation takes a
+//! [`Namespace`] (a tenant and a component), so that no tool reaches the keys of another component
+//! or tenant. An acknowledged write is durable. A write beyond the [`Quota`] of the namespace is
+//! refused and changes nothing. The methods block, so they run on threads that may block.
+//! Not here: the permission to use a key (`contract::grants`), and the limit on read data that a
+//! call may hold (`engine/cell`).
 
 mod namespace;
 mod sqlite;

@@ -1,6 +1,12 @@
-//! The resources that grants give access to: HTTP, directories, keys and values.
+//! Resources that grants give access to: HTTP requests, host directories, and stored keys and
+//! values.
 //!
-//! Not here: the imports through which a guest reaches them (`engine/cell/imports`).
+//! A grant is a permission that an operator gives to a component. Each submodule has the resource
+//! of one kind of grant, without WebAssembly: `http` sends requests, `files` opens directories and
+//! counts their content, `kv` stores values. The engine calls them when a guest uses an import,
+//! after or together with the check of the call's rights.
+//! Not here: the functions that a guest imports (`engine/cell/imports`), and the decision what a
+//! call may do (`contract::grants`).
 
 pub(crate) mod files;
 pub(crate) mod http;

@@ -1,8 +1,11 @@
-//! Files of one call, which its tool reads under `/input`.
+//! Private directory with the input files of one call, which its tool reads under `/input`.
 //!
-//! In: names and contents. Out: a private directory, given to one call and removed with it.
-//! Invariants: a name is a single safe path component, so each file lies in the directory; a file
-//! is written once; the call gets the directory read-only.
+//! The caller of a tool creates a [`CallFiles`], adds named contents to it, and passes it with the
+//! call. `add` returns the path as the tool sees it. The engine gives the directory to that call
+//! only, and read-only. The directory is removed when the last owner of the value is dropped. A
+//! worker process, which runs calls for another process, opens the directory by its path and does
+//! not remove it. A name is one path component of 1 to 128 safe characters, so no file can lie
+//! outside of the directory. A name that exists already is an error, so each file is written once.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,13 @@
-//! Directories that must not be granted to a tool.
+//! List of the directories that must not be granted to a tool, and the check of a path against it.
 //!
-//! This is the only list of them. The library refuses them when it opens granted directories. Code
-//! that reads grants from a file can ask here first, to report the line.
+//! [`forbidden_root`] takes a path without links and returns the reason for a refusal, or `None`.
+//! Refused are directories of the operating system and all below them, directories in which users
+//! keep keys (such as `.ssh`, at any place), whole home directories, and directories that many
+//! users share (such as `/tmp`, but not a directory in it). The library calls the function when it
+//! opens granted directories. The package `toolcell-config` calls it earlier, to report the line of
+//! the file that has the grant. There is no other list.
+//! Not here: filesystems of the kernel that are mounted elsewhere, which `capability/files.rs`
+//! recognises by their type.
 
 use std::path::{Component, Path};
 

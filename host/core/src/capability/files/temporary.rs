@@ -1,9 +1,14 @@
-//! Temporary directories that later processes can remove if their owner died.
+//! Temporary directories that later processes can remove if their owner was killed.
 //!
-//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel releases when
-//! the process ends. A directory is removed only under that lock, so neither a directory of a
-//! living process nor one that contains it is ever removed. A process whose new directory was
-//! removed before it was locked notices it and makes another one.
+//! [`TemporaryDirectory::new`] creates a directory for this user only, with a known prefix, and
+//! holds a `flock` on it. The kernel releases the lock when the process ends.
+//! [`TemporaryDirectory::collect`], which programs call at their start, removes the directories of
+//! this user that no process has locked; it stops after about a second. [`remove_tree`] removes one
+//! directory tree of any depth. Scratch directories, the input files of calls, and worker processes
+//! use these directories. A directory is removed only under its lock and the locks of such
+//! directories in it, so a directory of a living process, or one that contains it, stays. A process
+//! whose new directory was removed before it was locked notices this and creates another one. On a
+//! filesystem without locks nothing is collected.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;

@@ -1,8 +1,14 @@
-//! Counts and removes directory trees that a tool has made: with a few file descriptors and without
-//! recursion, at any depth.
+//! Counts and removes directory trees of any depth, with few file descriptors and without
+//! recursion.
 //!
+//! A tool chooses the shape of the trees that it creates, so depth and breadth are hostile input.
+//! [`count`] takes an open directory and returns its bytes and its number of names; a file with
+//! several names counts its bytes once. The ledger calls it for a granted directory. [`clear`]
+//! removes all content of a directory: it moves each subdirectory up to the root under a number,
+//! and removes it there.
 //! Invariants: no link is followed; no path is longer than one name; the number of open descriptors
-//! does not depend on the depth. Source: docs/threat-model.md, rows 26 and 30.
+//! does not depend on the depth.
+//! Source: docs/threat-model.md, rows 26 and 30.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};

@@ -1,14 +1,19 @@
-//! A tool's operations in a directory. They run on a thread that may block, never leave the
-//! directory and never exceed its quota.
+//! Opens, writes, renames and removes files for a tool, inside of one directory and within its
+//! quota.
 //!
-//! Two libraries resolve paths. What opens or changes something uses `cap-std`, because this module
-//! chooses the flags: no open waits for a pipe, nothing is truncated before its kind is known. What
-//! only reads metadata (`stat`, `readlink`, times) uses the engine's WASI host. Both resolve beneath
-//! the directory with `openat2`, or name by name on a kernel without it. One operation uses one of
-//! them and checks the descriptor that it opened; none relies on what the other found. The tests of
-//! escapes run both, with `openat2` and without. The advisories of both have to be followed.
-//! Invariants: an operation that does not fit changes nothing; only regular files and directories
-//! are opened, and no open waits for the other end of a pipe; no link is made that leads upwards.
+//! The WASI functions of a guest call [`open`] and the methods of [`Area`] and [`OpenMark`], on a
+//! thread that may block. They take an open directory and a relative path. They return a handle, or
+//! an I/O error that the guest gets as an errno. An operation that changes something holds the lock
+//! of the directory, checks for room first, and reports the change to the `ledger`.
+//! Invariants: no path leads out of the directory; an operation that does not fit changes nothing;
+//! only regular files and directories are opened, and no open waits for the other end of a pipe; no
+//! link is created that leads upwards.
+//!
+//! Two libraries resolve paths. This module uses `cap-std` for all that opens or changes something,
+//! because it chooses the flags. Functions that only read metadata (`stat`, `readlink`, times) use
+//! the engine's WASI host. Both resolve beneath the directory with `openat2`, or name by name on a
+//! kernel without it. One operation uses one of them and checks the descriptor that it opened; none
+//! relies on what the other found. The advisories of both have to be followed.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,12 @@
-//! Connections to the network: addresses, proxy, certificates, threads.
+//! Makes one connection to a server: proxy and TLS settings, name lookup, address check, byte
+//! count.
+//!
+//! `http.rs` uses these modules in the order of a request. `threads` has the runtime that all
+//! requests run on, `transport` the current proxy and TLS settings. `resolve` turns a host name
+//! into checked addresses, `connect` opens a byte stream to one of them, through the operator's
+//! `proxy` if there is one. `roots` has the trusted certificate authorities, `meter` bounds the
+//! bytes that are read.
+//! Not here: HTTP itself, which begins when there is a stream.
 
 pub(super) mod connect;
 pub(super) mod meter;

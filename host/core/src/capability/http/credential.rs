@@ -1,9 +1,10 @@
-//! A secret that the host adds to a request.
+//! Prepares one secret for its place in a request: a header or a query parameter.
 //!
-//! In: a secret grant and the secret's value. Out: a header or a query parameter for the requests
-//! that the secret is bound to.
-//! Invariants: `Debug` never shows the value; the secret is sent only in requests that its rule
-//! covers.
+//! When a tool names secrets in a request, the engine calls [`Credential::new`] with the grant of
+//! each (the place, and the requests that the secret is bound to) and its value. It fails for a
+//! value that is longer than 4 KiB or that its place cannot hold. `outgoing` then adds the
+//! credential to the request, or refuses the request if the grant does not cover it. The value is
+//! kept, so that the response can be searched for it. `Debug` never shows it.
 
 use std::fmt;
 

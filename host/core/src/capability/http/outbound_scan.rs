@@ -1,12 +1,15 @@
-//! The outbound scan: searches a request for secret values before it is sent.
+//! Searches a tool's request for secret values before it is sent.
 //!
-//! In: a request as the tool wrote it, before the host adds anything, and the values that must not
-//! reach its destination.
-//! Out: a denial or success; and a notification to observers if something looks like a secret that
-//! the host does not know.
-//! Invariants: a request is sent only after all of it was searched; no text names or shows the
+//! [`OutboundScan`] has the values that must not reach the destination: those that the tool was not
+//! granted, and the tool's own, which may go only to the requests that they are bound to. `prepare`
+//! copies the tool's text (URL, headers, body) before the host adds anything. [`RequestScan::run`]
+//! searches all of it, also percent-decoded and inflated, and returns a denial if a value is found.
+//! A body that inflates to too much is refused as well. Text that looks like a token of a known
+//! service is only reported to observers, and the request is sent.
+//! Invariants: a request is sent only after all of it was searched. No text names or shows the
 //! secret that was found.
-//! Not here: values that a tool changed so that they cannot be recognised.
+//! Not here: the forms of a value that are recognised (`secrets/redact`), and values that a tool
+//! changed beyond recognition.
 
 use std::fmt;
 

@@ -1,9 +1,12 @@
-//! A request as a tool asks for it, and its conversion to a request of HTTP/1.1.
+//! Converts a tool's request to the HTTP/1.1 request that is written to the connection.
 //!
-//! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in
-//! origin-form.
-//! Invariants: there is one `host` header, that of the checked target; only the host sets headers
-//! about length, connection and forwarding; no byte is written that some parsers of HTTP read as
+//! An [`Outgoing`] is the request as the tool asked for it. `into_request` checks its headers, adds
+//! `host`, the credentials, `connection: close` and the length, and returns a request in
+//! origin-form (path and query only). It is refused if it sets a header that only the host may set,
+//! if its headers exceed 100 or 64 KiB, if a credential is not granted for it, or if the tool
+//! already set the header or parameter of a credential.
+//! Invariants: there is one `host` header, that of the checked target. Only the host sets headers
+//! about length, connection and forwarding. No byte is written that some parsers of HTTP read as
 //! the end of a header and others do not.
 //! Source: RFC 9112; docs/contract.md, section 7.
 

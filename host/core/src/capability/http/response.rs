@@ -1,9 +1,13 @@
-//! Converts a response to the form that a tool sees.
+//! Checks a server's response, and redacts secrets in it while the tool reads it.
 //!
-//! In: a response read by hyper. Out: a head and a body within their limits, with the secrets of
-//! the request redacted.
-//! Invariants: a message with an ambiguous end is refused; nothing is decompressed; a truncated
-//! body is an error, never a short body.
+//! [`accept`] takes the response that hyper has parsed, with its limits and an optional redactor.
+//! It refuses an ambiguous length, an upgrade and a partial response without a `Range`. It removes
+//! the headers about the connection, redacts the others, and returns the head with a [`Body`]. The
+//! body is a stream: each piece is charged to the call's budget, searched and redacted as it
+//! arrives. `collect` reads it to its end.
+//! Invariants: nothing is decompressed for the tool. With a redactor, a response that declares a
+//! compression is refused, and so is one that contains a secret in compressed bytes. A truncated
+//! body is an error, never a short body. Errors of hyper are described in fixed words.
 
 use std::pin::Pin;
 use std::sync::Arc;

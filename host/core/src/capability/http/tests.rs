@@ -1,4 +1,9 @@
-//! Requests to servers on this machine.
+//! Tests of the HTTP client: requests to servers that run on this machine.
+//!
+//! This file has the common parts: rights for the loopback address, simple requests, a function
+//! that sends one and reads the response, and `kind`, which names the kind of an error after a
+//! check that its text shows nothing confidential. Each submodule tests one subject. The servers
+//! are in `server`.
 
 mod connection_limits;
 mod credentials;

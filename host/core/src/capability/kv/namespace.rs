@@ -1,7 +1,10 @@
-//! The owner of keys: a tenant and a component.
+//! Owner of stored keys: one component, for one tenant or without a tenant.
 //!
-//! In: a tenant, a component. Out: [`Namespace`], and its name in a database. Invariant: two
-//! namespaces have different names, whatever the names of tenants and components contain.
+//! Each operation of a key-value store takes a [`Namespace`] and touches no other one. The embedder
+//! names the component in its grants; a new version of the component finds the keys under the old
+//! name. [`Namespace::name`] encodes the pair as bytes, which are the column of that name in the
+//! database. Two different namespaces have different encodings, whatever characters the names
+//! contain, because each name is preceded by its length.
 
 use crate::contract::controls::{Control, enforced};
 

@@ -1,10 +1,12 @@
-//! A key-value store in SQLite: quotas, times to live, versions and lists.
+//! Key-value store of components in SQLite, on disk or in memory.
 //!
-//! In: a directory, or none. Out: [`SqliteStore`].
+//! [`SqliteStore::open`] takes a directory and checks the whole file in it; `in_memory` needs none.
+//! Each method of [`KeyStore`] is one transaction. A write first removes expired keys of its
+//! namespace, then checks the quota, takes the next version and stores the value with a checksum.
 //! Invariants: a key that was seen to have expired is removed, so a clock that goes back does not
-//! restore it; versions are never reused; a namespace without keys has no row; a value that was
-//! altered from outside is an error; a value is copied only where it is asked for.
-//! Not here: the database file ([`store`](super::store)).
+//! restore it. Versions are never reused, not even after a deletion. A namespace without keys has
+//! no row. A value that was altered from outside is an error, not a result.
+//! Not here: the database file, its locks and its errors ([`store`](super::store)).
 
 use std::fmt;
 use std::path::Path;

@@ -1,16 +1,19 @@
-//! The count of a directory, shared by all processes to which it is granted.
+//! Count of a directory that several processes share, stored in a locked file.
 //!
-//! In: a directory for such counts, the granted directory. Out: the exclusive right, among all
-//! processes, to change the directory, with the sum of its content.
+//! The ledger of a directory uses a `Shared` if the embedder names a directory for such counts.
+//! [`Shared::begin`] waits for the exclusive right to change the directory (at most 10 seconds) and
+//! returns the sum of its content; [`Shared::end`] stores the new sum and gives the right back.
+//! This pair is called a turn. It costs five system calls.
 //! Invariants: the sum is true whenever a turn begins. If a process dies in its turn, the next turn
-//! counts the directory again. The first process that uses the directory counts it again, so no
-//! count has to survive a loss of power, and nothing is flushed. A turn costs five system calls.
-//! Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn;
-//! `DEVICE-INODE.users` is locked, shared, by each process that uses the directory. A lock ends
-//! with its process.
-//! The count is not in the database, because two processes that change a file at the same time
-//! could both compute the difference from its old size. The directory must be locked for each
-//! change anyway, so the locked file holds the sum; a transaction would add the database's own
+//! counts the directory again. The first process that uses the directory counts it as well, so no
+//! count has to survive a loss of power, and nothing is flushed.
+//! Layout: `DEVICE-INODE.count` holds the state and the sum, and is locked with `flock` for a turn.
+//! `DEVICE-INODE.users` is locked, shared, by each process that uses the directory. The kernel
+//! releases the locks of a process that ends.
+//!
+//! The sum is not in the database of `kv`, because two processes that change a file at the same
+//! time could both compute the difference from its old size. The directory must be locked for each
+//! change anyway, so the locked file holds the sum. A transaction would add the database's own
 //! lock, on which changes of all directories would wait.
 
 use std::collections::HashMap;

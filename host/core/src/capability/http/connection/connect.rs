@@ -1,9 +1,12 @@
-//! Connects to one of the checked addresses.
+//! Opens a byte stream to the first of the checked addresses that answers.
 //!
-//! In: the addresses that may be connected to. Out: a byte stream to the first that answers,
-//! through TLS for `https`.
-//! Invariants: this process and the operator's proxy connect only to these addresses; the
-//! certificate is that of the checked host.
+//! [`connect`] takes the URL of a request, the addresses that passed the check in `resolve`, an
+//! optional proxy, TLS settings and a deadline. It tries at most eight addresses, each for an equal
+//! share of the remaining time. For `https` it then makes the TLS handshake. It returns the stream,
+//! or a [`SendError`] in fixed words.
+//! Invariants: this process and the operator's proxy connect only to the given addresses, and the
+//! peer's address of a direct connection is compared again. The certificate must be that of the
+//! host in the URL.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,11 @@
-//! Counts all bytes that a peer sends, including those that no response shows, such as interim
-//! responses and chunk frames.
+//! Counts each byte that a server sends on one connection, and ends the connection at a limit.
 //!
-//! Invariants: after its limit, a connection is not read any more.
+//! The budget of a call counts heads and bodies. A server could send much more that no response
+//! shows, such as interim responses (status 1xx) and the frames of chunks. [`Metered`] wraps the
+//! stream of a connection and counts all of it. [`Meter::for_head`] allows three heads of 64 KiB;
+//! when the head has arrived, [`Meter::extend_for_body`] adds the body's limit and 1 MiB for
+//! framing. After the limit, reads fail and the connection is not read any more. `is_exceeded` lets
+//! the caller report this cause.
 
 use std::io;
 use std::pin::Pin;

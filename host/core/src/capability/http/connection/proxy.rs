@@ -1,9 +1,11 @@
-//! The operator's proxy, through which the requests of tools leave.
+//! Connects to an address through the operator's HTTP proxy, with the method `CONNECT`.
 //!
-//! In: an address that was checked. Out: a connection to it, made by the proxy (`CONNECT`).
+//! An operator sets a [`Proxy`] from a URL, with an optional user and password. `connect` takes an
+//! address that was checked and returns a TCP stream on which the proxy forwards bytes, or a
+//! [`ProxyFault`].
 //! Invariants: the proxy is asked for an address and never for a name, so that it cannot resolve
-//! the name to another address; `Debug` and errors never show its password; no text of its answer
-//! reaches a tool.
+//! the name to another address. `Debug` and errors never show the password. No text of the proxy's
+//! answer reaches a tool; only its status does.
 
 use std::net::SocketAddr;
 use std::{fmt, io};

@@ -1,6 +1,10 @@
-//! The egress threads, which send the requests. They start with the first request.
+//! Threads on which all HTTP requests of one `Egress` run.
 //!
-//! Invariants: dropping them never blocks, even inside of a task.
+//! [`Threads::handle`] returns a tokio runtime, which it starts at the first request: two threads
+//! for I/O and TLS, and up to 32 for name lookups of the operating system, which cannot be
+//! interrupted. They are separate from the embedder's threads and from those that run guests.
+//! Dropping the value ends the runtime in the background. It never blocks, even inside of an async
+//! task.
 
 use std::io;
 

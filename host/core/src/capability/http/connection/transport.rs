@@ -1,8 +1,11 @@
-//! The proxy and TLS settings of requests, and the notification about requests without a
+//! Current proxy and TLS settings of an `Egress`, and the callback for requests that get no
 //! connection.
 //!
-//! Invariants: a request uses one version of the settings from its beginning to its end, even if
-//! they are replaced in the meantime.
+//! An `Egress` holds one [`Transport`]. `Egress::replace` exchanges it at any time. A request takes
+//! a copy before it connects and uses that copy to its end. The TLS settings are created with the
+//! first request that connects. [`Unconnected`] is a guard around the connecting stage: when it is
+//! dropped before a connection was made, also by a timeout, it calls the operator's callback. A
+//! request that was refused before does not count.
 
 use std::sync::{Arc, LazyLock};
 

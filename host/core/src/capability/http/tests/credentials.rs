@@ -1,4 +1,9 @@
-//! Secrets that the host adds to the requests they are bound to. No response shows them.
+//! Tests of secrets that the host adds to requests, and of responses that echo them.
+//!
+//! They check the place of each kind of injection (bearer, basic, header, query), the refusal of a
+//! request that the secret is not bound to or that sets the place itself, and the redaction of an
+//! echoed value in status line, headers and body: also spread over headers, in chunks, or
+//! compressed without a declaration. A response in a declared compression is refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,8 @@
-//! A chain of redirects with a tool that follows each: every hop is a request of its own.
+//! Tests a chain of redirects that a tool follows itself.
+//!
+//! Two servers, one of them with TLS, answer each request with a redirect to the next of ten hops:
+//! other paths, hosts, schemes and a metadata service. Each hop is sent once with a secret and once
+//! without. Every hop is checked anew, and the secret arrives only where it is bound to.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;

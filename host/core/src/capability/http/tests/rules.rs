@@ -1,4 +1,7 @@
-//! A suffix rule allows a request only if its host is below the rule's name.
+//! Tests that a suffix rule such as `https://.example.com` allows only hosts below that name.
+//!
+//! The test builds 20,000 random host names from confusing pieces (other cases, full-width dots,
+//! escapes). It compares the decision of the rights with a comparison of the labels.
 
 use super::*;
 

@@ -1,4 +1,9 @@
-//! Servers on the loopback interface, and a resolver that answers from a list.
+//! Test servers on the loopback interface, and a resolver that answers from a list.
+//!
+//! A [`Server`] handles each connection with one function: it sends fixed bytes, echoes the
+//! request, or does what the test gives it. It counts connections. A [`Scripted`] resolver returns
+//! a list of answers again and again, and counts lookups. Both are used by the other tests of
+//! `http`.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,8 @@
-//! TLS: the certificate is that of the checked host, from a trusted authority.
+//! Tests of certificates: only one of the requested host, from a trusted authority, is accepted.
+//!
+//! Each site is a TLS server with a certificate authority of its own. The tests vary names,
+//! authorities and years, and check the result and the words of the error. Other tests: a server
+//! without TLS where `https` was granted, and malformed PEM text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

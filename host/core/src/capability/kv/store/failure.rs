@@ -1,4 +1,9 @@
-//! Errors of database operations, with hints.
+//! Converts errors of SQLite to errors of the store, with hints for the operator.
+//!
+//! `failed` is used for an operation of a running store: it distinguishes a busy store, a full
+//! disk, a damaged file and everything else. `open_error` is used while a store is opened, and adds
+//! a hint: restore a copy if the file is damaged, otherwise free the disk or the lock. The texts
+//! contain the path of the file, so they are for the operator and not for a tool.
 
 use std::path::Path;
 

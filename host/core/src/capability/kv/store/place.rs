@@ -1,10 +1,11 @@
-//! The file of a database, and its directory.
+//! Creates the file of a database if it is missing, and checks that only this user can access it.
 //!
-//! In: a directory. Out: the path of the file, without links. The file is created if it does not
-//! exist.
-//! Invariants: a file that another user could have read or written is never used; no process sees a
-//! partial file, even if its creator is killed. An existing file is checked but never opened here:
-//! closing it would give up every lock that this process has on it.
+//! `Database::open` calls [`secure`] with a directory and a function that fills a new file. It
+//! returns the path of the file without links, or an error that says which file or directory is
+//! unfit. A new file is filled under a temporary name and then renamed, so no process sees a
+//! partial file, even if its creator is killed. If two processes create it at once, the first file
+//! is used. A file that another user could have read or written is never used. An existing file is
+//! checked but not opened here: closing it would release every lock that this process has on it.
 
 use std::fs::{self, File};
 use std::io;
