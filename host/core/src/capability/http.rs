@@ -6,15 +6,15 @@
 //! add and a deadline. They get a response, or a [`SendError`]. The stages are, in this order:
 //!
 //! ```text
-//! count → rights → headers → secrets → scan of the tool's own text → a free connection → resolve once
-//!       → check each address → connect to one of them → check its address again → TLS with the checked name
-//!       → HTTP/1.1 → bounded head → bounded, redacted body
+//! count → rights → headers → secrets → scan of the tool's own text → a free connection
+//!       → resolve once → check each address → connect to one of them → check its address again
+//!       → TLS with the checked name → HTTP/1.1 → bounded head → bounded, redacted body
 //! ```
 //!
 //! Invariants: one deadline covers the whole request, including the wait for a free connection.
 //! Only checked addresses are connected to. A redirect is returned, never followed. Nothing is
-//! decompressed. Each connection is used once, so no two tenants share one. Requests run on threads
-//! of their own; dropping the request or the body closes its connection.
+//! decompressed for the tool. Each connection is used once, so no two tenants share one. Dropping
+//! the request or the body closes its connection.
 //! Source: docs/contract.md, section 7.
 
 mod answers;

@@ -1,7 +1,14 @@
-//! One call in one cell: its state, on which the host functions work, its bounds, and its end.
+//! State of one call in its cell: a fresh wasmtime store that lives for this call only.
 //!
-//! It is built for one call and dropped with its store. Parts that most calls do not use (standard
-//! output, the WASI context) are built at their first use.
+//! [`Cell::store`] builds the store with every limit set, before code of the guest runs: fuel,
+//! memory, host objects, copied bytes. The host functions (`imports`) work on the [`Cell`] in it.
+//! They count their calls, ask `authorize` whether the tool has the right, and use the resources of
+//! the engine. At the end, `settle` writes the receipt (the fuel, memory and host calls that were
+//! used). Nothing of a cell is reused. About every millisecond, at a tick, `at_tick` checks the
+//! limits, updates the receipt, and lets the guest continue, yield or end. Parts that most calls do
+//! not use, such as the WASI context, are built at their first use. Submodules: `invoke` runs the
+//! call, `bounds` limits it, `imports` has the host functions, `exports` and `adapt` the guest's
+//! functions, `classify` and `translate` convert its end, `output` captures what it prints.
 
 pub(super) mod bindings;
 pub(super) mod bounds;

@@ -1,8 +1,11 @@
-//! Secrets: values that the host adds to requests. A tool knows only their names.
+//! Secret values, and the sources that embedders supply them from.
 //!
-//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that adds them to requests.
-//! Invariants: `Debug` does not show a value, and there is no `Serialize`; the memory of a value is
-//! cleared after use.
+//! An embedder gives the engine a [`SecretSource`]: a vault of its own, or [`StoredSecrets`], which
+//! keeps values in memory. The engine asks it for a value by tenant and name at the start of a call
+//! whose tool is granted the secret, and when a request uses it; tools see only the names. `known`
+//! returns all values that no request of a tenant's tools may contain. A [`Secret`] has 8 to 16,384
+//! bytes and no control character. Its memory is cleared when the last clone is dropped. `Debug`
+//! does not show it, and there is no `Serialize`.
 
 use std::collections::BTreeMap;
 use std::fmt;

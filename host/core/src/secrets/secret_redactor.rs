@@ -1,9 +1,13 @@
-//! Call redactor: removes the values of secrets from everything that a handler returns or reports.
+//! Removes the values of secrets from results, events, texts and JSON of a call.
 //!
-//! In: a result, an event, a text. Out: the same with a mark in place of each value; JSON stays
-//! valid JSON.
-//! Not here: the forms of a value ([`Redactor`]), and the choice of the values for a call
-//! (`engine/cell/call_redactor`).
+//! A [`SecretRedactor`] wraps a [`Redactor`], which finds the values in bytes. The engine applies
+//! it to all that a tool returns, and to each event of the call, before anything of it reaches
+//! observers or the caller. It returns the same structure with `[redacted]` in place of each value.
+//! JSON stays valid JSON: strings, member names and numbers are redacted one by one. If redaction
+//! makes two names equal, they get numbers. A value that spans several strings replaces the whole
+//! JSON by one string. Binary data that hides a value under compression is replaced as a whole.
+//! Not here: the encodings of a value that are found ([`Redactor`]), and the choice of the values
+//! for a call (`engine/cell/call_redactor`).
 
 use std::borrow::Cow;
 use std::fmt;

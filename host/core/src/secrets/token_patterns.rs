@@ -1,7 +1,10 @@
-//! Recognises tokens of well-known services by their patterns.
+//! Recognises access tokens of well-known services by their fixed prefixes.
 //!
-//! In: bytes that are about to be sent. Out: the kinds of secrets that they seem to contain.
-//! Invariants: pure; linear in the bytes; the result never contains the token.
+//! The outbound scan calls [`kinds`] with the text of a request that a tool sends. It returns the
+//! kinds of tokens that the text seems to contain, such as "a GitHub token", each once, and never
+//! the token itself. The scan reports them to observers; the request is still sent, because the
+//! token may be the user's own. A pattern is a prefix, the characters that may follow it, and their
+//! minimum number. The search is linear in the bytes.
 //! Source: the services' documentation of their token formats.
 
 use std::sync::LazyLock;

@@ -1,8 +1,12 @@
-//! The kinds of components: tools, plain functions, or one command.
+//! Settings that say how the exports of a component become tools.
 //!
-//! In: an embedder's or a configuration's setting. Out: [`ComponentKind`], and the [`Definition`]
-//! of a command's tool.
-//! Not here: how the exports are found and called (`engine/cell/exports`).
+//! An embedder or a configuration chooses a [`ComponentKind`] for the bytes of a component: tools
+//! that it describes itself (the default), one tool for each exported function, or one command.
+//! [`ComponentBytes`] is the pair of bytes and kind that a load takes. A [`Command`] is the mapping
+//! between a call and a program. `words` fills the call's arguments into a template of the command
+//! line; no shell is involved. `definition` returns the [`Definition`] of its tool, with the
+//! parameters that the template names.
+//! Not here: finding the exports (`engine/cell/exports`) and calling them (`functions`, `command`).
 
 use std::collections::BTreeSet;
 use std::fmt;

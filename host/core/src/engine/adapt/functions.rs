@@ -1,10 +1,14 @@
-//! Exported functions as tools.
+//! Makes tools of the functions that a component exports, and calls them.
 //!
-//! In: the type of a component.
-//! Out: a [`Function`] with a definition for each exported function; then calls of them.
-//! Invariants: a function's parameters and results can be JSON as a whole, or the component is
-//! refused. A name stands for one function.
-//! Not here: the cell that a function runs in (`invoke`).
+//! When a component of the kind "functions" is loaded, [`functions`] takes its type and returns a
+//! [`Function`] for each exported function. Its definition has a JSON Schema of the parameters and
+//! of the result. In a call, the cell (a fresh wasmtime store) runs [`call`]: it converts the
+//! arguments from JSON, calls the function, and converts the result back. The error case of a
+//! `result` is the tool's own error. A tool is named `INTERFACE_FUNCTION`; equal names get the
+//! package and the version too. Exports of `wasi:` and `toolcell:` packages are left out. If one
+//! function has a type that cannot be JSON, such as a resource, or is async, the component is
+//! refused. At most 256 tools are accepted.
+//! Not here: types (`shape`), their schemas (`schema`) and values (`value`).
 
 mod schema;
 mod shape;

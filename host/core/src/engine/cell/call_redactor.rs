@@ -1,12 +1,14 @@
-//! Removes the values of secrets from a call's results, errors and events.
+//! Removes the values of secrets from a call's results, errors, events and printed bytes.
 //!
-//! In: the secrets granted to the tool and to the tools that led to the call; the tool's output.
-//! Out: the same output with a mark in place of each value.
-//! Invariants: a redactor is built only for tools that were granted a secret, and for those that
-//! such tools call, so that other calls do not pay for it. A value that a call gets later than at
-//! its beginning is removed from then on.
-//! Not here: the encodings of a value ([`Redactor`]), and the places in a result or an event that
-//! are searched ([`SecretRedactor`]).
+//! Before a tool runs, [`CallRedactor::for_call`] fetches the secrets that were granted to it, and
+//! those of the tools that called it, and installs itself for the call's events. When the call
+//! ends, `answer` and `bytes` return the output with a mark in place of each value. A value that
+//! the call gets later is added with `learn`, and removed from then on. `is_foreign` tells if bytes
+//! hold a secret of a calling tool only; such bytes must not be stored. A redactor is built only
+//! for tools that were granted a secret, and for those that such tools call, so that other calls do
+//! not pay for it. Too many values are an error of the call.
+//! Not here: the encodings of a value ([`Redactor`]), and the fields of a result that are searched
+//! ([`SecretRedactor`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,12 @@
-//! The exports of a component that calls use: its tools, its functions, or its one command.
+//! Finds the exports of a component that calls will use: its tools, its functions, or its one
+//! command.
 //!
-//! In: linked code and the kind that it is used as.
-//! Out: the indices of its exports, and the definitions that are known without running it.
+//! When a component is loaded, [`Exports::find`] takes the linked code and the kind that it is used
+//! as. It returns indices by which each call reaches the exports without a search by name, or an
+//! error if they are missing. `definitions` returns the definitions of functions and commands,
+//! which follow from types and settings; a component of tools has to be asked by a call of
+//! `describe`.
+//! Not here: running the exports (`engine/cell/invoke`, `engine/adapt`).
 
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 use wasmtime::{Engine, Store};

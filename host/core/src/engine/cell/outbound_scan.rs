@@ -1,9 +1,11 @@
-//! Prepares the outbound scan for the secrets of each request of a call.
+//! Collects the secrets that one request of a call must be scanned for.
 //!
-//! In: the host's secrets, the tool's grants, the credentials for injection.
-//! Out: [`Secrets`], for the scan of an outgoing request.
-//! Invariants: it is the same for both imports that send requests. If the host's secrets cannot be
-//! read, nothing is sent.
+//! Both imports that send HTTP requests (`http` and `wasi:http`) call [`ScanContext::secrets`] with
+//! the credentials to add. It asks the embedder's source for all values that no request of the
+//! tenant may contain, adds the tool's own values with the requests that they are bound to, and
+//! returns [`Secrets`] for [`http`](crate::capability::http), which scans the request. If the
+//! host's secrets cannot be read, or are too many to search for, the result is an error and nothing
+//! is sent.
 
 use std::sync::Arc;
 

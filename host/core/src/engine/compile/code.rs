@@ -1,14 +1,16 @@
-//! Gets the linked code of a component: reads the cache, or compiles it now.
+//! Gets the linked code of a component: from the cache, or by compiling it now.
 //!
-//! Invariants:
-//! - Only `describe` runs code of the guest, in a cell without grants, and once however often the
-//!   component is compiled.
-//! - If no cell is free for `describe`, the compiled code is still cached.
-//! - A load waits for another load, of any process, that compiles the same component.
-//! - A cached component that cannot be used now stays until it is replaced, since its MAC shows
-//!   that it was made here and is complete.
-//!
-//! Not here: the second compilation, for speed (`optimise`).
+//! A load calls [`linked`] on a thread that may block, with the bytes, their digest and the
+//! settings of the link. It takes optimised code from the cache if there is some, else quick code,
+//! else it compiles, as the engine's setting `Optimise` says. Then it calls `describe` for the
+//! tools' definitions unless the cache has them, writes both to the cache, and returns a
+//! [`Linked`].
+//! Invariants: only `describe` runs code of the guest, in a cell (a fresh store) without grants. If
+//! no cell is free for `describe`, the compiled code is still cached. A load waits for another
+//! load, of any process, that compiles this component. A compilation counts against the tenant's
+//! quota, and not if it failed for a reason outside of the component. A cached component that
+//! cannot be used now stays.
+//! Not here: the second compilation, for speed (`tier/optimise`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
-//! Gets the definitions of a linked component's tools, from `describe` or from its types.
+//! Gets the definitions of the tools of a linked component, and checks that they can be served.
 //!
-//! In: linked code.
-//! Out: definitions that can be served.
-//! Invariants: `describe` runs in a cell without grants, under limits of its own.
+//! A load calls [`describe`] with the linked code. Functions and commands have definitions that
+//! follow from their types and settings. A component of tools is called: its export `describe` runs
+//! in a cell (a fresh store) without grants, within two seconds and limits of fuel and result of
+//! its own. The function returns the definitions, or an error: no tools, more than 256, two of one
+//! name, or a description over 4 KiB. It blocks its thread until the component has answered.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! Builds the JSON Schema of a type.
+//! Builds the JSON Schema for a type of the component model.
 //!
-//! In: a [`Shape`].
-//! Out: the schema of the values that `value` reads and writes.
+//! A function that is exported as a tool needs schemas for its parameters and its result. [`of`]
+//! takes a [`Shape`] (the type, without wasmtime's representation) and returns the schema of
+//! exactly the JSON that `value` reads and writes for it. [`object`] does so for a list of named
+//! parameters; an `option` is not required, and other members are refused.
 
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,11 @@
-//! The type of a value that crosses the boundary, without types of wasmtime.
+//! Types of a function's parameters and results, as a tree without types of wasmtime.
 //!
-//! In: a type of wasmtime.
-//! Out: a [`Shape`], or the part of the type that cannot be JSON.
-//! Invariants: a shape has a bound on its depth and on the number of its parts, however a component
-//! composes its types.
+//! When a component is loaded, [`Shape::of`] converts each wasmtime type once. `schema` builds JSON
+//! Schemas from the tree, and `value` uses it in each call to convert values. `Display` writes it
+//! in the notation of WIT, the interface language of the component model. It fails with a
+//! description of the part that JSON cannot represent: a resource, a stream, a map and some others.
+//! A component can compose types that expand exponentially, so a shape has at most 24 levels, and
+//! the shapes of one function at most 1500 parts.
 
 use std::fmt;
 

@@ -1,7 +1,12 @@
-//! The host's bindings of the WIT package, and the host's objects behind its handles.
+//! Re-exports the generated bindings, and defines the host objects behind a guest's handles.
 //!
-//! Not here: the conversion of the generated types into the crate's own (`translate`), and the
-//! host functions that make the objects (`imports`).
+//! A guest refers to host objects by handles, numbers in a table of its cell. [`Handle`] is a
+//! secret: the name under which it was granted. [`Pending`] is an HTTP request that was sent and
+//! continues while the guest does other work; the guest can wait for it and then takes its
+//! response. The bytes of the request, and then of the response, are charged to the host memory of
+//! the cell until they are taken.
+//! Not here: the conversion of generated types to the crate's own (`translate`), and the host
+//! functions that create these objects (`imports`).
 
 mod generated;
 

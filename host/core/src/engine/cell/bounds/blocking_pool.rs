@@ -1,10 +1,12 @@
-//! A bounded thread pool for blocking I/O, with a cap for each tenant and each cell.
+//! Bounded thread pool for blocking I/O, with a cap for each tenant and each cell.
 //!
-//! In: work that may block for long.
-//! Out: its result, or an error if all of the tenant's threads are blocked.
-//! Invariants: a tenant never occupies all threads, and a cell never more than two. A permit is
-//! held until the work returns, also when no call waits for it any more. Queued work belongs to its
-//! call, and is dropped with it.
+//! Host functions for files and keys call [`PoolAccess::run`] with work that may block for long,
+//! such as a read from a disk. It waits for a permit of the cell (a running call; at most two
+//! pieces of work at once) and of the tenant (8 of 32 threads), runs the work on a thread of the
+//! pool, and returns its result. If work of ended calls blocks all of a tenant's threads for a
+//! quarter of a second, the next call gets [`Unserved::Blocked`]. A permit is held until the work
+//! returns, also when no call waits for it any more. Work that has not begun is dropped with its
+//! call; work that has begun goes on to its end.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;

@@ -1,9 +1,11 @@
-//! Charges the host memory that the objects of one cell keep between two calls into the host.
+//! Limits the host memory that the objects of one cell occupy between its calls into the host.
 //!
-//! In: the bytes of a new object, and the table of objects.
-//! Out: a [`Charge`], given back when its object is dropped; or the limit.
-//! Our own objects are charged when they are made. Those of wasmtime's `wasi:http` are weighed once
-//! a tick, each by the most that one of its kind holds.
+//! A cell is the store of one call; its guest can keep buffers, requests and listings on the host,
+//! which the guest's memory limit does not count. A host function that creates such an object calls
+//! [`HostMemory::charge`] with its bytes and keeps the [`Charge`], which is given back on drop.
+//! Over `Limits::HOST_BYTES` it gets [`LimitReached`], which ends the call. Objects of wasmtime's
+//! `wasi:http` do not report their growth. [`table_weight`] sums them at each tick, each by the
+//! most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.
 
 use std::any::Any;

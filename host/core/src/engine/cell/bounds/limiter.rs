@@ -1,7 +1,11 @@
-//! One memory budget for everything that a cell allocates.
+//! Limits the memory of a cell: one budget for all memories and tables of its guest.
 //!
-//! wasmtime's stock limits apply to each memory and each table separately; this one limits their
-//! sum, from the first byte of the initial memory on.
+//! The store of each call has a [`Limiter`], and wasmtime asks it before a memory or table grows,
+//! including the initial size. It adds the growth to one sum and refuses what would exceed the
+//! limit of the call; the guest sees a failed growth, which it can handle. wasmtime's own limits
+//! apply to each memory and table separately. The numbers of instances, tables, memories, and
+//! elements of a table are limited too. The last refusal is kept, so that an error of the call can
+//! name the limit. `peak` is the memory in the receipt.
 
 use wasmtime::ResourceLimiter;
 

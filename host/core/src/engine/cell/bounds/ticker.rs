@@ -1,9 +1,12 @@
-//! The ticker, which interrupts guests.
+//! Ticker: a thread that makes all running guests interruptible every millisecond.
 //!
-//! A thread of ordinary priority raises the engines' epoch every millisecond while a guest runs,
-//! and sleeps otherwise. A second thread only waits for the first to die, and replaces it.
-//! Invariants: the epoch is never raised to stop one call. A dead ticker is replaced within a tick.
-//! Fuel is the second, independent bound.
+//! An engine starts one [`Ticker`]. While at least one guest runs, its thread raises the epoch of
+//! the wasmtime engines every millisecond. The epoch is a counter that compiled guest code compares
+//! with its deadline; when it is reached, the cell's tick function decides whether the guest
+//! continues. Without guests the thread sleeps. A second thread only waits for the first to die,
+//! and replaces it within a tick.
+//! Invariants: the epoch is raised for all guests and never to stop one call. Fuel (the count of
+//! executed instructions) is a second, independent bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,9 +1,11 @@
-//! The guest functions on a trap's backtrace: their readable names and their positions.
+//! Names and positions of the guest functions on the backtrace of a trap.
 //!
-//! In: wasmtime's backtrace.
-//! Out, innermost first: names, demangled, without the functions of the Rust standard library and
-//! of the guest SDK; the positions of all functions in their core modules.
-//! Invariants: a name is untrusted text, so it is bounded and reduced to plain characters.
+//! When a call ends with a trap, `classify` calls [`names`] and [`positions`] with wasmtime's
+//! backtrace and puts the results into the error. Both lists begin with the innermost function. The
+//! names are demangled, without the functions of the Rust standard library and of the guest SDK, so
+//! that an author sees only functions of their own. The positions are those of all functions except
+//! adapters between core modules. A name is untrusted text: it is cut to 120 characters, and
+//! unusual characters become `?`.
 
 use std::fmt::{self, Write};
 

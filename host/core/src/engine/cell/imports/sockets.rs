@@ -1,9 +1,10 @@
-//! `wasi:sockets` without sockets: language runtimes import it, and no tool gets access.
+//! Implements `wasi:sockets` without sockets: each use is denied.
 //!
-//! In: a call to a socket function.
-//! Out: `access-denied` for the guest, and a denial event.
-//! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The
-//! resources that stand for a socket are types without a value, so their methods cannot be reached.
+//! Language runtimes import these interfaces even if a program never uses them, so they must exist.
+//! A guest that creates a socket or resolves a name gets `access-denied`, and observers of the call
+//! get a denial event. No grant changes this; a tool uses HTTP instead. Nothing here opens, binds
+//! or resolves anything: there is no code for it. The resources that stand for a socket are types
+//! without a value, so their methods cannot be reached.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};

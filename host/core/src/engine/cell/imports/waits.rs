@@ -1,8 +1,11 @@
-//! `wasi:io` and the timers of `wasi:clocks`, where wasmtime's own host does less than programs
-//! expect.
+//! Replaces functions of wasmtime's `wasi:io` and `wasi:clocks` by which a guest waits.
 //!
-//! A timer in the past is over at once. A blocking write takes as many bytes as a call brings. A
-//! call that waits records what it waits for, so that a timeout can name it.
+//! [`link`] links them over wasmtime's own: `poll`, blocking reads and writes of streams, and the
+//! monotonic clock with its timers. Three things differ. A timer in the past is over at once. A
+//! blocking write takes as many bytes as one call brings; each 4096 of them count as a call into
+//! the host. A call that waits records the object that it waits for (a response, a file, a timer),
+//! so that a timeout can name it. Zeroes are written piece by piece, so that the host never holds
+//! as many as the guest asks for.
 
 use std::time::Duration;
 

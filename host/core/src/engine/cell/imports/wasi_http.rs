@@ -1,9 +1,14 @@
-//! `wasi:http`, so that ordinary HTTP libraries of guests work. Its requests take the same path as
-//! those of the import `http`.
+//! Implements `wasi:http` for guests, so that ordinary HTTP libraries work.
 //!
-//! Invariants: requests are sent only by [`http`](crate::capability::http). A request's body is
-//! complete before it is sent. The bodies of a call's requests may hold as many bytes in all as its
-//! requests may send.
+//! wasmtime's own host provides the types of the interface and collects the guest's request;
+//! [`Hooks`] is what it calls to send it. The request is admitted by its head: counted and checked
+//! against the rights. Then its whole body is read and charged to the budget of the call, and
+//! [`http`](crate::capability::http) sends it, as it does for the import `http`. An error becomes
+//! an error code of `wasi:http`, and a denial also an event.
+//! Invariants: there is no other path for these requests. A body is complete before the request is
+//! sent. The bodies of all requests of a call may hold as many bytes as the call may send. In a dry
+//! run (a call that records what it would need) a request that is not granted or writes something
+//! is not sent.
 
 use std::borrow::Cow;
 use std::future::Future;

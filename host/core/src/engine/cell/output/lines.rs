@@ -1,9 +1,12 @@
-//! Standard output and standard error of a guest: bounded, cut into lines, sent as log events.
+//! Turns a guest's standard output and standard error into log events, line by line.
 //!
-//! Invariants: they are never the host's own streams. At most the call's log limit is kept, and
-//! further bytes are counted: together they are the bytes that the guest wrote. A write never fails
-//! and never waits, so that a guest with much output behaves as it would elsewhere. An empty write
-//! only counts as a call into the host.
+//! WASI's streams of a cell (the sandbox of one call) write to a [`Lines`]. It cuts the bytes into
+//! lines of at most 4096 bytes and sends each as an event, as long as the call's log limit has
+//! room; further bytes are only counted. Bytes that are not UTF-8 are escaped. The beginning and
+//! the end of standard error are also kept, 2 KiB in all, as the text of an error.
+//! Invariants: the streams are never the host's own. The bytes that were kept and those that were
+//! lost add up to what the guest wrote. A write never fails and never waits, so that a guest with
+//! much output behaves as it would elsewhere.
 
 use std::borrow::Cow;
 use std::sync::Arc;

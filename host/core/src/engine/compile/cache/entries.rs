@@ -1,7 +1,12 @@
-//! The cache entries of one component: their names, and the code and definitions written to them.
+//! Names of a component's entries in the artifact cache, and the writing of code and definitions.
 //!
-//! Invariants: a name depends on the bytes of the component, on its kind and on the engine, so that
-//! no engine finds code that it cannot run. A failed write costs time, never a load.
+//! [`entry_name`] derives a name from the digest of the component, its kind and the compatibility
+//! hash of the engine, so that no engine finds code that it cannot run. [`Names`] has the names for
+//! quick code, optimised code, and the note that a component could not be optimised. A load calls
+//! [`cache_code`] after it has compiled; optimised code removes the other entries.
+//! [`add_definitions`] completes an entry that was written before the component had described its
+//! tools. A failed write is a warning in the log. It costs time at the next load, and never fails
+//! this one.
 
 use wasmtime::Engine;
 

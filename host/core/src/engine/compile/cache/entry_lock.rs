@@ -1,10 +1,11 @@
-//! Single-flight across processes: one process makes a cache entry; the others wait and use it.
+//! Lock by which one process at a time compiles a cache entry, while others wait and use its
+//! result.
 //!
-//! In: the path of a lock file.
-//! Out: an [`EntryLock`]; other processes wait while it exists.
-//! Invariants: the lock (`flock`) ends with its process, and the next process gets it. A locked
-//! file that has lost its name meanwhile is no lock. Where locks are not available, the caller goes
-//! on without one.
+//! A load that finds no entry calls [`wait`] with the path of a lock file. It returns an
+//! [`EntryLock`], or `None` if the caller's closure ends the wait or locks are not available; then
+//! the load goes on without a lock. The lock is a `flock`, so it ends with its process, and the
+//! next process gets it. The file is removed before it is unlocked. A process that locked a file
+//! which has lost its name meanwhile tries again with a new one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;

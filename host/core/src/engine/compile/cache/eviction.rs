@@ -1,11 +1,12 @@
-//! Makes room in a cache directory: removes the entries that were not used for the longest time.
+//! Makes room in the cache directory: removes the entries that were not used for the longest time.
 //!
-//! In: the entry that is to be written.
-//! Out: an error if it is larger than the bound.
+//! The cache calls [`make`] before it writes an entry, with the bound in bytes and the lengths of
+//! the new files. It fails only if the entry alone is larger than the bound. The time of use is the
+//! modification time of an entry's files.
 //! Invariants: only files that a cache has written are removed, recognised by their names. An entry
-//! that is being read stays. A process that has opened a file keeps it, and one that has not finds
-//! that the entry is gone; neither is an error. Any number of processes may do this at the same
-//! time; together they can exceed the bound by a few entries until the next one is written.
+//! that is being read (its MAC file is locked) stays. Any number of processes may do this at the
+//! same time: a file that another process removed is not an error, and together they can exceed the
+//! bound by a few entries until the next one is written.
 
 use std::collections::HashMap;
 use std::fs::{self, TryLockError};

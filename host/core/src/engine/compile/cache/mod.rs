@@ -1,8 +1,11 @@
-//! A cache of compiled components on disk.
+//! Cache of compiled components on disk, which any number of processes can share.
 //!
-//! A compiled component is native code: to load it is to run it. So an entry is used only if a
-//! keyed MAC over all of it fits, in a directory that no other user can write to. The directory has
-//! a bound in bytes (`eviction`). Files of an entry:
+//! A load asks [`Cache::get`] for an entry by name and gets the path of the native code and the
+//! tools' definitions; after it has compiled, it calls `put`. Native code that is loaded can do
+//! anything, so an entry is used only if a keyed MAC (a hash with a secret key) over all of it
+//! fits, in a directory that no other user can write to. The directory has a bound in bytes
+//! (`eviction`). Files of an entry:
+//!
 //! - `KEY.lock`: exists while a process makes the entry.
 //! - `KEY.code`: the artifact, mapped as it is.
 //! - `KEY.tools`: the component's definitions as JSON.
@@ -10,9 +13,7 @@
 //!   Its modification time is the time of the last use.
 //!
 //! `KEY` is the component's SHA-256 and the engine's fingerprint, so an author cannot make a
-//! component whose entry has the name of another component's entry, or many components that share a
-//! name.
-//!
+//! component whose entry has the name of another component's entry.
 //! Invariants: an entry that does not fit is removed and made again. An entry that cannot be read
 //! is left alone. Nothing here fails a load, whatever other processes do in the directory.
 

@@ -1,4 +1,10 @@
-//! Single-flight by name: one thread at a time works on a name, and the next one finds its result.
+//! Lets one thread at a time work on a name, so that the next one finds its result.
+//!
+//! Two loads of one component in one process would compile it twice. A load calls
+//! [`SingleFlight::alone`] with the name of its cache entry. It blocks while another thread works
+//! on that name, and returns a guard that frees the name on drop. The waiting load then finds the
+//! entry in the cache.
+//! Not here: other processes, for which `entry_lock` does this.
 
 use std::collections::HashSet;
 

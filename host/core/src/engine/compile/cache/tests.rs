@@ -1,4 +1,9 @@
-//! Tests of the cache: which entries are used, which are not, and how room is made.
+//! Tests of the artifact cache: which entries are used, which are not, and how room is made.
+//!
+//! Entries with a changed byte, a copied name or the key of another directory must be refused and
+//! removed; files that cannot be read now must stay. Keys with wrong permissions are replaced.
+//! Further tests cover the order of eviction, entries in use, foreign files in the directory, and
+//! several caches that share it at once.
 
 use std::os::unix::fs::MetadataExt as _;
 

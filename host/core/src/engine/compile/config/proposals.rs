@@ -1,9 +1,10 @@
-//! The proposals of WebAssembly that are off, by name.
+//! Names the WebAssembly proposals that are off, and finds those that a refused component needs.
 //!
-//! In: a component that was refused.
-//! Out: the names of those that it needs.
-//! Invariants: the compiler takes the proposals that are off from this list alone. A component is
-//! inspected where it was to be compiled, which is a worker process if the program has one.
+//! A proposal is an extension of WebAssembly, such as threads. The configuration of the compiler
+//! turns off all in [`DISABLED`]. If a component cannot be compiled, [`missing`] validates it again
+//! with more proposals on, and returns the names of those without which it has a fault, for the
+//! error. It works where the component was to be compiled, which is a worker process if there is
+//! one, and on at most 256 MiB in all.
 
 use std::cell::Cell;
 

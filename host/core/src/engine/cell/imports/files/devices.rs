@@ -1,5 +1,10 @@
-//! `/dev/null` and `/dev/urandom`: files that the host simulates; they need no grant.
+//! Simulates `/dev/null`, `/dev/urandom` and `/dev/random` for guests.
 //!
+//! `types` asks [`Device::at_path`] when a guest opens a path below `/` or `/dev`, and then works
+//! on the [`Device`] instead of a file. They need no grant, and no device of the host is opened.
+//! Reads return nothing, or at most 4096 random bytes; writes are discarded. If the engine has a
+//! seed, the bytes come from a generator of the cell, so that a call can be repeated; otherwise
+//! from the operating system.
 //! Source: docs/threat-model.md, rows 6 and 53.
 
 use std::sync::Arc;

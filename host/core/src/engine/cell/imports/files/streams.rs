@@ -1,7 +1,11 @@
-//! Streams of files: one that writes within the quota, and one that reads and keeps its file held.
+//! Streams by which a guest reads or writes an open file.
 //!
-//! Invariants: each waits for its disk on a thread of its tenant's share. The open file counts as
-//! long as the stream exists. A stream keeps at most one piece, which is charged.
+//! `types` creates a [`Writer`] or a [`Reader`] for a descriptor, and wasmtime's `wasi:io` calls
+//! it. A write is refused if it does not fit into the quota of the directory. A read sees what
+//! other handles have written since the last one. Both do their work in the tenant's share of the
+//! thread pool, at most 64 KiB at a time, and the guest waits or polls until it is done. An open
+//! file counts as long as its stream exists, also after the descriptor is closed. A stream keeps at
+//! most one piece, which is charged to the host memory of the cell.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,9 @@
-//! The times of files: those that a tool sets, and those that it reads.
+//! Converts the times of files that a guest sets, and those that it reads.
 //!
-//! Invariants: a time that this machine cannot represent is an error. A time that a tool reads is
-//! not finer than its clocks, and reveals no time that its clocks hide.
+//! `types` uses [`system_time`] for `set-times-at` and [`rounded_times`] for `stat`. A time that
+//! this machine cannot represent is the error `Overflow`. A time that a guest reads is not finer
+//! than its clocks (one millisecond), and is shifted with them, so that it reveals no time that the
+//! clocks hide. The last 64 times that the guest has set itself are read back exactly.
 //! Source: docs/threat-model.md, rows 32 and 51.
 
 use std::collections::VecDeque;

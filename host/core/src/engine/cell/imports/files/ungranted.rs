@@ -1,14 +1,14 @@
-//! A simulated root of a tool's files where `/` is not granted: a descriptor of an empty directory,
-//! with no directory of the host behind it.
+//! Simulates an empty root directory for a guest that was not granted `/`.
 //!
-//! A language's library opens a path relative to the directory whose name is a prefix of the path.
-//! Without such a directory it never calls the host, so that no denial is reported. This root
-//! receives the paths outside of all granted directories.
-//! In: such paths.
-//! Out: `no-entry` for the tool, and a denial event.
-//! Invariants: no path leads to a file. A path that a tool does not declare causes no event unless
-//! it was granted, because the paths that a language's runtime tries do not tell which grant is
-//! missing. A dry run records every path.
+//! A language's library opens a path relative to the preopened directory whose name is a prefix of
+//! the path. Without such a directory it never calls the host, so no denial would be reported. This
+//! root, a descriptor without a directory of the host behind it, receives all paths outside of the
+//! granted directories. The guest gets `no-entry`, and observers get an event with the grant that
+//! is missing. Commands get only `/dev` in this way.
+//! Invariants: no path leads to a file, except for the simulated devices. A path that a tool does
+//! not declare causes no event unless it was granted, because the paths that a language's runtime
+//! tries do not tell which grant is missing. A dry run (a call that records what it would need)
+//! records every path.
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
