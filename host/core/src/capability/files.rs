@@ -3,11 +3,13 @@
 //! When a component is loaded, [`Mounts::open`] takes its [`Grants`] and opens each granted
 //! directory once. It refuses a symbolic link, a directory of the operating system, one with users'
 //! keys, a directory shared by many users, and two directories that overlap if one of them is
-//! writable. The error names the directory and gives a hint. When a call begins, [`Mounts::roots`]
-//! returns an open handle of each directory that the call's rights cover. A directory that is gone
-//! by then is left out. Below a mount no link is followed. [`Mounts::scratch`] creates the call's
-//! scratch directory: an empty directory that is removed when the call ends. A writable directory
-//! has an [`Area`], which counts its bytes and files against the quota of its grant.
+//! writable. The error names the directory and gives a hint.
+//! When a call begins, [`Mounts::roots`] returns an open handle of each directory that the call's
+//! rights cover. A directory that is gone by then is left out. Below a mount no link is followed.
+//! [`Mounts::scratch`] creates the call's scratch directory: an empty directory that is removed
+//! when the call ends.
+//! A writable directory has an [`Area`], which counts its bytes and files against the quota of its
+//! grant.
 //! Not here: the WASI functions of guests (`engine/cell/imports/files`), and the decision which
 //! directories a call may use ([`Rights`]).
 //! Source: docs/threat-model.md, rows 25 to 32.

@@ -4,10 +4,12 @@
 //! operations are get, set, delete, compare-and-swap and list, each one transaction.
 //! [`SqliteStore`] implements it; an embedder can implement another one. Every operation takes a
 //! [`Namespace`] (a tenant and a component), so that no tool reaches the keys of another component
-//! or tenant. An acknowledged write is durable. A write beyond the [`Quota`] of the namespace is
-//! refused and changes nothing. The methods block, so they run on threads that may block.
-//! Not here: the permission to use a key (`contract::grants`), and the limit on read data that a
-//! call may hold (`engine/cell`).
+//! or tenant.
+//! An acknowledged write of a store on disk is durable. A write beyond the [`Quota`] of the
+//! namespace is refused and changes nothing. The methods block, so they run on threads that may
+//! block.
+//! Not here: the permission to use a key (`contract::grants`), and the functions that guests call
+//! (`engine/cell/imports`).
 
 mod namespace;
 mod sqlite;

@@ -4,11 +4,13 @@
 //! memory, host objects, copied bytes. The host functions (`imports`) work on the [`Cell`] in it.
 //! They count their calls, ask `authorize` whether the tool has the right, and use the resources of
 //! the engine. At the end, `settle` writes the receipt (the fuel, memory and host calls that were
-//! used). Nothing of a cell is reused. About every millisecond, at a tick, `at_tick` checks the
-//! limits, updates the receipt, and lets the guest continue, yield or end. Parts that most calls do
-//! not use, such as the WASI context, are built at their first use. Submodules: `invoke` runs the
-//! call, `bounds` limits it, `imports` has the host functions, `exports` and `adapt` the guest's
-//! functions, `classify` and `translate` convert its end, `output` captures what it prints.
+//! used). Nothing of a cell is reused.
+//! About every millisecond, at a tick, `at_tick` checks the limits, updates the receipt, and lets
+//! the guest continue, yield or end. Parts that most calls do not use, such as the WASI context,
+//! are built at their first use.
+//! Submodules: `invoke` runs the call, `bounds` limits it, `imports` has the host functions,
+//! `exports` and `adapt` the guest's functions, `classify` and `translate` convert its end,
+//! `output` captures what it prints.
 
 pub(super) mod bindings;
 pub(super) mod bounds;

@@ -6,8 +6,8 @@
 //! a `worker` process if there is one, and `link` connects it with the host functions. `describe`
 //! asks the component for its tools. `tier` compiles it a second time, for speed, in the
 //! background. `on_demand` frees the code of components that are not called. `inspection` reports
-//! on a component without loading it. Loads of one component wait for each other, and at most one
-//! load for each core runs at a time.
+//! on a component without loading it.
+//! Loads of one component wait for each other, and at most one load for each core runs at a time.
 //! Not here: calls (`engine/cell`) and the threads that they run on (`engine/schedule`).
 
 pub(super) mod cache;

@@ -1,6 +1,12 @@
-//! A component as a source of tools.
+//! Public type for a loaded component: its tools, ready to be registered and called.
 //!
-//! In: bytes. Out: a [`Component`] and its [`Tool`]s; each call runs in a fresh cell.
+//! An embedder calls [`Component::load`] or `load_with` with an engine and bytes. It gets a
+//! [`Component`] with one [`Tool`] for each definition. The executor runs such a tool through its
+//! handler, which computes the rights of the call (the grants, narrowed by tenant, call and calling
+//! tool) and runs it in a fresh cell, a wasmtime store.
+//! A definition that cannot be used leaves out its tool only; without any usable tool the load
+//! fails. Files of a call are refused for a component that imports no file system. The component
+//! can be asked for its inspection, the state of its code, and its quarantine.
 
 use std::sync::Arc;
 use std::time::Duration;

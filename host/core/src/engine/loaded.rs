@@ -1,10 +1,15 @@
-//! A component on an engine: its load, and the calls of it.
+//! Connects a component to its engine: the entry of a load, and of calls.
 //!
-//! In: bytes, then invocations.
-//! Out: a [`LoadedComponent`], then answers.
-//! Invariants: a tenant waits for its own turn, and for directories that may hang, before it takes
-//! anything that others wait for.
-//! Not here: the steps of a load (`load`), the threads that a cell runs on (`placement`).
+//! `Engine::load` takes bytes and options. It waits for the turn of the tenant, opens the granted
+//! directories, waits for one of as many permits as the machine has cores, and runs the load on a
+//! thread of its own. It returns a [`LoadedComponent`], whose methods `call`, `visible` and
+//! `validate` get the current code and hand the invocation to the scheduler (`placement`). If the
+//! code cannot be linked, the caller gets a refusal or an error of the host, and the cause goes to
+//! the log.
+//! A tenant waits for its own turn, and for directories that may hang, before it takes anything
+//! that others wait for.
+//! Not here: the steps of a load (`compile/load`), the threads that a cell runs on
+//! (`schedule/placement`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,10 @@
 //! A tool knows the names of its secrets only; the host adds the values to requests. A value can
 //! come back in a response, so a tool's output is searched twice: when it leaves the cell, the
 //! sandbox of one call (`engine/cell/call_redactor`), and when the tool sends it in a request
-//! (`capability/http/outbound_scan`). `secret` holds values and their sources. `redact` finds
-//! values in bytes, in many encodings. `secret_redactor` applies it to results, events and texts.
-//! `token_patterns` recognises tokens that the host does not know.
+//! (`capability/http/outbound_scan`).
+//! `secret` holds values and their sources. `redact` finds values in bytes, in many encodings.
+//! `secret_redactor` applies it to results, events and texts. `token_patterns` recognises tokens
+//! that the host does not know.
 
 pub(crate) mod redact;
 pub(crate) mod secret;

@@ -1,8 +1,8 @@
-//! Redacts the values of secrets in bytes that are read or written, in every form in which an echo
-//! may show them.
+//! Finds and replaces secret values in bytes, in every form in which an echo may show them.
 //!
-//! In: values, and bytes in one piece or in many. Out: the bytes with [`REPLACEMENT`] in place of
-//! each value.
+//! The HTTP client, the call redactor and the outbound scan use a [`Redactor`], which is built for
+//! a set of values. `redact` returns the bytes with [`REPLACEMENT`] in place of each match;
+//! `in_pieces` does so for a stream; `contains_value` and `finds_any` only search.
 //! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
 //! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
 //! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
@@ -13,9 +13,8 @@
 //! split in two, each part of at least half of it and 8 bytes matches (12 bytes for a part without
 //! both a letter and a digit, because words of a language look like that). Compressed bytes are
 //! searched by [`Inflation`].
-//! Invariants: pure; linear in the bytes, whatever they are; a stream gives the same result in
-//! pieces as in one; memory is bounded, because a very large number of values is searched for in
-//! fewer forms.
+//! Invariants: pure; linear in the bytes, whatever they are; a stream gives one result, in any
+//! pieces; memory is bounded, because a very large number of values is searched for in fewer forms.
 //! Not here: values that a tool changes on purpose. Section "Limits of the search" of
 //! `docs/security.md` lists the forms that are not found.
 

@@ -3,8 +3,9 @@
 //! The outbound scan calls [`kinds`] with the text of a request that a tool sends. It returns the
 //! kinds of tokens that the text seems to contain, such as "a GitHub token", each once, and never
 //! the token itself. The scan reports them to observers; the request is still sent, because the
-//! token may be the user's own. A pattern is a prefix, the characters that may follow it, and their
-//! minimum number. The search is linear in the bytes.
+//! token may be the user's own.
+//! A pattern is a prefix, the characters that may follow it, and their minimum number. The search
+//! is linear in the bytes.
 //! Source: the services' documentation of their token formats.
 
 use std::sync::LazyLock;

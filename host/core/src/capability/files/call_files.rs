@@ -4,8 +4,9 @@
 //! call. `add` returns the path as the tool sees it. The engine gives the directory to that call
 //! only, and read-only. The directory is removed when the last owner of the value is dropped. A
 //! worker process, which runs calls for another process, opens the directory by its path and does
-//! not remove it. A name is one path component of 1 to 128 safe characters, so no file can lie
-//! outside of the directory. A name that exists already is an error, so each file is written once.
+//! not remove it.
+//! A name is one path component of 1 to 128 safe characters, so no file can lie outside of the
+//! directory. A name that exists already is an error, so each file is written once.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -3,9 +3,9 @@
 //! [`forbidden_root`] takes a path without links and returns the reason for a refusal, or `None`.
 //! Refused are directories of the operating system and all below them, directories in which users
 //! keep keys (such as `.ssh`, at any place), whole home directories, and directories that many
-//! users share (such as `/tmp`, but not a directory in it). The library calls the function when it
-//! opens granted directories. The package `toolcell-config` calls it earlier, to report the line of
-//! the file that has the grant. There is no other list.
+//! users share (such as `/tmp`, but not a directory in it).
+//! The library calls the function when it opens granted directories. The package `toolcell-config`
+//! calls it earlier, to report the line of the file that has the grant. There is no other list.
 //! Not here: filesystems of the kernel that are mounted elsewhere, which `capability/files.rs`
 //! recognises by their type.
 

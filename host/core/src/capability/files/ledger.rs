@@ -3,11 +3,12 @@
 //! A ledger is the count of one directory: the content is counted in full when the first component
 //! that was granted it is loaded, and then adjusted by each change of a tool. All components of
 //! this process share the ledger of a directory. An [`Area`] is a ledger with the quota of one
-//! grant. The code that changes files (`work`) takes the lock of the directory, checks for room,
-//! makes the change and reports it, all under that lock. The lock excludes other cells (running
-//! calls), and also other processes if they share the count. A change that does not fit fails with
-//! `ENOSPC`. A deleted file that a cell still has open counts until its last handle is closed, in
-//! any process. To make this visible, each cell that opens a file in a writable directory holds a
+//! grant.
+//! The code that changes files (`work`) takes the lock of the directory, checks for room, makes the
+//! change and reports it, all under that lock. The lock excludes other cells (running calls), and
+//! also other processes if they share the count. A change that does not fit fails with `ENOSPC`.
+//! A deleted file that a cell still has open counts until its last handle is closed, in any
+//! process. To make this visible, each cell that opens a file in a writable directory holds a
 //! shared `flock` on it, which the kernel releases with the handle or the process.
 
 mod shared;

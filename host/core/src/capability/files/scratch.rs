@@ -3,11 +3,11 @@
 //! A component with a grant for scratch space gets a [`ScratchRoot`] when it is loaded, a private
 //! directory among the temporary files. For each call, [`ScratchRoot::scratch`] creates a directory
 //! in it and returns a [`Scratch`], which gives the call its handle and counts its content against
-//! the quota of the grant. Dropping the `Scratch` refuses further changes and then removes the
-//! directory, in place if it is small and on a blocking thread otherwise. The removal follows no
-//! link and uses few file descriptors and no recursion, however deep the tree of the tool is.
-//! Errors are logged. The first `ScratchRoot` of a process also removes what killed processes left
-//! behind.
+//! the quota of the grant.
+//! Dropping the `Scratch` refuses further changes and then removes the directory, in place if it is
+//! small and on a blocking thread otherwise. The removal follows no link and uses few file
+//! descriptors and no recursion, however deep the tree of the tool is. Errors are logged.
+//! The first `ScratchRoot` of a process also removes what killed processes left behind.
 
 use std::io;
 use std::sync::{Arc, Once};

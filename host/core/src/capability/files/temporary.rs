@@ -5,10 +5,11 @@
 //! [`TemporaryDirectory::collect`], which programs call at their start, removes the directories of
 //! this user that no process has locked; it stops after about a second. [`remove_tree`] removes one
 //! directory tree of any depth. Scratch directories, the input files of calls, and worker processes
-//! use these directories. A directory is removed only under its lock and the locks of such
-//! directories in it, so a directory of a living process, or one that contains it, stays. A process
-//! whose new directory was removed before it was locked notices this and creates another one. On a
-//! filesystem without locks nothing is collected.
+//! use these directories.
+//! A directory is removed only under its lock and the locks of such directories in it, so a
+//! directory of a living process, or one that contains it, stays. A process whose new directory was
+//! removed before it was locked notices this and creates another one. On a filesystem without locks
+//! nothing is collected.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;

@@ -4,8 +4,9 @@
 //! `toolcell-author` do so with recorded answers. [`connection`] takes method and URL of a request
 //! and asks the function for an [`Answer`]. It returns one end of an in-memory connection, at whose
 //! other end a task writes that answer as HTTP/1.1. Without an answer, the tool gets the error for
-//! a server that cannot be reached. Only the connection is replaced. Rights, headers, secrets,
-//! budgets, deadlines and redaction are those of a real request.
+//! a server that cannot be reached.
+//! Only the connection is replaced. Rights, headers, secrets, budgets, deadlines and redaction are
+//! those of a real request.
 
 use std::sync::Arc;
 

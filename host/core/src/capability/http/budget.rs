@@ -4,10 +4,10 @@
 //! The engine creates one [`Budget`] for each call. The code that sends a request takes from it
 //! before it acts: one request, the bytes to send, each piece that arrives. If too little is left,
 //! it gets [`SendError::OverBudget`], and the tool sees that error. By default a call has 32
-//! requests, 8 MiB in each direction, 8 open connections and 4 lookups at the same time. A charge
-//! is never refunded. Clones share one budget. A request that was refused by the scan for secrets
-//! closes the budget: all further requests of the call fail, so that a tool cannot guess a secret
-//! by trial.
+//! requests, 8 MiB in each direction, 8 open connections and 4 lookups at the same time.
+//! A charge is never refunded. Clones share one budget. A request that was refused by the scan for
+//! secrets closes the budget: all further requests of the call fail, so that a tool cannot guess a
+//! secret by trial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! Prepares one secret for its place in a request: a header or a query parameter.
 //!
-//! When a tool names secrets in a request, the engine calls [`Credential::new`] with the grant of
-//! each (the place, and the requests that the secret is bound to) and its value. It fails for a
-//! value that is longer than 4 KiB or that its place cannot hold. `outgoing` then adds the
-//! credential to the request, or refuses the request if the grant does not cover it. The value is
-//! kept, so that the response can be searched for it. `Debug` never shows it.
+//! When a tool names a secret in a request, the engine calls [`Credential::new`] with the grant of
+//! the secret (the place, and the requests that it is bound to) and its value. It fails for a value
+//! that is longer than 4 KiB or that its place cannot hold. `outgoing` then adds the credential to
+//! the request, or refuses the request if the grant does not cover it.
+//! The value is kept, so that the response can be searched for it. `Debug` never shows it.
 
 use std::fmt;
 

@@ -4,8 +4,9 @@
 //! granted, and the tool's own, which may go only to the requests that they are bound to. `prepare`
 //! copies the tool's text (URL, headers, body) before the host adds anything. [`RequestScan::run`]
 //! searches all of it, also percent-decoded and inflated, and returns a denial if a value is found.
-//! A body that inflates to too much is refused as well. Text that looks like a token of a known
-//! service is only reported to observers, and the request is sent.
+//! A body that inflates to too much is refused as well.
+//! Text that looks like a token of a known service is only reported to observers, and the request
+//! is sent.
 //! Invariants: a request is sent only after all of it was searched. No text names or shows the
 //! secret that was found.
 //! Not here: the forms of a value that are recognised (`secrets/redact`), and values that a tool

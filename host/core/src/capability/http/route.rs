@@ -2,9 +2,9 @@
 //!
 //! `Egress::route` takes a tool's rights, a method and a URL, and returns a [`Route`]: open, denied
 //! by the rights, to private addresses only (with the networks that a rule would have to name), or
-//! without an address. It looks the host name up, but does not connect. Its callers explain or
-//! suggest grants to an operator. The decision is made by the functions that decide when a request
-//! is sent, so both agree.
+//! without an address. It looks the host name up, but does not connect. `toolcell` uses it to
+//! explain a decision to an operator.
+//! The decision is made by the functions that decide when a request is sent, so both agree.
 
 use ipnet::IpNet;
 

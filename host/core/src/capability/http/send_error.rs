@@ -2,9 +2,9 @@
 //!
 //! Each stage of a request fails with a [`SendError`]. The imports of a guest convert it to the
 //! error that the tool gets; [`SendError::hint`] adds one line of advice, and [`SendError::denial`]
-//! the record for observers of the call if the request was denied. A text contains at most the
-//! host's name, shortened to 100 characters. It never contains a header, a query, a body, or an
-//! address that a name resolved to, and it never quotes the server.
+//! the record for observers of the call if the request was denied.
+//! A text contains at most the host's name, shortened to 100 characters. It never contains a
+//! header, a query, a body, or an address that a name resolved to, and it never quotes the server.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -3,8 +3,9 @@
 //! Each operation of a key-value store takes a [`Namespace`] and touches no other one. The embedder
 //! names the component in its grants; a new version of the component finds the keys under the old
 //! name. [`Namespace::name`] encodes the pair as bytes, which are the column of that name in the
-//! database. Two different namespaces have different encodings, whatever characters the names
-//! contain, because each name is preceded by its length.
+//! database.
+//! Two different namespaces have different encodings, whatever characters the names contain,
+//! because each name is preceded by its length.
 
 use crate::contract::controls::{Control, enforced};
 

@@ -3,10 +3,10 @@
 //! `sqlite` is the only user. [`Database::open`] takes a directory, creates the file if needed, and
 //! verifies all of it. [`Database::read`] and [`Database::write`] take a closure of statements; a
 //! write excludes writers of all processes and waits for at most 30 seconds. An error of the
-//! closure changes nothing. Invariants, on disk: a change is flushed before `write` returns, so it
-//! survives the death of the process and a loss of power. A process that is killed leaves the state
-//! before or after its last change. Only this user can access the file. Several processes can use
-//! it at the same time.
+//! closure changes nothing.
+//! Invariants, on disk: a change is flushed before `write` returns, so it survives the death of the
+//! process and a loss of power. A process that is killed leaves the state before or after its last
+//! change. Only this user can access the file. Several processes can use it at the same time.
 //! Layout: the file `store.db` in WAL mode (a write-ahead log), with `store.db-wal` and
 //! `store.db-shm` while it is in use. The header has this crate's application id, and
 //! `user_version` is the version of the schema.

@@ -3,10 +3,10 @@
 //! When a component is loaded as a command, [`entry`] finds the function to run. For each call, the
 //! cell (a fresh wasmtime store) calls [`run`], which returns the exit status, and then [`answer`].
 //! With status 0 the result is the program's standard output, as text, JSON or bytes. With another
-//! status it is a failure with the status, the output, and the end of standard error. Standard
-//! input has the bound of arguments, standard output that of a result, standard error that of a
-//! log. None of them is a stream of the host. Text that is not UTF-8 is made readable and cut to
-//! the limit, with a note.
+//! status it is a failure with the status, the output, and the end of standard error.
+//! Standard input has the bound of arguments, standard output that of a result, standard error that
+//! of a log. None of them is a stream of the host. Text that is not UTF-8 is made readable and cut
+//! to the limit, with a note.
 //! Not here: the streams themselves (`engine/cell/output`), and the command line ([`Command`]).
 
 use std::borrow::Cow;

@@ -4,10 +4,10 @@
 //! [`Function`] for each exported function. Its definition has a JSON Schema of the parameters and
 //! of the result. In a call, the cell (a fresh wasmtime store) runs [`call`]: it converts the
 //! arguments from JSON, calls the function, and converts the result back. The error case of a
-//! `result` is the tool's own error. A tool is named `INTERFACE_FUNCTION`; equal names get the
-//! package and the version too. Exports of `wasi:` and `toolcell:` packages are left out. If one
-//! function has a type that cannot be JSON, such as a resource, or is async, the component is
-//! refused. At most 256 tools are accepted.
+//! `result` is the tool's own error.
+//! A tool is named `INTERFACE_FUNCTION`; equal names get the package and the version too. Exports
+//! of `wasi:` and `toolcell:` packages are left out. If one function has a type that cannot be
+//! JSON, such as a resource, or is async, the component is refused. At most 256 tools are accepted.
 //! Not here: types (`shape`), their schemas (`schema`) and values (`value`).
 
 mod schema;

@@ -2,9 +2,10 @@
 //!
 //! The host functions for HTTP, keys and files open a span with [`host_span`] and add the target
 //! and the end of a request with [`note_request`] and [`note_end`]. An embedder's subscriber can
-//! export them, for instance to OpenTelemetry. A span names the import and its function; for a
-//! request also the method, and the host and port once the request is granted. It has nothing else
-//! from the guest: no path, key, name, header or body. Errors are kinds, not texts.
+//! export them, for instance to OpenTelemetry.
+//! A span names the import and its function; for a request also the method, and the host and port
+//! once the request is granted. It has nothing else from the guest: no path, key, name, header or
+//! body. Errors are kinds, not texts.
 
 use tracing::Span;
 use tracing::field::Empty;

@@ -5,10 +5,10 @@
 //! [`visible`], [`validate`] or [`describe`] for the other exports of a tool. They take a
 //! [`Ready`], the linked code of a component, and the invocation. `execute` calls `visible` and
 //! `validate` first if the tool has them, all in one cell and on one budget; a command or a plain
-//! function is run by `engine/adapt`. Each failure becomes a [`ToolError`]. Secrets are removed
-//! from the answer of a tool that was granted some. Cells of the other exports have no rights. The
-//! receipt (fuel, memory, host calls) is written when the cell ends, also if the future is dropped
-//! before its end.
+//! function is run by `engine/adapt`.
+//! Each failure becomes a [`ToolError`]. Secrets are removed from the answer of a tool that was
+//! granted some. Cells of the other exports have no rights. The receipt (fuel, memory, host calls)
+//! is written when the cell ends, also if the future is dropped before its end.
 
 use std::sync::{Arc, OnceLock};
 

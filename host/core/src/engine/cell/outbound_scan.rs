@@ -3,9 +3,9 @@
 //! Both imports that send HTTP requests (`http` and `wasi:http`) call [`ScanContext::secrets`] with
 //! the credentials to add. It asks the embedder's source for all values that no request of the
 //! tenant may contain, adds the tool's own values with the requests that they are bound to, and
-//! returns [`Secrets`] for [`http`](crate::capability::http), which scans the request. If the
-//! host's secrets cannot be read, or are too many to search for, the result is an error and nothing
-//! is sent.
+//! returns [`Secrets`] for [`http`](crate::capability::http), which scans the request.
+//! If the host's secrets cannot be read, or are too many to search for, the result is an error and
+//! nothing is sent.
 
 use std::sync::Arc;
 

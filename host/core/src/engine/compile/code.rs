@@ -8,8 +8,8 @@
 //! Invariants: only `describe` runs code of the guest, in a cell (a fresh store) without grants. If
 //! no cell is free for `describe`, the compiled code is still cached. A load waits for another
 //! load, of any process, that compiles this component. A compilation counts against the tenant's
-//! quota, and not if it failed for a reason outside of the component. A cached component that
-//! cannot be used now stays.
+//! quota, unless it failed for a reason outside of the component and left nothing in the cache. A
+//! cached component that cannot be used now stays.
 //! Not here: the second compilation, for speed (`tier/optimise`).
 
 use std::sync::Arc;

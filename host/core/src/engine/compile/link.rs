@@ -1,9 +1,13 @@
-//! Links compiled code with the functions of the host, for the pool or for memory on demand.
+//! Links compiled code with the functions of the host, so that cells can run it.
 //!
-//! In: code that was compiled now, or an entry of the cache.
-//! Out: code that cells run.
-//! Invariants: a component that is larger than a slot of the pool gets memory on demand. A call
-//! that a tool makes of another tool takes no slot of the pool.
+//! A load calls `link_new` with code that was compiled now, or `link_cached` with the name of a
+//! cache entry. The result is a [`Ready`]: an instance that wasmtime has prepared, with the indices
+//! of its exports. Each call makes its cell (a fresh store) from it. A cached entry that cannot be
+//! used is a warning, and is compiled again.
+//! Code is linked for the pool of memory slots. A component that is larger than a slot, or an
+//! engine without a pool, gets memory on demand. A call that a tool makes of another tool runs on
+//! code that `link_unpooled` links on demand: tools that wait for each other could otherwise take
+//! all slots and wait for ever.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,12 @@
-//! Loads a component: checks imports, gets its code and its definitions.
+//! Loads a component: checks its imports, gets its code and the definitions of its tools.
 //!
-//! In: untrusted bytes.
-//! Out: a [`Loaded`] component, which answers calls.
-//! Invariants: imports are checked before the compiler runs. A component whose imports are not
-//! granted answers no call.
+//! The engine calls [`load`] on a thread of its own, with untrusted bytes, the grants of the
+//! component and the settings of the link. The result is a [`Loaded`]: definitions, code, and the
+//! state that the scheduler keeps for the component. If the caller can supply the bytes again (a
+//! source), code that is in the cache is linked only at the first call (`on_demand`).
+//! Imports are checked before the compiler runs; those that need a grant, once the tools have
+//! declared their needs. If one is not granted, the load fails with a hint for the operator, unless
+//! [`OnMissingGrant::Denied`] is set: then each use of the import is denied.
 //! Not here: how the code is compiled, cached and linked (`code`).
 
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! The callback for the start of a compilation that a load waits for.
+//! Callback that an embedder sets to learn that a load now waits for a compilation.
 //!
-//! Not here: compilations in the background, which no load waits for, and code that is in the
-//! cache.
+//! `EngineBuilder::on_compile` takes a function. A load calls it on its own thread before it
+//! compiles, with the size of the component in bytes, so that a program can tell its user why it
+//! takes long. The load waits for the function.
+//! It is not called for code that comes from the cache, nor for compilations in the background.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
-//! Code that is linked at the first call of its component, and released when other components need
-//! the memory.
+//! Links the code of a component at its first call, and releases it when others need the memory.
 //!
-//! In: a component whose definitions are known, and a function that reads its bytes again.
-//! Out: its linked code, when it is called.
+//! A host with many components loads them with a source, a function that reads the bytes again.
+//! Each gets a [`CodeHandle`], which a call asks for the current code. [`OnDemand`] links the code
+//! from the cache on a thread of the engine; if it is gone, it reads the bytes from the source and
+//! compiles them. [`Resident`] keeps the sum of linked bytes within the budget of the engine: it
+//! releases the code that was not called for the longest time.
 //! Invariants: code that a call uses lives until the call ends. One thread at a time links a
-//! component. Bytes of another digest are never linked. Linked code stays within the engine's
-//! budget, except for that of the component in use.
+//! component. Bytes of another digest are never linked. The code of the component that was linked
+//! last may exceed the budget.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

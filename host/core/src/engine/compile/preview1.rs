@@ -1,9 +1,13 @@
-//! Converts WASI preview 1 modules to components.
+//! Converts programs for WASI preview 1 to components.
 //!
-//! In: a core module that is a command.
-//! Out: the component that wasmtime's own adapter makes of it.
-//! Invariants: a module has the bounds of the same scan as a component before anything else reads
-//! it. No metadata of a module is read. A panic of the encoder is a refusal.
+//! WASI preview 1 is the older interface of WebAssembly programs: they are core modules with an
+//! export `_start`, not components. Inspection and load pass all bytes through [`component`]. It
+//! returns other bytes unchanged, and for such a program the component that wasmtime's own adapter
+//! makes of it. A module that imports something else than preview 1 is refused with a hint, such as
+//! the build to use.
+//! Invariants: a module passes the bounds of the scan before anything else is done with it.
+//! Metadata of a module that would direct the encoder is removed. A panic of the encoder is a
+//! refusal.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

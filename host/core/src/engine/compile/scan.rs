@@ -1,9 +1,13 @@
 //! Scans untrusted bytes before the compiler reads them.
 //!
-//! In: bytes.
-//! Out: an [`Outline`], or the reason why they are not a component that could be a tool.
-//! Invariants: the scan is linear in the bytes, allocates little, runs nothing. Properties that
-//! cost a compiler more than linear time (function bodies, their number, nesting) are bounded here.
+//! Each load and inspection calls [`outline`] with the bytes of a component. It returns the names
+//! of the imports and exports, or an error: not a component, malformed, or over a bound. For
+//! formats that are passed by mistake, such as a core module, text or an archive, the error says
+//! what to do. [`bounds`] does the same without the check of the format, for modules that will be
+//! converted.
+//! The scan is linear in the bytes, allocates little and runs nothing. It bounds the properties
+//! that cost a compiler more than linear time, or the host memory for each instance: functions and
+//! their size, locals, types, instances, nesting, and items of tables.
 
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};

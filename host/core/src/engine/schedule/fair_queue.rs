@@ -1,8 +1,12 @@
-//! A fair queue: each flow gets one turn in each round.
+//! Fair queue: each flow gets one turn in each round, however many items it has.
 //!
+//! A flow is the unit of fairness: a tenant, or the calls of a component without a tenant. Both
+//! lanes of threads keep their waiting slices in a [`FairQueue`]. `push_new` and `push` add an item
+//! of a flow; the two kinds are served by turns. `pop` returns the next item; if the caller says
+//! that the item takes no turn, for instance because its call was cancelled, the turn stays with
+//! the flow.
 //! Invariants: a flow with many items waits for its second turn until every other waiting flow has
-//! had one. A flow that was idle does not get the turns that it missed. An item that takes no turn
-//! costs its flow none.
+//! had one. A flow that was idle does not get the turns that it missed.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,15 +1,17 @@
-//! The fast lane: threads that run the first slice of most calls.
+//! Fast lane: threads that run the first slice of most calls.
 //!
-//! Most calls end before a sleeping thread would have woken for them (on a virtual machine that
-//! takes longer than the call). So the threads stay awake for a moment after their work, and a
-//! caller whose call is picked up at once polls for its answer for a moment, between its other
-//! tasks. A thread that waits awake spins. It does not call `sched_yield`: kernels of 2025 and
-//! later make the caller forfeit its claim to the processor, and a loop of the slow lane then runs
-//! to the kernel's next tick.
-//! Invariants: a job is one slice. It ends at the guest's next tick, or at the one after if that
-//! comes at once. The host's work for the guest in a slice (copy, fill) is bounded by the guest's
-//! memory. With one core no thread waits awake. Idle threads sleep. A thread that waits awake and
-//! lost its processor does not count as awake.
+//! A slice is the time until the guest's next tick (an interrupt about every millisecond), or until
+//! the one after if that comes at once. `guest` hands a slice to [`FastLane::run`], with the flow
+//! (tenant) that it counts for. One of the threads runs it. Slices of different flows are served in
+//! turn, and a cancelled slice costs no turn.
+//! Most calls end before a sleeping thread would have woken for them. So the threads stay awake for
+//! a moment after their work, and a caller whose call is picked up at once polls for its answer for
+//! a moment, between its other tasks. A thread that waits awake spins. It does not call
+//! `sched_yield`: kernels of 2025 and later make the caller forfeit its claim to the processor, and
+//! a loop of the slow lane then runs to the kernel's next tick.
+//! Invariants: with one core no thread waits awake. Idle threads sleep. A thread that waits awake
+//! and lost its processor does not count as awake. The host's work for the guest in a slice (copy,
+//! fill) is bounded by the guest's memory. A panic in a slice ends that call only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

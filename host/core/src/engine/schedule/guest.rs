@@ -1,8 +1,13 @@
-//! Runs a guest's future: polls it where timers work, moves it from lane to lane, and kills it.
+//! Runs the future of one guest: polls it slice by slice, moves it between lanes, and kills it.
 //!
-//! Invariants: a kill drops the guest's future at once, unless it is being polled at that moment:
-//! then it sees the flag at its next tick. The task of a killed guest ends, even while it waits in
-//! a queue.
+//! `placement` wraps the work of a call in a [`Guest`] and starts it with [`Remote::start`], which
+//! returns the caller's side. The first slice runs in the fast lane, unless calls of this kind were
+//! mostly long. If the guest waits for the host, it is resumed on threads with the fast lane's
+//! priority; if a tick (the interrupt about every millisecond) interrupted it, it continues in the
+//! slow lane, one slice at each turn. The answer is sent to the caller.
+//! Dropping the `Remote` kills the guest: its future is dropped at once, unless it is being polled
+//! at that moment; then it ends at its next tick. The task of a killed guest ends, even while it
+//! waits in a queue.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

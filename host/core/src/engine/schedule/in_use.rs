@@ -1,4 +1,9 @@
-//! The resources that an engine has in use, for an embedder's metrics.
+//! Snapshot of the resources that an engine has in use, for an embedder's metrics.
+//!
+//! `Engine::in_use` returns an [`InUse`]: cells (running calls) and calls that wait for one,
+//! connections that are open, their limits, and the number of connections since the engine was
+//! built. The values are read one after the other, so together they need not be exact. The server
+//! exports them as metrics.
 
 /// The resources that an engine has in use at one moment. The values are read one after the other,
 /// not all at once.

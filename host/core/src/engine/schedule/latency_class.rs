@@ -1,12 +1,13 @@
 //! Predicts whether a tenant's next call to a component is short, from how its recent calls ended.
 //!
-//! In: for each call, true if its first slice was interrupted. Calls whose first slice ended in a
-//! wait for the host do not count.
-//! Out: true if the next call should begin in the fast lane.
-//! Reason: a slice lasts half a tick to one and a half, so loops that begin together would fill the
-//! fast lane with first slices. Calls of a class that was often interrupted begin in the slow lane.
-//! Invariants: a latency class belongs to one tenant, so calls of one tenant slow no other tenant's
-//! calls to the same component. It is a prediction: a wrong one costs time, never an answer.
+//! `guest` notes for each call if its first slice was interrupted by a tick (about a millisecond);
+//! a slice that ended in a wait for the host does not count. [`LatencyClass::is_short`] then says
+//! if the next call should begin in the fast lane. The reason: loops that begin together would fill
+//! the fast lane with first slices. After seven interrupted calls in a row, calls of the class
+//! begin in the slow lane, until enough of them are short again.
+//! A class belongs to one tenant and one component, so calls of one tenant slow no other tenant's
+//! calls. It also names the [`Flow`], by which the lanes serve tenants in turn. A wrong prediction
+//! costs time, never an answer. Idle tenants are forgotten.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
-//! The queue of calls for a bounded number of cells, fair among tenants.
+//! Queue of calls for a bounded number of cells, fair among tenants.
 //!
-//! In: a call's tenant, and the bytes of text that it came with.
-//! Out: a [`Slot`], which is given back when it is dropped.
-//! Invariants:
+//! A cell is the wasmtime store of one call, and takes memory. `placement` calls [`Queue::take`]
+//! with the tenant of a call, its deadline, and the bytes of its text. It returns a [`Slot`], which
+//! is given back on drop, or `None` if too much waits already or the deadline passes. Invariants:
+//!
 //! - A tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of
 //!   them, two leave a third, and a call of another tenant need not wait. The same goes for the
 //!   places to wait in.
@@ -11,7 +12,7 @@
 //! - Calls without a tenant are the embedder's own and may have every cell as well.
 //! - No call waits that may have a cell.
 //! - A cell that becomes free goes to the waiting tenant with the fewest cells.
-//! - The text of the calls that wait is bounded in bytes.
+//! - At most 10,000 calls wait, and their text is bounded in bytes.
 //! - A cell is taken here before wasmtime is asked for one, so a full pool is a wait or a refusal,
 //!   never an error of the engine.
 //!

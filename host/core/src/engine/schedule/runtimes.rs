@@ -1,10 +1,12 @@
-//! The threads of an engine: the lanes that cells run in.
+//! Starts and owns the threads of an engine, the lanes that cells run in.
 //!
-//! A guest starts in the fast lane. If it still runs after a tick, it continues in the slow lane,
-//! whose threads have a far lower priority. Calls of a class that was mostly interrupted start
-//! there. So a short call seldom waits behind a loop: it preempts it. A guest that waited for the
-//! host is resumed on threads with the fast lane's priority.
-//! Invariants: dropping an engine, even inside of a task, never blocks.
+//! An engine builds one [`Lanes`] with a number of threads for each set. A guest (the code of a
+//! call) starts in the fast lane. If it still runs after a tick, about a millisecond, it continues
+//! in the slow lane, whose threads have a far lower priority. So a short call seldom waits behind a
+//! loop: it preempts it. A guest that waited for the host is resumed on a third set of threads,
+//! with the priority of the fast lane. All of them have a lower priority than the host's own
+//! threads.
+//! Dropping an engine, even inside of an async task, never blocks.
 
 use tokio::runtime::{Builder, Handle};
 

@@ -1,8 +1,10 @@
-//! The slow lane: threads that continue calls that outlast a slice.
+//! Slow lane: threads of low priority that continue calls that outlast their first slice.
 //!
-//! A slice also ends at a tick here, and then another call has a turn.
-//! Invariants: at most as many slices run at once as there are threads, and a call that waits for a
-//! turn occupies no thread. A turn that a call does not take goes to the next call.
+//! A call runs in slices, each of which ends at a tick, about a millisecond. Before each slice,
+//! `guest` calls [`SlowLane::enqueue`] with the flow (tenant) of the call and waits for a [`Turn`].
+//! When the turn is dropped, it goes to the next call, of another flow if one waits (`fair_queue`).
+//! Invariants: at most as many slices run at once as there are threads. A call that waits for a
+//! turn occupies no thread. A turn that a cancelled call does not take goes to the next call.
 
 use std::future::Future;
 use std::sync::Arc;

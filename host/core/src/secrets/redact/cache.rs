@@ -1,7 +1,12 @@
-//! A cache of redactors, for further calls with the same secrets.
+//! Cache of redactors, so that calls with equal secrets do not build the search again.
 //!
-//! Invariants: the total size is bounded, and the least recently used redactors are evicted first;
-//! a redactor is built on a blocking thread.
+//! A redactor is a search automaton of some megabytes for one set of values. Each engine has a
+//! [`Redactors`]. The call redactor and the outbound scan ask `of` or `of_whole` with the values;
+//! they get the cached redactor, or one that is built on a blocking thread, or `None` if the values
+//! are too many. `of_whole` is for values that the tool may not know: only whole values match, so
+//! that a tool cannot learn parts of them.
+//! The total size is bounded, and the least recently used redactors are removed first. A set of
+//! values is identified by a hash.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,10 +1,12 @@
-//! The forms of a value, as search patterns.
+//! Generates the search patterns for a set of secret values: each value in all of its encodings.
 //!
-//! In: values. Out: patterns, each with the values that it may be a form of. Some are searched for
-//! in the original bytes, some in the bytes without separators, and most in the letters and digits
-//! alone.
-//! Invariants: pure; text that is frequent by chance is no pattern; the size of all patterns
-//! together is bounded, and the rarer forms are left out first.
+//! `Redactor` calls [`Forms::of`] when it is built. The result has three sets of patterns, each
+//! with the values that it may be a form of: some are searched for in the original bytes, some in
+//! the bytes without separators, and most in the letters and digits alone. [`without`] drops the
+//! separators. Parts of a value are included only if [`Pieces::Searched`] asks for them.
+//! Invariants: pure. Text that is frequent by chance is no pattern: forms and parts have minimum
+//! lengths. The size of all patterns together is bounded at 1 MiB: if there are too many values,
+//! the rarer forms are left out first, then all but the plain ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 

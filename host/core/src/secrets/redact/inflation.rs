@@ -1,8 +1,12 @@
-//! Searches compressed data that is not declared as such: gzip, zlib, and deflate without a header.
+//! Searches compressed data for secrets, even if nothing declares that it is compressed.
 //!
-//! In: the bytes of a body, in pieces. Out: the result of the search of the decompressed bytes.
-//! Invariants: a form is found with the piece in which it ends; a body that inflates to more than
-//! the limit is reported; memory and work are bounded, whatever the pieces.
+//! The HTTP client pushes the pieces of a body into an [`Inflation`]; the call redactor searches
+//! binary results with `Redactor::inflated`. The format (gzip, zlib, or deflate without a header)
+//! is recognised from the first bytes. Each piece is inflated and searched; the result is clean, a
+//! secret, or too large.
+//! A form is found with the piece in which it ends. Data that inflates to more than 64 MiB is
+//! reported as too large, and the caller refuses it. Memory and work are bounded, whatever the
+//! pieces. Bytes that cannot be inflated are clean.
 //! Source: RFC 1950, 1951 and 1952.
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};

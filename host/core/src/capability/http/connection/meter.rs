@@ -2,10 +2,11 @@
 //!
 //! The budget of a call counts heads and bodies. A server could send much more that no response
 //! shows, such as interim responses (status 1xx) and the frames of chunks. [`Metered`] wraps the
-//! stream of a connection and counts all of it. [`Meter::for_head`] allows three heads of 64 KiB;
-//! when the head has arrived, [`Meter::extend_for_body`] adds the body's limit and 1 MiB for
-//! framing. After the limit, reads fail and the connection is not read any more. `is_exceeded` lets
-//! the caller report this cause.
+//! stream of a connection and counts all of it. [`Meter::for_head`] allows as many bytes as three
+//! heads of 64 KiB; when the head has arrived, [`Meter::extend_for_body`] adds the body's limit and
+//! 1 MiB for framing.
+//! After the limit, reads fail and the connection is not read any more. `is_exceeded` lets the
+//! caller report this cause.
 
 use std::io;
 use std::pin::Pin;

@@ -3,9 +3,10 @@
 //!
 //! An `Egress` holds one [`Transport`]. `Egress::replace` exchanges it at any time. A request takes
 //! a copy before it connects and uses that copy to its end. The TLS settings are created with the
-//! first request that connects. [`Unconnected`] is a guard around the connecting stage: when it is
-//! dropped before a connection was made, also by a timeout, it calls the operator's callback. A
-//! request that was refused before does not count.
+//! first request that connects.
+//! [`Unconnected`] is a guard around the connecting stage: when it is dropped before a connection
+//! was made, also by a timeout, it calls the operator's callback. A request that was refused before
+//! does not count.
 
 use std::sync::{Arc, LazyLock};
 

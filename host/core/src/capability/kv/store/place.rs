@@ -4,8 +4,9 @@
 //! returns the path of the file without links, or an error that says which file or directory is
 //! unfit. A new file is filled under a temporary name and then renamed, so no process sees a
 //! partial file, even if its creator is killed. If two processes create it at once, the first file
-//! is used. A file that another user could have read or written is never used. An existing file is
-//! checked but not opened here: closing it would release every lock that this process has on it.
+//! is used.
+//! A file that another user could have read or written is never used. An existing file is checked
+//! but not opened here: closing it would release every lock that this process has on it.
 
 use std::fs::{self, File};
 use std::io;

@@ -2,10 +2,10 @@
 //!
 //! When a component is loaded, [`Shape::of`] converts each wasmtime type once. `schema` builds JSON
 //! Schemas from the tree, and `value` uses it in each call to convert values. `Display` writes it
-//! in the notation of WIT, the interface language of the component model. It fails with a
-//! description of the part that JSON cannot represent: a resource, a stream, a map and some others.
-//! A component can compose types that expand exponentially, so a shape has at most 24 levels, and
-//! the shapes of one function at most 1500 parts.
+//! in the notation of WIT, the interface language of the component model.
+//! It fails with a description of the part that JSON cannot represent: a resource, a stream, a map
+//! and some others. A component can compose types that expand exponentially, so a shape has at most
+//! 24 levels, and the shapes of one function at most 1500 parts.
 
 use std::fmt;
 

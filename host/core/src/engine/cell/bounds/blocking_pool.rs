@@ -4,9 +4,9 @@
 //! such as a read from a disk. It waits for a permit of the cell (a running call; at most two
 //! pieces of work at once) and of the tenant (8 of 32 threads), runs the work on a thread of the
 //! pool, and returns its result. If work of ended calls blocks all of a tenant's threads for a
-//! quarter of a second, the next call gets [`Unserved::Blocked`]. A permit is held until the work
-//! returns, also when no call waits for it any more. Work that has not begun is dropped with its
-//! call; work that has begun goes on to its end.
+//! quarter of a second, the next call gets [`Unserved::Blocked`].
+//! A permit is held until the work returns, also when no call waits for it any more. Work that has
+//! not begun is dropped with its call; work that has begun goes on to its end.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;

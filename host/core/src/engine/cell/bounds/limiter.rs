@@ -4,8 +4,9 @@
 //! including the initial size. It adds the growth to one sum and refuses what would exceed the
 //! limit of the call; the guest sees a failed growth, which it can handle. wasmtime's own limits
 //! apply to each memory and table separately. The numbers of instances, tables, memories, and
-//! elements of a table are limited too. The last refusal is kept, so that an error of the call can
-//! name the limit. `peak` is the memory in the receipt.
+//! elements of a table are limited too.
+//! The last refusal is kept, so that an error of the call can name the limit. `peak` is the memory
+//! in the receipt.
 
 use wasmtime::ResourceLimiter;
 

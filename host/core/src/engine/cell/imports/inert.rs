@@ -5,9 +5,9 @@
 //! streams, exit. An interface that is not named here does not exist for a guest. [`context`]
 //! builds wasmtime's WASI context for a cell at its first use: no network, closed input, output
 //! that goes to the log, and only the environment variables that the rights of the call allow. A
-//! command has its own arguments, input and output. [`Clock`] gives a cell whole milliseconds, too
-//! coarse to time a cache line. The embedder can set its start, stop it, and seed the random
-//! numbers, so that a call can be repeated.
+//! command has its own arguments, input and output.
+//! [`Clock`] gives a cell whole milliseconds, too coarse to time a cache line. The embedder can set
+//! its start, stop it, and seed the random numbers, so that a call can be repeated.
 //! Not here: files (`files`), sockets (`sockets`), polling (`waits`).
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

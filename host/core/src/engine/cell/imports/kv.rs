@@ -4,9 +4,9 @@
 //! key, and then runs the operation of the embedder's [`KeyStore`] on a thread of the tenant's
 //! share that may block. The [`Namespace`] is that of the call's tenant and the component, so a
 //! guest cannot name another one. An error becomes a case of the guest's `fault`; its text never
-//! names a path of the host. A value that holds a secret which only a calling tool may read is not
-//! stored: it would outlive the call. An operation that was started goes on to its end even if the
-//! call ends.
+//! names a path of the host.
+//! A value that holds a secret which only a calling tool may read is not stored: it would outlive
+//! the call. An operation that was started goes on to its end even if the call ends.
 //! Not here: the store and its quota (`capability/kv`).
 
 use std::time::Duration;

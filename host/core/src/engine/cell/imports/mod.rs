@@ -4,9 +4,9 @@
 //! one or more interfaces. When a component is loaded, [`status`] says for the name of each import
 //! if it is harmless, offered to all, in need of a grant, or unknown, and [`is_granted`] if the
 //! grants suffice. A component with an import that it may not have is refused. Each use of the
-//! import then checks the rights of the call again. Deny is the default: an import that is not in
-//! the tables of this file is not linked. Versions must be 0.2 of WASI, or 0.1 of the package
-//! `toolcell:tool`.
+//! import then checks the rights of the call again.
+//! Deny is the default: an import that is not in the tables of this file is not linked. Versions
+//! must be 0.2 of WASI, or 0.1 of the package `toolcell:tool`.
 
 mod errors;
 pub(super) mod files;

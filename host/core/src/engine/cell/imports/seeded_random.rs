@@ -4,8 +4,9 @@
 //! (its fresh wasmtime store) then gets a [`SeededRandom`] for each [`Purpose`]: the two kinds of
 //! random numbers of WASI, the insecure seed, and `/dev/urandom`. The bytes are the extended output
 //! of the hash BLAKE3 under a key derived from the three values, so they cannot be predicted
-//! without the seed. Without a seed, wasmtime's own generators are used, seeded for each cell from
-//! the operating system.
+//! without the seed.
+//! Without a seed, wasmtime's own generators are used, seeded for each cell from the operating
+//! system.
 
 use std::convert::Infallible;
 

@@ -4,8 +4,8 @@
 //! monotonic clock with its timers. Three things differ. A timer in the past is over at once. A
 //! blocking write takes as many bytes as one call brings; each 4096 of them count as a call into
 //! the host. A call that waits records the object that it waits for (a response, a file, a timer),
-//! so that a timeout can name it. Zeroes are written piece by piece, so that the host never holds
-//! as many as the guest asks for.
+//! so that a timeout can name it.
+//! Zeroes are written piece by piece, so that the host never holds as many as the guest asks for.
 
 use std::time::Duration;
 

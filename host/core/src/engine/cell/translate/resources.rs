@@ -3,9 +3,9 @@
 //! WIT's type `part` is closed and has no such case. So the extension `resources` of an answer
 //! names the parts that are resources, by index, with URI and media type. `translate` calls
 //! [`apply`] with the extension and the parts, and it replaces these parts. An entry that names a
-//! missing part, a link, or a part twice is a fault of the answer. In this way a component of any
-//! version runs on a host of any version: a host that does not know the extension shows the parts
-//! themselves.
+//! missing part, a link, or a part twice is a fault of the answer.
+//! In this way a component of any version runs on a host of any version: a host that does not know
+//! the extension shows the parts themselves.
 
 use serde::Deserialize;
 

@@ -5,8 +5,9 @@
 //! quick code, optimised code, and the note that a component could not be optimised. A load calls
 //! [`cache_code`] after it has compiled; optimised code removes the other entries.
 //! [`add_definitions`] completes an entry that was written before the component had described its
-//! tools. A failed write is a warning in the log. It costs time at the next load, and never fails
-//! this one.
+//! tools.
+//! A failed write is a warning in the log. It costs time at the next load, and never fails this
+//! one.
 
 use wasmtime::Engine;
 

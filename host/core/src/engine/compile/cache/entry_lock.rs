@@ -3,9 +3,10 @@
 //!
 //! A load that finds no entry calls [`wait`] with the path of a lock file. It returns an
 //! [`EntryLock`], or `None` if the caller's closure ends the wait or locks are not available; then
-//! the load goes on without a lock. The lock is a `flock`, so it ends with its process, and the
-//! next process gets it. The file is removed before it is unlocked. A process that locked a file
-//! which has lost its name meanwhile tries again with a new one.
+//! the load goes on without a lock.
+//! The lock is a `flock`, so it ends with its process, and the next process gets it. The file is
+//! removed before it is unlocked. A process that locked a file which has lost its name meanwhile
+//! tries again with a new one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;

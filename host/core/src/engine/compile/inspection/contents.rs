@@ -4,9 +4,10 @@
 //! [`Contents::of`] takes the bytes of a component, or of a preview 1 module, and reads them once;
 //! nothing is compiled or run. `toolcell` shows the result to a user who wants to know what a
 //! component is made of. Producers are languages, compilers and libraries as the component itself
-//! names them, so they are a claim. Each name is shortened and has no control characters. At most
-//! 100 modules and 100 producers are listed. The sizes of the sections add up to the bytes of the
-//! component. Bytes that are not a component are an error.
+//! names them, so they are a claim.
+//! Each name is shortened and has no control characters. At most 100 modules and 100 producers are
+//! listed. The sizes of the sections add up to the bytes of the component. Bytes that are not a
+//! component are an error.
 
 use std::collections::BTreeSet;
 

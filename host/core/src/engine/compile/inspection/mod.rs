@@ -1,4 +1,13 @@
-//! Inspects a component without compiling or running it.
+//! Inspects the bytes of a component without compiling or running it.
+//!
+//! [`Inspection::of`] reads the bytes once and returns their digest and size, the imports with the
+//! status of each, and the kinds of exports. `toolcell` and the configuration show it, and propose
+//! the kind that a component can be used as. Each load calls `prepared`, which also refuses a
+//! component that no grant could make usable, before anything is compiled.
+//! `ungranted` returns the imports that given grants do not allow. `missing` returns those of them
+//! that prevent a load: if the tools declare their needs, an import that no tool declares does not
+//! count, because language runtimes bring such imports and each use is denied.
+//! Not here: the modules, sections and producers of a component (`contents`).
 
 pub(in crate::engine) mod contents;
 

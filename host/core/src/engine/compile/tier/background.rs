@@ -1,12 +1,14 @@
-//! Compiles optimised code in the background, one component at a time, with a lower priority than
-//! calls.
+//! Queue and thread that compile optimised code in the background, one component at a time.
 //!
+//! A load that has quick code pushes a [`Job`] with the bytes of the component and the work to do.
+//! The thread starts with the first job, runs with a lower priority than calls, and ends when the
+//! queue is empty. A job that does not fit is given up: the component stays on quick code.
+//! `give_up` remembers components that cannot be optimised.
+//! Invariants: the waiting components are bounded in bytes, in all and for each tenant. No tenant
+//! has two turns in a row while others wait. A component that was dropped is not compiled. However
+//! a job ends, it is settled which code its component uses.
 //! The thread ends with its process. So a component that only short commands call stays on quick
 //! code, until a command outlasts the optimiser or `toolcell check` waits for it.
-//! Invariants: there is at most one thread, and only while there is work. The waiting components
-//! are bounded in bytes, in all and for each tenant. No tenant has two turns in a row while others
-//! wait. A component that was dropped is not compiled. However a job ends, its component's code is
-//! settled.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};

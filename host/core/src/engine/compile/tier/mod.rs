@@ -1,12 +1,15 @@
-//! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later
+//! Two tiers of compiled code: quick, so that a component answers soon, and optimised, for later
 //! calls.
 //!
+//! With the default [`Optimise::Later`], a load compiles without the optimiser, and calls run on
+//! this code until optimised code has been made in the background. An embedder can also choose
+//! optimised code at once, or never. [`Code`] says which code a component uses now.
 //! The time of the compiler's optimiser grows with the square of the size of a function, and an
 //! untrusted component can choose that size. Without the optimiser, the time grows roughly
-//! linearly. Both tiers give the same answers on the same fuel.
-//! An exception is a recursion without end: quick code has larger frames, so it ends at a smaller
-//! depth. Each tier is an entry of its own in the cache.
-//! Not here: how a tier is compiled (`compile`), where its code is stored (`cache`).
+//! linearly. Both tiers give the same answers on the same fuel. An exception is a recursion without
+//! end: quick code has larger frames, so it ends at a smaller depth. Each tier is an entry of its
+//! own in the cache.
+//! Not here: how a tier is compiled (`compile/worker`), where its code is stored (`compile/cache`).
 
 mod background;
 mod current;

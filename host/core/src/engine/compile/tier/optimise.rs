@@ -1,9 +1,12 @@
 //! Compiles a component a second time, for speed, while its quick code already answers.
 //!
-//! In: a component that runs on quick code.
-//! Out: it runs on optimised code, or stays as it is.
-//! Invariants: no code of the guest runs. A component that cannot be optimised within its bounds is
-//! tried once, by this process and by later ones. The engine is not kept alive.
+//! A load that has quick code calls [`optimise_later`] with the bytes, the code and the
+//! definitions. It queues a job for the background thread and returns the [`Current`] that the job
+//! will update. The job looks for optimised code in the cache, waits while another process makes
+//! it, or compiles it. It writes the code to the cache, and later calls run on it.
+//! Invariants: no code of the guest runs. A component that cannot be optimised within its bounds
+//! stays on quick code, and is not tried again, by this process or by later ones with as much time.
+//! The job keeps neither engine nor component alive.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;

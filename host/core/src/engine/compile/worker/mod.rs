@@ -1,11 +1,13 @@
-//! Compiles components to native code, in this process or in a worker process.
+//! Compiles components to native code, in this process or in a worker process with limits.
 //!
+//! Loads and the background optimiser call [`compile`] with the bytes, the tier and a [`Watch`], by
+//! which the work can be cancelled. It returns native code, or a [`NoCode`]: refused, if the
+//! component is the cause and another attempt would end in the same way, or interrupted by an
+//! outside cause.
 //! Compiling untrusted bytes can take hours on purpose (a few hundred kilobytes of nested blocks
-//! are enough), and the compiler contains the largest parser of the project. So a program may lend
-//! itself as a worker: a child process with bounds on its CPU time and memory, which can hang or
-//! crash alone.
-//! Invariants: failures that the component causes are distinguished from those with an outside
-//! cause.
+//! are enough), and the compiler contains the largest parser of the project. So a program may start
+//! itself as a worker: the child process runs [`compile_worker`] with bounds on its CPU time and
+//! memory, and can hang or crash alone. It is killed when its wall time is over.
 //! Not here: which bytes reach the compiler (`scan`), where the code is kept (`cache`), when it is
 //! optimised (`tier`).
 
