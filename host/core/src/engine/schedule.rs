@@ -1,11 +1,11 @@
 //! Decides when each call of a guest runs, and on which thread.
 //!
 //! `placement` is the entrance: it waits for a free cell in the `queue` and runs the call until its
-//! answer or its deadline. A call runs in slices, of about a millisecond at most. The first one
-//! runs in the `fast_lane`. A call that needs more continues in the `slow_lane`, on threads of
-//! lower priority, where tenants take turns (`fair_queue`). `latency_class` predicts which calls
-//! are long. `guest` moves a call between the lanes (`runtimes`), and kills it. `quarantine`
-//! refuses components in whose calls the host panicked too often.
+//! answer or its deadline. A call runs in slices of about a millisecond. The first one runs in the
+//! `fast_lane`. A call that needs more continues in the `slow_lane`, on threads of lower priority,
+//! where tenants take turns (`fair_queue`). `latency_class` predicts which calls are long. `guest`
+//! moves a call between the lanes (`runtimes`), and kills it. `quarantine` refuses components in
+//! whose calls the host panicked too often.
 
 mod fair_queue;
 mod fast_lane;

@@ -1,8 +1,9 @@
 //! Removes the values of secrets from results, events, texts and JSON of a call.
 //!
-//! A [`SecretRedactor`] wraps a [`Redactor`], which finds the values in bytes. The engine applies
-//! it to all that a tool returns, and to each event of the call, before anything of it reaches
-//! observers or the caller. It returns the same structure with `[redacted]` in place of each value.
+//! A [`SecretRedactor`] wraps a [`Redactor`], which finds the values in bytes. If a call has
+//! secrets, the engine applies it to all that the tool returns, and to each event, before anything
+//! of it reaches observers or the caller. It returns the same structure with `[redacted]` in place
+//! of each value.
 //! JSON stays valid JSON: strings, member names and numbers are redacted one by one. If redaction
 //! makes two names equal, they get numbers. A value that spans several strings replaces the whole
 //! JSON by one string. Binary data that hides a value under compression is replaced as a whole.
