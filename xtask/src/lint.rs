@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, ensure_target};
 
-use crate::package;
+use crate::build::package;
 use crate::shell::{cargo, guest_workspaces, root};
 
 /// Runs all checks.

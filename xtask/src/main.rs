@@ -1,24 +1,18 @@
 //! The command `cargo xtask`: checks, measurements and set-up of the repository.
 
 mod attack;
+mod build;
 mod checks;
-mod clients;
-mod conformance;
 mod demo;
-mod js_runtime;
-mod languages;
 mod lint;
 mod measure;
-mod openapi;
-mod package;
-mod packaging;
-mod registries;
-mod served;
 mod shell;
-mod suites;
 mod test;
 
 use std::process::ExitCode;
+
+use build::{js_runtime, package};
+use checks::{clients, conformance, languages, openapi, packaging, suites};
 
 const HELP: &str = "\
 cargo xtask demo    build everything that is missing, then a tour of good and hostile tools

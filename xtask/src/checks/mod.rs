@@ -1,5 +1,13 @@
 //! Checks by external programs: prints a line for each, and a summary at the end.
 
+pub(crate) mod clients;
+pub(crate) mod conformance;
+pub(crate) mod languages;
+pub(crate) mod openapi;
+pub(crate) mod packaging;
+mod served;
+pub(crate) mod suites;
+
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};

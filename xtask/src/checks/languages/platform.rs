@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::Bench;
-use crate::registries::{Packages, install_python};
+use crate::build::registries::{Packages, install_python};
 use crate::shell::{print, root};
 
 /// Files of pairs of lines: an expression, then `= ` and its answer.
@@ -201,7 +201,7 @@ fn in_a_cell(
         component.as_ref(),
         project.as_ref(),
     ])?;
-    printed(build.env("PATH", crate::registries::path_with(programs)))?;
+    printed(build.env("PATH", crate::build::registries::path_with(programs)))?;
     let mut run = bench.command(&["run".as_ref(), "--quiet".as_ref()])?;
     printed(run.args(BOUNDS).arg(&component).arg(arguments))
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::build::registries::install_python;
 use crate::checks::{self, Checks};
-use crate::registries::install_python;
 use crate::shell::{print, root};
 
 /// The exposure of the unit that `systemd-analyze security` may find at most, in tenths: 0 is none,

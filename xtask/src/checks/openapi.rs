@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::build::registries::Packages;
+use crate::checks::served::Served;
 use crate::checks::{self, Checks};
-use crate::registries::Packages;
-use crate::served::Served;
 use crate::shell::{print, root};
 
 /// The seed of all generated requests.

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::build::registries::Packages;
 use crate::checks;
-use crate::registries::Packages;
 use crate::shell::{cargo, print, root};
 
 /// The program of the suite.

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use anyhow::{Context as _, Result, ensure};
 
 use super::COMPILE_TIME;
-use crate::registries::{Packages, installed, source_of};
+use crate::build::registries::{Packages, installed, source_of};
 use crate::shell::{print, root};
 
 /// The Rust package that contains SQLite's source.
@@ -302,7 +302,7 @@ fn succeed(command: &mut Command, name: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::languages::Bench;
+    use crate::checks::languages::Bench;
 
     #[test]
     #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::build::registries::{Packages, path_with};
+use crate::checks::served::Served;
 use crate::checks::{self, Checks};
-use crate::registries::{Packages, path_with};
-use crate::served::Served;
 use crate::shell::root;
 
 /// MCP with sessions, and without.

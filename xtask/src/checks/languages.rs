@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::registries::{Packages, install_python};
+use crate::build::registries::{Packages, install_python};
 use crate::shell::{cargo, print, root};
 
 /// The packages to install: the versions that `host/author/src/languages/python.rs` and
@@ -142,7 +142,7 @@ impl Bench {
         command
             .args(COMPILE_TIME)
             .args(words)
-            .env("PATH", crate::registries::path_with(programs))
+            .env("PATH", crate::build::registries::path_with(programs))
             .env("HOME", &self.place);
         // Rust projects share compiled dependencies.
         command.env("CARGO_TARGET_DIR", self.place.join("cargo"));
