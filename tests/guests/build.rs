@@ -13,7 +13,13 @@ fn main() {
     let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let root = own.ancestors().nth(2).expect("two folders below the root").to_owned();
     let forms = "tests/attack/src/scenarios/secrets/disguise/forms.rs";
-    for watched in ["wit", "guest-sdk/src", "guest-sdk/Cargo.toml", "guest-sdk/macros/src", forms] {
+    for watched in [
+        "wit",
+        "guest-sdk/rust/src",
+        "guest-sdk/rust/Cargo.toml",
+        "guest-sdk/rust/macros/src",
+        forms,
+    ] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     for workspace in WORKSPACES {

@@ -2,7 +2,7 @@
 //!
 //! WIT is the interface language of the component model. The package there defines the functions
 //! that a tool exports, and those that it can import. Imports can trap; those that wait are async.
-//! `host/core/wit` and `guest-sdk/wit` are links to `wit/`, so that the published packages contain
+//! `host/core/wit` and `guest-sdk/rust/wit` are links to `wit/`, so that the packages contain
 //! it.
 //! Not here: implementations of the imports (`engine/cell/imports`), and calls of the exports
 //! (`engine/cell/invoke`).
