@@ -1,6 +1,6 @@
 //! The generated bindings of `wit/toolcell.wit`, the only module with `unsafe` code.
 //!
-//! Not here: conversion to the author's types (`wire`), calls of the imports (`imports`).
+//! Not here: conversion to the author's types (`tool::wire`), calls of the imports (`host`).
 
 #![allow(missing_docs, unreachable_pub, rust_2018_idioms, reason = "generated")]
 #![allow(

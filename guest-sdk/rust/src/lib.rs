@@ -78,29 +78,17 @@
 //! [`http::answer_with`] answers requests, [`secrets::set`] provides secrets, and [`kv`] stores
 //! its keys in memory, separately for each thread. [`Outcome`] shows how to check an answer.
 
-pub mod abort;
 #[doc(hidden)]
 pub mod bindings;
-pub mod budget;
 mod context;
-mod convert;
-mod definition;
-mod exports;
-pub mod http;
-mod imports;
-pub mod invoke;
+mod host;
 mod json;
-pub mod kv;
-pub mod log;
 mod outcome;
-pub mod progress;
 mod schema;
-pub mod secrets;
 mod tool;
-#[doc(hidden)]
-pub mod wire;
 
 pub use context::Context;
+pub use host::{abort, budget, http, invoke, kv, log, progress, secrets};
 pub use outcome::{Content, Failure, Halt, Link, Outcome, Output, Part, Question};
 pub use serde_json::{Value, json};
 #[doc = include_str!("tool.md")]
@@ -117,8 +105,9 @@ pub mod __private {
     pub use serde_json::json;
 
     pub use crate::bindings::exports::toolcell::tool::tool as abi;
-    pub use crate::convert::{Argument, Arguments, Described, IntoFailure, IntoOutcome, argument};
-    pub use crate::definition::{Definition, Hints, Need, output, pairs};
-    pub use crate::tool::{Entry, Handler, Tool, unique};
-    pub use crate::wire;
+    pub use crate::tool::convert::{
+        Argument, Arguments, Described, IntoFailure, IntoOutcome, argument,
+    };
+    pub use crate::tool::definition::{Definition, Hints, Need, output, pairs};
+    pub use crate::tool::{Entry, Handler, Tool, unique, wire};
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::budget::Remaining;
-use crate::log::Level;
-use crate::{http, invoke as calls, kv, secrets};
+use super::budget::Remaining;
+use super::log::Level;
+use super::{http, invoke as calls, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
     // Ignores errors, so that a test with a closed stderr still passes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::imports;
+use super::imports;
 
 /// The remaining budget of a call at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

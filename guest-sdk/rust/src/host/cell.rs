@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::budget::Remaining;
+use super::log::Level;
+use super::{http, invoke as calls, kv, secrets};
 use crate::bindings::toolcell::tool as host;
 use crate::bindings::wasi::io::poll::Pollable;
-use crate::budget::Remaining;
-use crate::log::Level;
-use crate::wire::milliseconds;
-use crate::{http, invoke as calls, kv, secrets};
+use crate::tool::wire::milliseconds;
 
 pub(crate) fn log(level: Level, message: &str) {
     let level = match level {

@@ -10,7 +10,7 @@
 //! The host limits the bytes per call; it counts and drops the lines beyond the limit. In native
 //! tests the lines go to stderr.
 
-use crate::imports;
+use super::imports;
 
 pub use crate::{
     __debug as debug, __error as error, __info as info, __trace as trace, __warn as warn,

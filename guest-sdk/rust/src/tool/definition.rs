@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::convert::Described;
+use super::convert::Described;
 use crate::schema;
 
 /// The definition of a tool. `#[tool]` generates it.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::bindings::exports::toolcell::tool::tool as abi;
 use crate::context::{Context, Resume};
-use crate::definition::{Definition, Hints};
 use crate::json::Json;
 use crate::outcome::{Content, Failure, Halt, Link, Outcome, Output, Part, Question};
+use crate::tool::definition::{Definition, Hints};
 use crate::tool::{self, Entry};
 
 /// Implements `describe`.

@@ -3,9 +3,14 @@
 //! Invariants: only the expansions of `#[tool]` and `tools!` use this module, never an author. A
 //! call of a name that is not in the table gives an error as its outcome, never a trap.
 
+pub(crate) mod convert;
+pub(crate) mod definition;
+mod exports;
+pub mod wire;
+
+use self::convert::Arguments;
+use self::definition::Definition;
 use crate::context::Context;
-use crate::convert::Arguments;
-use crate::definition::Definition;
 use crate::outcome::{Failure, Outcome};
 use crate::schema;
 

@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::imports;
+use super::imports;
 
 /// The reason why a call of another tool has no value.
 #[derive(Clone, Debug, PartialEq)]

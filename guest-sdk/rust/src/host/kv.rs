@@ -29,7 +29,7 @@ use std::vec;
 
 use serde::de::DeserializeOwned;
 
-use crate::imports;
+use super::imports;
 
 /// Keys of one page of a listing: few pages, and each page is small.
 const PAGE: u32 = 100;

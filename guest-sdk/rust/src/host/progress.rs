@@ -1,6 +1,6 @@
 //! Reports the progress of a long call.
 
-use crate::imports;
+use super::imports;
 
 /// Reports `done` of `total` units of work, with a line for a person.
 ///

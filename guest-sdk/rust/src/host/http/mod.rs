@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::imports;
+use super::imports;
+use super::secrets::Secret;
 use crate::json::Json;
-use crate::secrets::Secret;
 
 pub use error::Error;
 pub use response::Response;

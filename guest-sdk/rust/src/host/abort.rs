@@ -3,7 +3,7 @@
 //! A tool that sees the request should stop and return an error; otherwise the host stops it. In
 //! native tests there is no such request.
 
-use crate::imports;
+use super::imports;
 
 /// Returns true if the call should end. Cheap enough to call in a loop.
 pub fn requested() -> bool {

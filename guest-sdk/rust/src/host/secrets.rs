@@ -30,7 +30,7 @@
 
 use std::fmt;
 
-use crate::imports;
+use super::imports;
 
 /// A handle of a secret, without its value.
 #[derive(Debug)]
