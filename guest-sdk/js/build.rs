@@ -9,7 +9,7 @@ const COMMENTS: [&str; 4] = ["//", "/**", "* ", "*/"];
 
 /// The parts of the module, in order.
 const FILES: [&str; 14] = [
-    "src/prelude.js",
+    "src/sdk/prelude.js",
     "src/web/events.js",
     "src/web/timers.js",
     "src/web/text.js",
@@ -21,8 +21,8 @@ const FILES: [&str; 14] = [
     "src/web/clone.js",
     "src/web/crypto.js",
     "src/web/fetch.js",
-    "src/exact.js",
-    "src/answers.js",
+    "src/sdk/exact.js",
+    "src/sdk/answers.js",
 ];
 
 /// The part without `Intl`, which [`INTL`] replaces if the feature `intl` is on.

@@ -3,24 +3,19 @@
 //! `toolcell build` passes the author's modules to [`load`], which evaluates them once; a snapshot
 //! of the resulting memory is the component, so a call starts with evaluated modules. [`calls`]
 //! implements the exports of the toolcell world, [`host`] offers its imports to JavaScript, and
-//! `prelude.js`, the web platform in `web` and `answers.js` are the module `toolcell` that an
-//! author imports. [`rejections`] tracks rejected promises without a handler.
+//! the JavaScript files in `sdk` and `web` are the module `toolcell` that an author imports.
+//! [`rejections`] tracks rejected promises without a handler.
 
-mod bytes;
 mod calls;
 mod ending;
-mod requests;
 mod host;
 #[cfg(feature = "intl")]
 mod intl;
 mod load;
-mod modules;
 mod outcome;
 mod rejections;
 mod sdk;
 mod state;
-mod unused;
-mod url;
 
 mod wasi {
     #![allow(unsafe_code, reason = "generated bindings")]

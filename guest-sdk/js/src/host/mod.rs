@@ -4,6 +4,10 @@
 //! are `{"ok"}`, and bytes are typed arrays. A called tool that ends without a value gives
 //! `{"kind", "ending"}`.
 
+mod bytes;
+mod requests;
+mod url;
+
 use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
 use serde::Deserialize;
@@ -14,7 +18,7 @@ use toolcell_guest::bindings::toolcell::tool::{
 
 use crate::outcome::bytes;
 use crate::wasi::wasi::random::random::get_random_bytes;
-use crate::{rejections, requests, state, url};
+use crate::{rejections, state};
 
 /// Keys of one page of a listing.
 const PAGE: u32 = 100;
@@ -49,13 +53,13 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "now" => requests::now,
         "url" => url::read,
         "urlSet" => url::set,
-        "encodingOf" => crate::bytes::encoding_of,
-        "openBytes" => crate::bytes::open_bytes,
-        "decodeAs" => crate::bytes::decode_as,
-        "digest" => crate::bytes::digest,
-        "hmac" => crate::bytes::hmac,
-        "hasLongNumber" => crate::bytes::has_long_number,
-        "inflate" => crate::bytes::inflate,
+        "encodingOf" => bytes::encoding_of,
+        "openBytes" => bytes::open_bytes,
+        "decodeAs" => bytes::decode_as,
+        "digest" => bytes::digest,
+        "hmac" => bytes::hmac,
+        "hasLongNumber" => bytes::has_long_number,
+        "inflate" => bytes::inflate,
         "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }
     #[cfg(feature = "intl")]

@@ -5,14 +5,17 @@
 
 #![allow(unsafe_code, reason = "exports of a core module")]
 
+mod modules;
+mod unused;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use rquickjs::{Ctx, Function, Module, Object};
 use serde_json::json;
 
-use crate::modules::{Known, Modules};
-use crate::{host, sdk, state, unused};
+use self::modules::{Known, Modules};
+use crate::{host, sdk, state};
 
 /// The global variable through which the prelude receives the native functions.
 const HOST: &str = "__toolcell";
