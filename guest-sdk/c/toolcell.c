@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "toolbox_with_grants.h"
+#include "generated/toolbox_with_grants.h"
 
 #undef abort
 

@@ -18,7 +18,7 @@ fn c_bindings_match_the_wit() {
     options.build().generate(&mut resolve, world, &mut files).expect("bindings");
     assert_eq!(files.iter().count(), 2);
     for (name, text) in files.iter() {
-        let kept = own.join("c").join(name);
+        let kept = own.join("c/generated").join(name);
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&kept, text).expect("written");
         }

@@ -34,7 +34,7 @@ pub(crate) const HEADER: &str = include_str!("../../c/toolcell.h");
 /// The files that `#include` finds: the headers, and the parts of `toolcell.c`.
 const INCLUDED: [(&str, &str); 8] = [
     ("toolcell.h", HEADER),
-    ("toolbox_with_grants.h", include_str!("../../c/toolbox_with_grants.h")),
+    ("generated/toolbox_with_grants.h", include_str!("../../c/generated/toolbox_with_grants.h")),
     ("memory.inc", include_str!("../../c/memory.inc")),
     ("values.inc", include_str!("../../c/values.inc")),
     ("json.inc", include_str!("../../c/json.inc")),
@@ -45,7 +45,7 @@ const INCLUDED: [(&str, &str); 8] = [
 /// The sources that are compiled besides the author's files.
 const SOURCES: [(&str, &str); 2] = [
     ("toolcell.c", include_str!("../../c/toolcell.c")),
-    ("toolbox_with_grants.c", include_str!("../../c/toolbox_with_grants.c")),
+    ("generated/toolbox_with_grants.c", include_str!("../../c/generated/toolbox_with_grants.c")),
 ];
 /// The function of the SDK that each tool calls. The linker drops it if no tool calls it.
 const REGISTERS: &str = "tc_register";
