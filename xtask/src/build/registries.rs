@@ -1,5 +1,5 @@
-//! Installs the Python and Node packages that `clients/` pins into `target/clients`, from the
-//! registries of both languages.
+//! Installs the Python and Node packages that `tests/clients/` pins into `target/clients`, from
+//! the registries of both languages.
 //!
 //! Node and npm come from a Python package: the machine needs only a Python interpreter. A second
 //! run installs nothing, unless a pinned version has changed. If a registry cannot be reached, the
@@ -23,7 +23,7 @@ pub(crate) struct Packages {
     /// The interpreter of the virtual environment.
     pub(crate) python: PathBuf,
     pub(crate) node: PathBuf,
-    /// The folder with `node_modules`, and a copy of `clients/typescript`.
+    /// The folder with `node_modules`, and a copy of `tests/clients/typescript`.
     pub(crate) typescript: PathBuf,
 }
 
@@ -33,11 +33,11 @@ impl Packages {
         let place = root().join("target/clients");
         let typescript = place.join("typescript");
         fs::create_dir_all(&typescript)?;
-        let interpreter = install_python(&place, &root().join("clients/requirements.txt"))?;
+        let interpreter = install_python(&place, &root().join("tests/clients/requirements.txt"))?;
         let wheel =
             node_wheel(&place.join("python")).context("the Python packages have no Node")?;
         let node = wheel.join("bin/node");
-        let sources = root().join("clients/typescript");
+        let sources = root().join("tests/clients/typescript");
         for source in fs::read_dir(&sources)?.flatten() {
             fs::copy(source.path(), typescript.join(source.file_name()))?;
         }
@@ -47,7 +47,9 @@ impl Packages {
             &modules.join("typescript"),
             &sources.join("package-lock.json"),
             || {
-                print("installing the Node packages of clients/typescript/package-lock.json\n");
+                print(
+                    "installing the Node packages of tests/clients/typescript/package-lock.json\n",
+                );
                 npm_ci(&node, &typescript)
             },
         )?;

@@ -1,6 +1,6 @@
-//! Checks `toolcell serve` with clients of other projects: the agents of `clients/`, in Python and
-//! TypeScript, over HTTP and over MCP with the official SDKs, and the MCP Inspector with the
-//! settings that `docs/clients.md` tells users to copy.
+//! Checks `toolcell serve` with clients of other projects: the agents of `tests/clients/`, in
+//! Python and TypeScript, over HTTP and over MCP with the official SDKs, and the MCP Inspector with
+//! the settings that `docs/clients.md` tells users to copy.
 
 use std::fs;
 use std::process::Command;
@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<()> {
             }
         };
         let (folder, kind) = match *language {
-            "python" => (root().join("clients/python"), "py"),
+            "python" => (root().join("tests/clients/python"), "py"),
             _ => (packages.typescript.clone(), "ts"),
         };
         let name = if mcp.is_some() { "agent_mcp" } else { "agent_http" };
