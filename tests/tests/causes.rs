@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Enums of the core library: the file, the name, and the text before its word in an ending.
+/// Enums of `toolcell-contract`: the file, the name, and the text before its word in an ending.
 const CAUSES: [(&str, &str, &str); 8] = [
-    ("contract/outcome/tool_error.rs", "Reason", ""),
-    ("contract/outcome/tool_error/raised.rs", "RaisedKind", "handler_raised/"),
-    ("contract/outcome/tool_error/raised.rs", "LimitKind", "+"),
-    ("contract/outcome/tool_error.rs", "Exit", "handler_exit/"),
-    ("contract/outcome/tool_error.rs", "Timeout", "timeout/"),
-    ("contract/outcome/tool_error.rs", "ReturnRule", "invalid_return/"),
-    ("contract/outcome/refusal.rs", "Refusal", "refusal/"),
-    ("contract/outcome/refusal.rs", "ResumeFault", "refusal/resume_"),
+    ("outcome/tool_error.rs", "Reason", ""),
+    ("outcome/tool_error/raised.rs", "RaisedKind", "handler_raised/"),
+    ("outcome/tool_error/raised.rs", "LimitKind", "+"),
+    ("outcome/tool_error.rs", "Exit", "handler_exit/"),
+    ("outcome/tool_error.rs", "Timeout", "timeout/"),
+    ("outcome/tool_error.rs", "ReturnRule", "invalid_return/"),
+    ("outcome/refusal.rs", "Refusal", "refusal/"),
+    ("outcome/refusal.rs", "ResumeFault", "refusal/resume_"),
 ];
 
 /// Endings that no test can produce, and the reasons.
@@ -96,7 +96,7 @@ fn every_cause_is_produced_by_a_test() {
     gather(&root.join("tests"), &mut tests);
     let mut known = BTreeSet::new();
     for (file, name, prefix) in CAUSES {
-        let variants = variants(&read(&format!("../host/core/src/{file}")), name);
+        let variants = variants(&read(&format!("../host/contract/src/{file}")), name);
         assert!(variants.len() > 2, "{name}: {variants:?}");
         known.extend(variants.into_iter().map(|variant| format!("{prefix}{variant}")));
     }

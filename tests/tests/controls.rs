@@ -236,7 +236,7 @@ fn user_build_cannot_disable_controls() {
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("controls")).expect("a directory");
     for file in ["controls/mod.rs", "controls/table.rs"] {
-        fs::copy(root().join("host/core/src/contract").join(file), scratch.path().join(file))
+        fs::copy(root().join("host/contract/src").join(file), scratch.path().join(file))
             .expect("its source");
     }
     let main =

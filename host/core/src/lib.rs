@@ -67,10 +67,6 @@ compile_error!(
     "toolcell runs on Linux only: it relies on its processes, signals and memory maps; build in a Linux VM or container"
 );
 
-// -- the meaning of a call: words, grants and their decision, schemas, messages
-mod contract;
-// -- the formats of model providers
-pub mod provider;
 // -- the operating system
 mod os;
 // -- what tenants share, and each one's part of it
@@ -94,17 +90,6 @@ pub mod step;
 // -- tools in a process of their own
 pub mod process;
 
-pub use contract::call::usage::Usage;
-pub use contract::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, ToolCall};
-pub use contract::definition::Definition;
-pub use contract::error::Error;
-pub use contract::event::{Event, EventSink};
-pub use contract::grants::{Grants, Overlay};
-pub use contract::json::Json;
-pub use contract::limits::Limits;
-pub use contract::outcome::refusal::Refusal;
-pub use contract::outcome::tool_error::ToolError;
-pub use contract::outcome::{Outcome, Question};
 pub use engine::Engine;
 pub use engine::component::Component;
 pub use executor::Executor;
@@ -123,17 +108,48 @@ pub use step::{Stepper, Turn};
 pub use tenant::Tenant;
 #[doc(inline)]
 pub use tool::Tool;
+pub use tool::handler::options::CallOptions;
+#[doc(inline)]
+pub use toolcell_contract::call::usage::Usage;
+#[doc(inline)]
+pub use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Completion, ToolCall};
+#[doc(inline)]
+pub use toolcell_contract::definition::Definition;
+#[doc(inline)]
+pub use toolcell_contract::error::Error;
+#[doc(inline)]
+pub use toolcell_contract::event::{Event, EventSink};
+#[doc(inline)]
+pub use toolcell_contract::grants::{Grants, Overlay};
+#[doc(inline)]
+pub use toolcell_contract::json::Json;
+#[doc(inline)]
+pub use toolcell_contract::limits::Limits;
+#[doc(inline)]
+pub use toolcell_contract::outcome::refusal::Refusal;
+#[doc(inline)]
+pub use toolcell_contract::outcome::tool_error::ToolError;
+#[doc(inline)]
+pub use toolcell_contract::outcome::{Outcome, Question};
 
 pub use capability::kv;
+
+/// Controls that tests of this repository disable, one at a time.
 #[doc(hidden)]
-pub use contract::controls;
-pub use contract::names;
+pub mod controls {
+    pub use toolcell_contract::controls::*;
+}
 
 /// Parts of a call: its cancellation, files, resumption and log.
 pub mod call {
-    pub use crate::contract::call::{CallCanceller, CallFiles, Resume};
-    pub use crate::contract::event::{LogLevel, LogSource};
-    pub use crate::contract::json::JsonFault;
+    #[doc(inline)]
+    pub use toolcell_contract::call::{CallCanceller, Resume};
+    #[doc(inline)]
+    pub use toolcell_contract::event::{LogLevel, LogSource};
+    #[doc(inline)]
+    pub use toolcell_contract::json::JsonFault;
+
+    pub use crate::capability::files::CallFiles;
     pub use crate::executor::TreeRoom;
 }
 
@@ -166,10 +182,12 @@ pub mod files {
 
 /// Rules of [`Grants`], and the decision about a request ([`Rights`](grants::Rights)).
 pub mod grants {
-    pub use crate::contract::grants::rights::{
+    #[doc(inline)]
+    pub use toolcell_contract::grants::rights::{
         Decision, Denial, Layer, Request, Rights, Suggestion, toml_text,
     };
-    pub use crate::contract::grants::{
+    #[doc(inline)]
+    pub use toolcell_contract::grants::{
         Access, BadRule, BadTarget, Directory, GrantKind, Host, HttpRule, Injection, InvokeRule,
         KeyRule, Method, PathRule, Room, SecretGrant, Target, has_metadata_service,
     };
@@ -183,22 +201,82 @@ pub mod http {
 }
 
 /// Results as text for a model.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolcell::Error> {
+/// use serde_json::Value;
+/// use toolcell::message::Failure;
+/// use toolcell::{CallOptions, Definition, Executor, Outcome, Tool, ToolCall};
+///
+/// let definition = Definition::new("now", "Tells the time.")?;
+/// let tool = Tool::native(definition, async |_: Value| Outcome::error("the clock stopped"))?;
+/// let call = ToolCall::new("call-1", "now", "{}");
+/// let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
+/// let failure = completion.failure();
+/// assert!(matches!(failure, Some(Failure::Error(error)) if error.message == "the clock stopped"));
+/// # Ok(()) }
+/// ```
 pub mod message {
-    pub use crate::contract::message::Message;
-    pub use crate::contract::message::encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
-    pub use crate::contract::message::failure::Failure;
-    pub use crate::contract::message::view::ResultView;
+    #[doc(inline)]
+    pub use toolcell_contract::message::Message;
+    #[doc(inline)]
+    pub use toolcell_contract::message::encode::{EncodeError, EncodeInput, Encoder, JsonEncoder};
+    #[doc(inline)]
+    pub use toolcell_contract::message::failure::Failure;
+    #[doc(inline)]
+    pub use toolcell_contract::message::view::ResultView;
 }
 
 /// Parts of the endings of a call: of an [`Outcome`], a [`ToolError`] and a [`Refusal`].
 pub mod outcome {
-    pub use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, ResumeFault};
-    pub use crate::contract::outcome::tool_error::{
+    #[doc(inline)]
+    pub use toolcell_contract::outcome::refusal::{Fault, FaultKind, LengthUnit, ResumeFault};
+    #[doc(inline)]
+    pub use toolcell_contract::outcome::tool_error::{
         Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout,
     };
-    pub use crate::contract::outcome::{
+    #[doc(inline)]
+    pub use toolcell_contract::outcome::{
         Halt, HandlerError, Media, Output, Part, Resource, ResourceContent,
     };
+}
+
+/// Formats of model providers: definitions out, calls in, results out.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{Definition, Provider, Registry, RunOptions, Runner, Tool};
+///
+/// let registry = Registry::new();
+/// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+///
+/// // The request offers the tools, the response has calls, and the next request has their results.
+/// let offered = Provider::OpenAi.definitions(&registry.list())?.value;
+/// assert_eq!(offered[0]["function"]["name"], "now");
+/// let response = json!({"choices": [{"message": {"tool_calls": [
+///     {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}},
+/// ]}}]});
+/// let asked = Provider::OpenAi.calls(&response)?;
+/// let outcome = Runner::new(registry).run(asked.calls.clone(), RunOptions::default()).await?;
+/// let results = Provider::OpenAi.results(&asked.answered(outcome.messages)).value;
+/// assert_eq!(results[0]["content"], "noon");
+/// # Ok(()) }
+/// ```
+pub mod provider {
+    #[doc(inline)]
+    pub use toolcell_provider::{
+        AssembleError, Assembler, Calls, Converted, Fragment, Note, OpenCall, Provider,
+        ProviderError, UnreadableCall, agui_events, agui_run_end,
+    };
+}
+
+/// Similar names: the nearest known name, for hints, and names that can be mistaken for each other.
+pub mod names {
+    #[doc(inline)]
+    pub use toolcell_contract::names::{look_alike, nearest, outline};
 }
 
 /// Settings of an [`Engine`]: isolation, compilation, the place of cells, recording.

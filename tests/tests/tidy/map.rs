@@ -169,7 +169,7 @@ fn each_outdated_map_is_reported() {
             good.replace(END, &format!("| more |{END}")),
             "line 10 is `| more |`, and nothing is expected",
         ),
-        (good.replacen("contract", "contracts", 1), "lacks `contract`"),
+        (good.replacen("tenant", "tenants", 1), "lacks `tenant`"),
         (good.replace(BEGIN, ""), "has no line"),
         ("word ".repeat(MAX_WORDS + 1) + &good, "has 751 words of 750"),
     ] {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::CORE;
+use super::{CORE, LIBRARY};
 
 pub(crate) struct File {
     /// The path from the repository's root, with `/`.
@@ -71,6 +71,11 @@ pub(crate) fn core(files: &[File]) -> impl Iterator<Item = (&str, &File)> {
         let module = file.path.strip_prefix(CORE)?.split(['/', '.']).next()?;
         Some((module, file))
     })
+}
+
+/// Returns the files of the library and of the packages that it re-exports.
+pub(crate) fn library(files: &[File]) -> impl Iterator<Item = &File> {
+    rust(files).filter(|file| LIBRARY.iter().any(|folder| file.path.starts_with(folder)))
 }
 
 pub(crate) fn word(text: &str) -> &str {

@@ -17,9 +17,11 @@ use anyhow::{Context as _, Result, ensure};
 use crate::shell::{cargo, print, root};
 
 /// The published packages, each after its dependencies.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 9] = [
     "toolcell-guest-macros",
     "toolcell-guest",
+    "toolcell-contract",
+    "toolcell-provider",
     "toolcell",
     "toolcell-config",
     "toolcell-server",

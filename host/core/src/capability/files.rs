@@ -31,14 +31,15 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::grants::{Access, Directory, Grants, SCRATCH};
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
-use crate::contract::grants::rights::Rights;
-use crate::contract::grants::{Access, Directory, Grants, SCRATCH};
 use ledger::Ledger;
 use scratch::ScratchRoot;
 
+pub use call_files::CallFiles;
 pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, OpenMark};
 pub(crate) use scratch::Scratch;

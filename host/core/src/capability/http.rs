@@ -42,11 +42,11 @@ use parking_lot::RwLock;
 use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::grants::{Method, Target};
+use toolcell_contract::panic_guard::resume_panic;
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::{Decision, Request, Rights};
-use crate::contract::grants::{Method, Target};
-use crate::contract::panic_guard::resume_panic;
 use crate::secrets::redact::Redactor;
 use crate::tenant::slots::Slots;
 use connection::connect::connect;

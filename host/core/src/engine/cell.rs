@@ -30,15 +30,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::LogSource;
+use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
+use toolcell_contract::outcome::tool_error::{Awaited, LimitHit, LimitKind};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::capability::files::Mounts;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::LogSource;
-use crate::contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
-use crate::contract::outcome::tool_error::{Awaited, LimitHit, LimitKind};
 use crate::tenant::limit_reached::LimitReached;
 use crate::tool::handler::Invocation;
 use bounds::host_memory;
@@ -284,7 +284,7 @@ impl Cell {
     }
 
     /// Writes a line of the guest's `log`.
-    pub(super) fn log(&mut self, level: crate::contract::event::LogLevel, message: &str) {
+    pub(super) fn log(&mut self, level: toolcell_contract::event::LogLevel, message: &str) {
         let cost = message.len() as u64 + LINE_END;
         lines::emit(&self.invocation, LogSource::Log, level, message, cost);
     }

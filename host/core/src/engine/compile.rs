@@ -27,9 +27,9 @@ pub(super) mod worker;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
+use toolcell_contract::error::Error;
 
 use super::schedule::placement::Scheduler;
-use crate::contract::error::Error;
 use crate::tenant::compile_quota::CompileQuota;
 use cache::Cache;
 use cache::single_flight::SingleFlight;

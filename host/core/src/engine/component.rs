@@ -11,13 +11,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcell_contract::call::CallResult;
+use toolcell_contract::definition::{Checks, Definition};
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::Grants;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
-use crate::contract::call::CallResult;
-use crate::contract::definition::{Checks, Definition};
-use crate::contract::error::Error;
-use crate::contract::grants::Grants;
-use crate::contract::grants::rights::Rights;
-use crate::contract::outcome::refusal::{Fault, Refusal};
 use crate::engine::{Code, Engine, Inspection, LoadOptions, LoadedComponent};
 use crate::tool::handler::{
     Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture,

@@ -11,9 +11,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use toolcell_contract::grants::Grants;
+
 use super::compile::load::OnMissingGrant;
 use super::compile::on_demand::Source;
-use crate::contract::grants::Grants;
 
 /// The options of a load: the grants of the component, the tenant that it is loaded for, the time at
 /// which its code is linked.

@@ -14,6 +14,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcell_contract::call::CallResult;
+use toolcell_contract::definition::{Checks, Definition};
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::outcome::tool_error::{Raised, ToolError};
+
 use super::Engine;
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
 use super::cell::invoke::{self, LinkOptions};
@@ -25,12 +32,6 @@ use super::load_options::LoadOptions;
 use super::schedule::latency_class::LatencyClass;
 use super::schedule::placement;
 use crate::capability::files::Mounts;
-use crate::contract::call::CallResult;
-use crate::contract::definition::{Checks, Definition};
-use crate::contract::error::Error;
-use crate::contract::grants::rights::Rights;
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::outcome::tool_error::{Raised, ToolError};
 use crate::tool::handler::Invocation;
 
 impl Engine {
@@ -238,10 +239,11 @@ impl LoadedComponent {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_contract::call::{CallContext, ToolCall};
+    use toolcell_contract::grants::{Access, Directory, Grants};
+    use toolcell_contract::limits::Limits;
+
     use super::*;
-    use crate::contract::call::{CallContext, ToolCall};
-    use crate::contract::grants::{Access, Directory, Grants};
-    use crate::contract::limits::Limits;
 
     /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
     /// component still begins in the fast lane.
@@ -254,7 +256,8 @@ mod tests {
         let sleeps = engine.compiler.scheduler.sleeps;
         let spin = sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap();
         let called = |tenant: &str| {
-            let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
+            let mut context = CallContext::default();
+            context.tenant = Some(tenant.to_owned());
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "hostile", "{}");
             Arc::new(Invocation::outside_call(call, serde_json::Value::Null, context, limits))

@@ -26,11 +26,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Semaphore;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 
 use crate::capability::http::Egress;
 use crate::capability::kv::{KeyStore, SqliteStore};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};

@@ -13,16 +13,17 @@
 
 use std::sync::Arc;
 
+use toolcell_contract::call::CallResult;
+use toolcell_contract::json::{Json, Size, measure};
+use toolcell_contract::outcome::refusal::{Fault, Refusal, ResumeFault};
+use toolcell_contract::outcome::tool_error::{Raised, ToolError};
+use toolcell_contract::panic_guard::guarded;
+
 use super::checks::{self, Parsed, Rejection, check_outcome, invalid};
 use super::off_thread::off_thread;
 use super::sealing::origin;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor};
-use crate::contract::call::CallResult;
-use crate::contract::json::{Json, Size, measure};
-use crate::contract::outcome::refusal::{Fault, Refusal, ResumeFault};
-use crate::contract::outcome::tool_error::{Raised, ToolError};
-use crate::contract::panic_guard::guarded;
 use crate::os::clock::before;
 use crate::tool::handler::{Arguments, Invocation};
 use crate::tool::{Tool, handler_wait};

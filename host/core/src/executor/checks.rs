@@ -13,16 +13,16 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use serde_json::Value;
+use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::json::{self, Json, JsonFault, Size, exact, measure, parse_measured};
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
+use toolcell_contract::outcome::tool_error::{Raised, ReturnRule, ToolError};
+use toolcell_contract::outcome::{Halt, Outcome};
+use toolcell_contract::panic_guard::{Panic, dispose};
 
 use super::trees::is_large;
-use crate::contract::call::{CallContext, CallResult, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::json::{self, Json, JsonFault, Size, exact, measure, parse_measured};
-use crate::contract::limits::Limits;
-use crate::contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
-use crate::contract::outcome::tool_error::{Raised, ReturnRule, ToolError};
-use crate::contract::outcome::{Halt, Outcome};
-use crate::contract::panic_guard::{Panic, dispose};
 use crate::seal::fingerprint;
 use crate::tool::Tool;
 use crate::tool::handler::Invocation;

@@ -25,19 +25,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use toolcell_contract::call::usage::CheckFuel;
+use toolcell_contract::call::{CallResult, Completion, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::{CallEvents, EventSink, Events};
+use toolcell_contract::json::or_empty_object;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::Refusal;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::panic_guard::GuardedFuture;
 use tracing::Instrument as _;
 
-use crate::contract::call::usage::CheckFuel;
-use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::{CallEvents, EventSink, Events};
-use crate::contract::json::or_empty_object;
-use crate::contract::limits::Limits;
-use crate::contract::outcome::refusal::Refusal;
-use crate::contract::outcome::tool_error::{Exit, ToolError};
-use crate::contract::panic_guard::GuardedFuture;
 use crate::seal::Sealer;
 use crate::tenant::Tenant;
+use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::tool::statistics::Counting;
 use crate::tool::{Tool, handler_wait};
@@ -158,6 +159,31 @@ impl Executor {
     }
 
     /// Sets the observer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcell::Error> {
+    /// use std::sync::mpsc::{Sender, channel};
+    /// use toolcell::{CallOptions, Definition, Event, EventSink, Executor, Tool, ToolCall};
+    ///
+    /// /// Passes on the names of the calls that have ended.
+    /// struct Ended(Sender<String>);
+    ///
+    /// impl EventSink for Ended {
+    ///     fn emit(&self, event: Event) {
+    ///         if let Event::Completed { name, .. } = event {
+    ///             let _ = self.0.send(name);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let tool = Tool::native(Definition::new("greet", "Greets.")?, async |_: serde_json::Value| serde_json::json!("hello"))?;
+    /// let (sender, ended) = channel();
+    /// let executor = Executor::new().with_events(Ended(sender));
+    /// executor.call(&tool, ToolCall::new("call-1", "greet", "{}"), CallOptions::default()).await;
+    /// assert_eq!(ended.recv().as_deref(), Ok("greet"));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {
         self.events = Events::to(Arc::new(sink));
@@ -194,6 +220,23 @@ impl Executor {
     /// get the tool's name. Blank arguments count as `{}`, because providers send them for a tool
     /// without parameters. To end the call early and get its completion, raise
     /// [`abort`](CallOptions::abort) of the options.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcell::Error> {
+    /// use serde_json::{Value, json};
+    /// use toolcell::{CallOptions, Definition, Executor, Tool, ToolCall};
+    ///
+    /// let tool = Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?;
+    /// let call = ToolCall::new("call-1", "now", "{}");
+    /// let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
+    /// match (completion.output(), completion.failure()) {
+    ///     (Some(output), _) => assert_eq!(output.value.as_str(), "\"noon\""),
+    ///     (None, Some(failure)) => panic!("{failure}"),
+    ///     (None, None) => panic!("a question or a halt"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     /// If the future is dropped, the guest stops at its next tick, everything it held is released,
@@ -406,6 +449,7 @@ fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
         | Refusal::Unavailable
         | Refusal::UnsetSecret(_)
         | Refusal::InvalidAnswer(_)
-        | Refusal::Resume(_) => false,
+        | Refusal::Resume(_)
+        | _ => false,
     }
 }

@@ -9,9 +9,9 @@ use std::io;
 use std::sync::LazyLock;
 
 use tokio::runtime::{Builder, Runtime};
+use toolcell_contract::controls::{Control, enforced};
 
 use super::trees::CHECKS;
-use crate::contract::controls::{Control, enforced};
 use crate::os::threads::less_urgent;
 
 /// The priority of these threads, as `nice` steps below the host's own threads: lower than that of

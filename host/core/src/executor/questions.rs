@@ -10,15 +10,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use toolcell_contract::call::usage::{CheckFuel, Meter};
+use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::json::parse_strict;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::outcome::tool_error::ToolError;
+use toolcell_contract::panic_guard::GuardedFuture;
+
 use super::checks::{Rejection, invalid, panicked};
 use super::{Executor, TreeRoom};
-use crate::contract::call::usage::{CheckFuel, Meter};
-use crate::contract::call::{CallContext, CallOptions, ToolCall};
-use crate::contract::json::parse_strict;
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::outcome::tool_error::ToolError;
-use crate::contract::panic_guard::GuardedFuture;
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Caller, CheckSettings};
 use crate::tool::handler_wait::{self, WaitResult};
 

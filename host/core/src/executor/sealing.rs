@@ -10,10 +10,11 @@
 
 use std::sync::LazyLock;
 
+use toolcell_contract::call::CallResult;
+use toolcell_contract::outcome::Outcome;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+
 use super::{Executor, checks};
-use crate::contract::call::CallResult;
-use crate::contract::outcome::Outcome;
-use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::seal::{Origin, Sealer};
 use crate::tool::Tool;
 use crate::tool::handler::Invocation;

@@ -12,12 +12,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use toolcell_contract::call::{CallResult, Completion, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::refusal::Refusal;
+
 use super::Executor;
 use super::terminal::Terminal;
-use crate::contract::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::refusal::Refusal;
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Caller, Invoker};
 use crate::tool::statistics::Counting;
 

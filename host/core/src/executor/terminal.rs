@@ -9,14 +9,14 @@
 
 use std::sync::Arc;
 
+use toolcell_contract::call::usage::Usage;
+use toolcell_contract::call::{CallResult, Completion};
+use toolcell_contract::event::Event;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::outcome::Outcome;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use tracing::field::Empty;
 
-use crate::contract::call::usage::Usage;
-use crate::contract::call::{CallResult, Completion};
-use crate::contract::event::Event;
-use crate::contract::message::failure::Failure;
-use crate::contract::outcome::Outcome;
-use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::tool::Tool;
 use crate::tool::handler::Invocation;
 
@@ -60,7 +60,7 @@ impl<'a> Terminal<'a> {
         self.report(&result, usage);
         let call = &self.invocation.call;
         let attributes = self.tool.definition().attributes.clone();
-        Completion { id: call.id.clone(), tool: call.name.clone(), result, usage, attributes }
+        Completion::new(call.id.clone(), call.name.clone(), result, usage, attributes)
     }
 
     fn report(&mut self, result: &CallResult, usage: Usage) {

@@ -12,10 +12,11 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::json::{Json, Size, measure};
-use crate::contract::outcome::refusal::Refusal;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::json::{Json, Size, measure};
+use toolcell_contract::outcome::refusal::Refusal;
+
 use crate::engine::schedule::queue::{Queue, Slot};
 use crate::tenant::shared_bytes::{Reservation, SharedBytes};
 use crate::tool::Tool;

@@ -19,8 +19,7 @@ use std::time::Instant;
 use std::{fmt, io};
 
 use tokio::runtime::{Builder, Handle, Runtime};
-
-use crate::contract::error::Error;
+use toolcell_contract::error::Error;
 
 pub use manual::ManualClock;
 

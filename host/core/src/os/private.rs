@@ -17,9 +17,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
-
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::Access;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::Access;
 
 /// Mode bits that let others write, and those that give others any access.
 const WRITE: u32 = 0o022;

@@ -11,8 +11,7 @@ use std::sync::{Arc, Once};
 
 use rustix::process::Signal;
 use signal_hook::flag;
-
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// Keeps the process alive at a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
 /// write fails with `EFBIG` instead of ending the process by SIGXFSZ.

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The first descriptor after the standard streams.
 const FIRST: libc::c_int = libc::STDERR_FILENO + 1;

@@ -6,8 +6,7 @@
 //! if the system refuses it, nothing happens.
 
 use tokio::runtime::{Builder, Handle, Runtime};
-
-use crate::contract::error::Error;
+use toolcell_contract::error::Error;
 
 /// A runtime that can be dropped in any context.
 #[derive(Debug)]

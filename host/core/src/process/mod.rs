@@ -13,7 +13,6 @@
 //!
 //! Source: docs/threat-model.md, rows 52 and 83.
 
-mod forms;
 mod request_table;
 mod supervisor;
 mod wire;
@@ -28,8 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use toolcell_contract::error::Error;
 
-use crate::contract::error::Error;
 use crate::os::clock;
 use crate::tool::{self, Tool};
 use supervisor::{KillOnDrop, Supervisor};

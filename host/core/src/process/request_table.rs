@@ -16,14 +16,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::LogSource;
+use toolcell_contract::outcome::refusal::{RETRY_AFTER, Refusal};
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::panic_guard::guarded;
 
 use super::wire::{Answer, Notification, RequestKind};
-use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::LogSource;
-use crate::contract::outcome::refusal::{RETRY_AFTER, Refusal};
-use crate::contract::outcome::tool_error::{Exit, ToolError};
-use crate::contract::panic_guard::guarded;
 use crate::tool::handler::Invocation;
 
 /// Pending requests; further ones are refused. The same number may wait for a cell.

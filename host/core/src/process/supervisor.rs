@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{self, Control, enforced};
+use toolcell_contract::error::Error;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::panic_guard::guarded;
 
 use super::Launch;
 use super::request_table::{
     CallerMessage, ChildExit, FinishedRequest, Outgoing, Phase, Reply, RequestTable,
 };
 use super::wire::{self, BadFrame, HostMessage, OfferedTool, RequestMessage, WorkerMessage};
-use crate::contract::call::CallResult;
-use crate::contract::controls::{self, Control, enforced};
-use crate::contract::error::Error;
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::panic_guard::guarded;
 use crate::os::{clock, spawn};
 
 /// Longest start of a child until it offers its tools: enough to compile a few language runtimes on

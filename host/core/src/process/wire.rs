@@ -14,21 +14,21 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use super::forms::{
+use toolcell_contract::call::forms::{
     CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm,
 };
-use crate::contract::call::usage::Usage;
-use crate::contract::call::{CallContext, CallResult, Resume, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::Definition;
-use crate::contract::event::{LogLevel, LogSource};
-use crate::contract::grants::Overlay;
-use crate::contract::grants::rights::Denial;
-use crate::contract::json::{Json, check};
-use crate::contract::limits::Limits;
-use crate::contract::outcome::refusal::Fault;
-use crate::contract::outcome::tool_error::ToolError;
+use toolcell_contract::call::usage::Usage;
+use toolcell_contract::call::{CallContext, CallResult, Resume, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::event::{LogLevel, LogSource};
+use toolcell_contract::grants::Overlay;
+use toolcell_contract::grants::rights::Denial;
+use toolcell_contract::json::{Json, check};
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::Fault;
+use toolcell_contract::outcome::tool_error::ToolError;
+
 use crate::tool::handler::Invocation;
 
 /// Bytes. The longest frame: sixty-four results of the default size.

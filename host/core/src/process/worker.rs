@@ -17,19 +17,21 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
+use toolcell_contract::call::{AbortSignal, CallResult};
+use toolcell_contract::error::Error;
+use toolcell_contract::event::Event;
+use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
 
 use super::wire::{
     self, Answer, BadFrame, HostMessage, MAX_FRAME, Notification, OfferedTool, RequestKind,
     RequestMessage, WorkerMessage,
 };
-use crate::contract::call::{AbortSignal, CallFiles, CallOptions, CallResult};
-use crate::contract::error::Error;
-use crate::contract::event::Event;
-use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
+use crate::capability::files::CallFiles;
 use crate::executor::Executor;
 use crate::os::signals::survive_file_size_limit;
 use crate::tenant::Tenant;
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 
 /// The worker's side of a [`WorkerProcess`](crate::process::WorkerProcess). The process must do
 /// nothing else: standard input and output belong to the `Worker`.
@@ -232,7 +234,7 @@ impl Drop for RunningRequest {
 }
 
 fn called(result: CallResult) -> Answer {
-    Answer::Called { result, usage: crate::contract::call::usage::Usage::default() }
+    Answer::Called { result, usage: toolcell_contract::call::usage::Usage::default() }
 }
 
 /// Answers a request as any executor would, with the rights narrowed as in the parent's executor.
@@ -298,6 +300,6 @@ fn news(question: u64, event: Event) -> Option<WorkerMessage> {
             WorkerMessage::Said(question, Notification::Log { source, level, message })
         }
         Event::Denied { denial, .. } => WorkerMessage::Said(question, Notification::Denied(denial)),
-        Event::Completed { .. } => return None,
+        Event::Completed { .. } | _ => return None,
     })
 }

@@ -15,15 +15,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use tokio::sync::mpsc::UnboundedReceiver;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::call::usage::Usage;
+use toolcell_contract::event::Event;
+use toolcell_contract::outcome::refusal::Refusal;
+use toolcell_contract::outcome::tool_error::{Exit, Timeout, ToolError};
 
 use super::request_table::{CallerMessage, FinishedRequest, Reply, Resend};
 use super::supervisor::KillOnDrop;
 use super::wire::{self, Answer, Notification, OfferedTool, RequestKind};
-use crate::contract::call::CallResult;
-use crate::contract::call::usage::Usage;
-use crate::contract::event::Event;
-use crate::contract::outcome::refusal::Refusal;
-use crate::contract::outcome::tool_error::{Exit, Timeout, ToolError};
 use crate::os::clock;
 use crate::tool::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 

@@ -8,7 +8,8 @@ pub(crate) mod policy;
 pub(crate) mod registry;
 pub(crate) mod runner;
 
-pub use crate::contract::message::{Halted, RunEvent, RunFailure, Settled};
 pub use policy::{Policy, Verdict};
 pub use registry::Toolbox;
 pub use runner::{RunOutcome, RunStream, UnknownTools};
+#[doc(inline)]
+pub use toolcell_contract::message::{Halted, RunEvent, RunFailure, Settled};

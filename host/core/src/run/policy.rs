@@ -14,9 +14,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::contract::call::ToolCall;
-use crate::contract::json::Json;
-use crate::contract::message::failure::Failure;
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::json::Json;
+use toolcell_contract::message::failure::Failure;
 
 /// The decision about a failure.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use parking_lot::RwLock;
+use toolcell_contract::call::{CallContext, Completion, ToolCall};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::names;
 
-use crate::contract::call::{CallContext, CallOptions, Completion, ToolCall};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::names;
 use crate::executor::Executor;
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 use crate::tool::statistics::{LastError, Statistics};
 
 /// The number of tools whose visibility is checked at the same time, so that one slow check does
@@ -288,8 +289,9 @@ impl Toolbox {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_contract::panic_guard::guarded;
+
     use super::*;
-    use crate::contract::panic_guard::guarded;
     use crate::tool::handler::{Handler, HandlerFuture, Invocation};
 
     fn tool(name: &str) -> Tool {

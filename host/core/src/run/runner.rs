@@ -22,13 +22,13 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::call::usage::Usage;
+use toolcell_contract::error::Error;
+use toolcell_contract::message::encode::{Encoder, GuardedEncoder};
+use toolcell_contract::message::{Halted, Message};
 
 use super::registry::Registry;
-use crate::contract::call::ToolCall;
-use crate::contract::call::usage::Usage;
-use crate::contract::error::Error;
-use crate::contract::message::encode::{Encoder, GuardedEncoder};
-use crate::contract::message::{Halted, Message};
 use crate::executor::Executor;
 use batch::Batch;
 

@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::Access;
+
 use super::KEY_BYTES;
-use crate::contract::error::Error;
-use crate::contract::grants::Access;
 use crate::os::private::{self, NotPrivate};
 
 /// The file's name.

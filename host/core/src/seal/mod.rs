@@ -31,14 +31,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
 use serde_json::Value;
+use toolcell_contract::call::Resume;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
+use toolcell_contract::json::{Json, canonical};
+use toolcell_contract::outcome::Question;
+use toolcell_contract::outcome::refusal::{Refusal, ResumeFault};
+use toolcell_contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 
-use crate::contract::call::Resume;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
-use crate::contract::json::{Json, canonical};
-use crate::contract::outcome::Question;
-use crate::contract::outcome::refusal::{Refusal, ResumeFault};
-use crate::contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 use crate::tool::Tool;
 
 /// The version of the form. It changes with the form.
@@ -208,7 +208,8 @@ impl Sealer {
     pub(crate) fn open(&self, origin: &Origin<'_>, resume: &Resume) -> Result<Resume, Refusal> {
         let (answer_schema, state) =
             self.open_sealed(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
-        let asked = Question { answer_schema, ..Question::new("") };
+        let mut asked = Question::new("");
+        asked.answer_schema = answer_schema;
         asked.check_answer(&resume.answer).map_err(Refusal::InvalidAnswer)?;
         Ok(Resume { answer: resume.answer.clone(), state })
     }

@@ -25,7 +25,9 @@ fn text(sealed: &Json) -> String {
 }
 
 fn question_with(state: Option<&Json>) -> Question {
-    Question { state: state.cloned(), ..Question::new("Really?") }
+    let mut question = Question::new("Really?");
+    question.state = state.cloned();
+    question
 }
 
 fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {

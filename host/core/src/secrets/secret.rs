@@ -13,9 +13,8 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use toolcell_contract::controls::{Control, enforced};
 use zeroize::Zeroizing;
-
-use crate::contract::controls::{Control, enforced};
 
 /// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped.
 /// `Debug` does not show it.

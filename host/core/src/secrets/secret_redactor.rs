@@ -14,14 +14,14 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
+use toolcell_contract::call::{CallResult, ToolCall};
+use toolcell_contract::event::Event;
+use toolcell_contract::json::{Json, scalars};
+use toolcell_contract::outcome::refusal::{Fault, FaultKind, Refusal};
+use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
+use toolcell_contract::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 
 use super::redact::{Inflated, REPLACEMENT, Redactor};
-use crate::contract::call::{CallResult, ToolCall};
-use crate::contract::event::Event;
-use crate::contract::json::{Json, scalars};
-use crate::contract::outcome::refusal::{Fault, FaultKind, Refusal};
-use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
-use crate::contract::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 
 /// Redacts the values of some secrets. Cheap to clone.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl SecretRedactor {
             }
             // `Started` is sent before the tool runs. `Completed` has a result that is redacted
             // already.
-            Event::Started { .. } | Event::Completed { .. } => {}
+            Event::Started { .. } | Event::Completed { .. } | _ => {}
         }
         event
     }
@@ -166,7 +166,8 @@ impl SecretRedactor {
             ReturnRule::TooLarge { .. }
             | ReturnRule::TooManyParts { .. }
             | ReturnRule::StateTooLarge { .. }
-            | ReturnRule::EmptyHalt => {}
+            | ReturnRule::EmptyHalt
+            | _ => {}
         }
     }
 

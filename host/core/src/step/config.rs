@@ -11,8 +11,8 @@
 
 use std::time::Duration;
 
-use crate::contract::call::AbortSignal;
-use crate::contract::error::Error;
+use toolcell_contract::call::AbortSignal;
+use toolcell_contract::error::Error;
 
 /// The configuration of steps.
 ///

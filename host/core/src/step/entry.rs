@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::json::Json;
+use toolcell_contract::message::encode::{EncodeInput, GuardedEncoder, plain};
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::message::{Halted, Message};
+use toolcell_contract::outcome::tool_error::ToolError;
+use toolcell_contract::outcome::{Halt, Outcome, Part};
 
 use super::raw_call::ParsedCall;
-use crate::contract::call::CallResult;
-use crate::contract::json::Json;
-use crate::contract::message::encode::{EncodeInput, GuardedEncoder, plain};
-use crate::contract::message::failure::Failure;
-use crate::contract::message::{Halted, Message};
-use crate::contract::outcome::tool_error::ToolError;
-use crate::contract::outcome::{Halt, Outcome, Part};
 use crate::tool::Tool;
 
 /// A call and its response.
@@ -194,7 +194,7 @@ impl HistoryEntry {
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());
-        let message = match &self.response {
+        let mut message = match &self.response {
             FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
             // It consists of strings and checked JSON, so it cannot fail.
             error @ (FunctionResponse::Error { .. } | FunctionResponse::Blocked { .. }) => {
@@ -202,12 +202,10 @@ impl HistoryEntry {
                     .failed()
             }
         };
-        Message {
-            message: self.message.clone(),
-            parts: self.parts.clone(),
-            attributes: self.attributes.clone(),
-            ..message
-        }
+        message.message.clone_from(&self.message);
+        message.parts.clone_from(&self.parts);
+        message.attributes.clone_from(&self.attributes);
+        message
     }
 
     /// Creates the entry of a call that no tool answered.
@@ -249,7 +247,7 @@ impl HistoryEntry {
                 entry.halted = Some(Halted::by(question, tool_call_id));
                 true
             }
-            Some(CallResult::Outcome(Outcome::Halt(Halt { reason, result }))) => {
+            Some(CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. }))) => {
                 entry.halted = Some(Halted::Handler { reason, tool_call_id, result });
                 true
             }

@@ -14,11 +14,11 @@ use serde::de::Error as _;
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use toolcell_contract::json::{Json, present};
+use toolcell_contract::message::Halted;
+use toolcell_contract::outcome::{Media, Part};
 
 use super::entry::{BLOCKED, FunctionResponse, HistoryEntry};
-use crate::contract::json::{Json, present};
-use crate::contract::message::Halted;
-use crate::contract::outcome::{Media, Part};
 
 impl FunctionResponse {
     /// Returns the content of `result`.

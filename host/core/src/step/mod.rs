@@ -36,14 +36,16 @@ pub use self::entry::{FunctionResponse, HistoryEntry};
 pub use self::next::{AbortStatus, Step, StepEvent};
 pub use self::raw_call::RawCall;
 pub use self::turn::{Deliberate, Turn, TurnMemory};
-use crate::contract::call::{AbortSignal, CallOptions, CallResult, Completion, ToolCall};
-use crate::contract::message::encode::{Encoder, GuardedEncoder};
-use crate::contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::call::{AbortSignal, CallResult, Completion, ToolCall};
+use toolcell_contract::message::encode::{Encoder, GuardedEncoder};
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+
 use crate::executor::Executor;
 use crate::run::policy::OnToolError;
 use crate::run::registry::Registry;
 use crate::run::runner::{POLICIES, usual_concurrency};
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 
 type Observer = dyn Fn(StepEvent) + Send + Sync;
 type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;

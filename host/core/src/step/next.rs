@@ -8,9 +8,9 @@
 //! Source: docs/contract.md, section 6.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use toolcell_contract::json::needed;
 
 use super::entry::HistoryEntry;
-use crate::contract::json::needed;
 
 /// The next action of the loop.
 ///

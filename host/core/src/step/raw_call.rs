@@ -9,9 +9,8 @@
 //! Source: docs/contract.md, section 6, stage 1.
 
 use serde_json::{Map, Value};
-
-use crate::contract::call::{Resume, ToolCall};
-use crate::contract::json::{Json, JsonFault, check, or_empty_object};
+use toolcell_contract::call::{Resume, ToolCall};
+use toolcell_contract::json::{Json, JsonFault, check, or_empty_object};
 
 /// A call as a model sent it, before it is checked.
 ///

@@ -13,25 +13,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Completion, Resume, ToolCall};
+use toolcell_contract::json::Json;
+use toolcell_contract::message::Halted;
+use toolcell_contract::message::encode::EncodeInput;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
+use toolcell_contract::panic_guard::{GuardedFuture, dispose, guarded};
 
 use super::entry::{FunctionResponse, HistoryEntry};
 use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
 use super::{Stepper, check_not_stopped};
-use crate::contract::call::{
-    AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall,
-};
-use crate::contract::json::Json;
-use crate::contract::message::Halted;
-use crate::contract::message::encode::EncodeInput;
-use crate::contract::message::failure::Failure;
-use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
-use crate::contract::panic_guard::{GuardedFuture, dispose, guarded};
 use crate::os::clock::before;
 use crate::run::policy::{OnToolError, Verdict};
 use crate::run::runner::ask;
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 use crate::tool::statistics::Counting;
 
 /// The context's extension that holds the person's language.

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use toolcell_contract::definition::Definition;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
-use crate::contract::definition::Definition;
 use crate::tool::handler::Invocation;
 
 /// Collects the log events of this crate as lines.

@@ -12,9 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-
-use crate::contract::call::{AbortSignal, CallContext};
-use crate::contract::limits::Limits;
+use toolcell_contract::call::{AbortSignal, CallContext};
+use toolcell_contract::limits::Limits;
 
 /// One turn of an agent loop: everything between a person's message and the model's final answer.
 /// [`next_turn`](Self::next_turn) begins the next one.

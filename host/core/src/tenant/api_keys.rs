@@ -18,10 +18,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 use zeroize::Zeroizing;
-
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 
 /// Bytes of a key that are hashed. Several times the length of a key that [`ApiKey::generate`]
 /// returns.

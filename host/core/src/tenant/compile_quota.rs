@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 use crate::os::clock::Clock;
 
 /// The period of the quota.

@@ -14,10 +14,10 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 
 use super::limit_reached::LimitReached;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 
 /// Descriptors that are assumed for a process without a limit.
 const UNLIMITED: u64 = 1 << 20;

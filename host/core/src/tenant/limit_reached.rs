@@ -4,7 +4,7 @@
 //! many files are open. That ends the guest. The engine then finds the limit in the error, and puts
 //! it into the call's tool error.
 
-use crate::contract::outcome::tool_error::LimitHit;
+use toolcell_contract::outcome::tool_error::LimitHit;
 
 /// The error by which a host function ends the call with this limit.
 #[derive(Debug, Clone, Copy, thiserror::Error)]

@@ -15,8 +15,8 @@ pub(crate) mod slots;
 
 use std::sync::Arc;
 
-use crate::contract::grants::Overlay;
-use crate::contract::limits::Limits;
+use toolcell_contract::grants::Overlay;
+use toolcell_contract::limits::Limits;
 
 pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
 

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The limit, and the bytes that each tenant holds.
 #[derive(Debug)]

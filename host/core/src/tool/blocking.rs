@@ -16,16 +16,16 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle as RuntimeHandle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::outcome::Outcome;
+use toolcell_contract::outcome::refusal::Refusal;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::panic_guard::resume_panic;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
-use crate::contract::call::CallResult;
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::outcome::Outcome;
-use crate::contract::outcome::refusal::Refusal;
-use crate::contract::outcome::tool_error::{Exit, ToolError};
-use crate::contract::panic_guard::resume_panic;
 use crate::os::clock::before;
 use crate::tool::Tool;
 

@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde::Serialize;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::outcome::refusal::Refusal;
+use toolcell_contract::outcome::tool_error::{Exit, Raised, ToolError};
+use toolcell_contract::panic_guard::guarded;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
 use super::middleware::Middleware;
-use crate::contract::call::CallResult;
-use crate::contract::message::failure::Failure;
-use crate::contract::outcome::refusal::Refusal;
-use crate::contract::outcome::tool_error::{Exit, Raised, ToolError};
-use crate::contract::panic_guard::guarded;
 use crate::os::clock::{Clock, SystemClock};
 use crate::tool::Tool;
 

@@ -11,6 +11,7 @@
 //! Not here: the wait for a handler, with deadline and cancellation, in `handler_wait`.
 
 mod arguments;
+pub(crate) mod options;
 mod sub_call;
 
 use std::future::Future;
@@ -20,16 +21,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use toolcell_contract::call::usage::{CheckFuel, Meter};
+use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Resume, ToolCall};
+use toolcell_contract::event::{CallEvents, Event, Events, LogLevel, LogSource};
+use toolcell_contract::grants::Overlay;
+use toolcell_contract::grants::rights::Denial;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::Fault;
+use toolcell_contract::outcome::tool_error::ToolError;
 
+use crate::capability::files::CallFiles;
 use crate::capability::http::Budget;
-use crate::contract::call::usage::{CheckFuel, Meter};
-use crate::contract::call::{AbortSignal, CallContext, CallFiles, CallResult, Resume, ToolCall};
-use crate::contract::event::{CallEvents, Event, Events, LogLevel, LogSource};
-use crate::contract::grants::Overlay;
-use crate::contract::grants::rights::Denial;
-use crate::contract::limits::Limits;
-use crate::contract::outcome::refusal::Fault;
-use crate::contract::outcome::tool_error::ToolError;
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 
@@ -361,9 +363,9 @@ impl Invocation {
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
+    use toolcell_contract::grants::rights::Layer;
 
     use super::*;
-    use crate::contract::grants::rights::Layer;
 
     /// Denials beyond the bound are reported once, and do not count as lost log.
     /// Fails without: the separate bound of denials.
@@ -378,11 +380,7 @@ mod tests {
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();
         for _ in 0..3 * MAX_DENIALS {
-            invocation.denied(&Denial {
-                layer: Layer::Granted,
-                request: "GET".into(),
-                grant: Some("http".into()),
-            });
+            invocation.denied(&Denial::new(Layer::Granted, "GET".into(), Some("http".into())));
         }
         let heard = heard.lock();
         let (denied, more) = heard[1..].split_at(MAX_DENIALS as usize);

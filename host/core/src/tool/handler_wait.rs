@@ -13,10 +13,11 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use toolcell_contract::call::{AbortSignal, CallResult};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::{Exit, Timeout, ToolError};
+
 use super::handler::{Handler, Invocation};
-use crate::contract::call::{AbortSignal, CallResult};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::{Exit, Timeout, ToolError};
 use crate::os::clock::until_deadline;
 
 /// The time after the deadline for a handler that watches the deadline by itself

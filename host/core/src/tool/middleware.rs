@@ -97,12 +97,12 @@ impl<M: Middleware> Handler for Layered<M> {
 mod tests {
     use futures_util::FutureExt as _;
     use serde_json::{Value, json};
+    use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+    use toolcell_contract::limits::Limits;
+    use toolcell_contract::outcome::Outcome;
+    use toolcell_contract::outcome::refusal::Fault;
 
     use super::*;
-    use crate::contract::call::{CallContext, CallResult, ToolCall};
-    use crate::contract::limits::Limits;
-    use crate::contract::outcome::Outcome;
-    use crate::contract::outcome::refusal::Fault;
 
     /// Every method differs from the trait's default.
     struct Inner;

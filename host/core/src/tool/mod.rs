@@ -24,15 +24,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolcell_contract::call::usage::Meter;
+use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::panic_guard::{GuardedFuture, dispose};
+use toolcell_contract::schema::Schema;
 
-use crate::contract::call::usage::Meter;
-use crate::contract::call::{CallContext, ToolCall};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::grants::rights::Rights;
-use crate::contract::limits::Limits;
-use crate::contract::panic_guard::{GuardedFuture, dispose};
-use crate::contract::schema::Schema;
 use crate::os::clock;
 use breaker::Circuit;
 use handler::CheckSettings;
@@ -41,8 +41,6 @@ use native::Native;
 use rules::Rules;
 use statistics::Counters;
 
-pub use crate::contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
-pub use crate::contract::definition::{Checks, Hints, Need};
 pub use blocking::{BlockingFn, BlockingPool};
 pub use breaker::{Breaker, BreakerState};
 pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
@@ -50,6 +48,10 @@ pub use middleware::Middleware;
 pub use native::NativeFn;
 pub use retry::Retry;
 pub use statistics::{LastError, Statistics};
+#[doc(inline)]
+pub use toolcell_contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
+#[doc(inline)]
+pub use toolcell_contract::definition::{Checks, Hints, Need};
 
 /// A tool that can be called. Cheap to clone.
 ///
@@ -357,7 +359,8 @@ impl Tool {
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
         // A question's state must not be visible before it is unsealed.
-        let context = CallContext { resume: None, ..context.clone() };
+        let mut context = context.clone();
+        context.resume = None;
         let aside = Invocation::outside_call(call, arguments.clone(), context, limits);
         let CheckSettings { caller, is_shared, fuel } = beside;
         let meter = Arc::new(Meter::of_check(fuel));

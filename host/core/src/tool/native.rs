@@ -13,10 +13,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::outcome::Outcome;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
-use crate::contract::call::CallResult;
-use crate::contract::outcome::Outcome;
 
 /// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`. It returns a
 /// future of any type that converts into an [`Outcome`]: the outcome itself, an

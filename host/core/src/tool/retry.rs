@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use parking_lot::Mutex;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::outcome::tool_error::ToolError;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
 use super::middleware::Middleware;
-use crate::contract::call::CallResult;
-use crate::contract::message::failure::Failure;
-use crate::contract::outcome::tool_error::ToolError;
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::tool::Tool;
 

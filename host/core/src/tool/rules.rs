@@ -12,10 +12,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-
-use crate::contract::call::{CallContext, ToolCall};
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::panic_guard::{Panic, catch_panic, guarded};
+use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::panic_guard::{Panic, catch_panic, guarded};
 
 type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
 type CallRule = dyn Fn(&ToolCall) -> bool + Send + Sync;

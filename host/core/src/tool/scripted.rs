@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::outcome::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
+use toolcell_contract::outcome::{HandlerError, Outcome};
 
 use super::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
-use crate::contract::call::{CallContext, CallResult, ToolCall};
-use crate::contract::definition::Definition;
-use crate::contract::limits::Limits;
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::outcome::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
-use crate::contract::outcome::{HandlerError, Outcome};
 use crate::os::clock::{Clock as _, ManualClock};
 use crate::tool::Tool;
 
@@ -47,14 +47,16 @@ impl ScriptedAnswer {
         match self {
             Self::Ok => CallResult::Outcome(Outcome::ok(serde_json::Value::Null)),
             Self::Error => CallResult::Outcome(Outcome::error("no such person")),
-            Self::Busy => CallResult::Outcome(Outcome::Error(HandlerError {
-                retryable: Some(true),
-                ..HandlerError::new("busy")
-            })),
-            Self::BusyFor(wait) => CallResult::Outcome(Outcome::Error(HandlerError {
-                retry_after_ms: Some(wait),
-                ..HandlerError::new("busy")
-            })),
+            Self::Busy => {
+                let mut busy = HandlerError::new("busy");
+                busy.retryable = Some(true);
+                CallResult::Outcome(Outcome::Error(busy))
+            }
+            Self::BusyFor(wait) => {
+                let mut busy = HandlerError::new("busy");
+                busy.retry_after_ms = Some(wait);
+                CallResult::Outcome(Outcome::Error(busy))
+            }
             Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel {
                 budget: 1,
                 used: 1,

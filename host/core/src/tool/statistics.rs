@@ -14,10 +14,9 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-
-use crate::contract::call::Completion;
-use crate::contract::message::failure::Failure;
-use crate::contract::outcome::tool_error::{Exit, Reason, ToolError};
+use toolcell_contract::call::Completion;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::outcome::tool_error::{Exit, Reason, ToolError};
 
 /// Significant figures of a recorded latency: an error of 1 % at most, in a few KiB for each tool.
 const FIGURES: u8 = 2;
@@ -254,10 +253,10 @@ impl Drop for Counting<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcell_contract::outcome::HandlerError;
+    use toolcell_contract::outcome::refusal::Refusal;
 
     use super::*;
-    use crate::contract::outcome::HandlerError;
-    use crate::contract::outcome::refusal::Refusal;
 
     /// A hundred calls of 1 to 100 ms, unordered, ten of them failures; a cancelled and a refused
     /// call do not count.

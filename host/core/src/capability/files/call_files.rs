@@ -16,18 +16,23 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::Room;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
 use super::temporary::{TemporaryDirectory, remove_tree};
-use crate::contract::call::{CallDirectory, CallFiles};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::Room;
 
 /// Path under which a tool sees the files of its call.
 const INPUT: &str = "/input";
 /// Bytes. The longest name of a file.
 const MAX_NAME: usize = 128;
+
+/// Files of one call. If the call's tool is a component, it can read them in the directory
+/// [`CallFiles::DIRECTORY`]. It cannot change them, and no other call sees them. The files are
+/// removed when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct CallFiles(Arc<Private>);
 
 #[derive(Debug)]
 struct Private {
@@ -70,7 +75,7 @@ impl CallFiles {
         }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(self.0.dir(), name, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = rustix::fs::openat(&self.0.dir, name, flags, Mode::RUSR | Mode::WUSR)?;
         io::copy(&mut content, &mut File::from(file))?;
         Ok(format!("{INPUT}/{name}"))
     }
@@ -88,24 +93,14 @@ impl CallFiles {
 
     /// The directory on the host.
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        &self.0.path
     }
 
     /// Returns the directory as its call gets it.
     pub(crate) fn root(&self) -> io::Result<Root> {
         let writable = || Arc::new(Area::new(Room::default(), Arc::new(Ledger::default())));
         let area = if enforced(Control::CallFilesReadOnly) { None } else { Some(writable()) };
-        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir().try_clone()?, area })
-    }
-}
-
-impl CallDirectory for Private {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn dir(&self) -> &File {
-        &self.dir
+        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.try_clone()?, area })
     }
 }
 
@@ -125,7 +120,7 @@ fn opened(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use crate::contract::call::CallFiles;
+    use super::CallFiles;
 
     #[test]
     fn call_file_cannot_escape_and_is_deleted_on_drop() {

@@ -21,10 +21,10 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::Room;
 
 use super::tree::{self, Inode, inode};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::Room;
 use shared::{Shared, Sum};
 
 /// Files without a name that each turn checks for being closed.

@@ -14,12 +14,12 @@ use std::sync::{Arc, Once};
 
 use parking_lot::RwLock;
 use tempfile::Builder;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::Room;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
 use super::temporary::{Place, TemporaryDirectory};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::Room;
 
 /// Scratch directories with at most this many files are removed where the cell ends; larger ones
 /// are removed on a blocking thread.

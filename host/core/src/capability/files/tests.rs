@@ -15,9 +15,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::grants::Room;
+
 use super::*;
-use crate::contract::definition::Definition;
-use crate::contract::grants::Room;
 
 fn all(grants: &Grants) -> Rights {
     Rights::new(Arc::new(grants.clone()), &Definition::new("t", "").unwrap()).unwrap()

@@ -24,10 +24,9 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use toolcell_contract::controls::{Control, enforced};
 
 use super::ledger::{Area, NamedEntry, OpenMark};
-
-use crate::contract::controls::{Control, enforced};
 
 /// Flags with which a file or directory is opened, as in WASI.
 #[derive(Debug, Clone, Copy, Default)]

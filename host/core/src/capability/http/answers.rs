@@ -11,10 +11,10 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, split};
+use toolcell_contract::grants::{Method, Target};
 
 use super::SendError;
 use super::connection::connect::Stream;
-use crate::contract::grants::{Method, Target};
 
 /// Bytes. The buffer between the two ends of a connection.
 const BUFFER: usize = 64 << 10;

@@ -13,10 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
+use toolcell_contract::controls::{Control, enforced};
 
 use super::{SendError, Share};
-
-use crate::contract::controls::{Control, enforced};
 
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below
 /// it, a port scan does not.

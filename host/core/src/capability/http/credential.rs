@@ -11,11 +11,11 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
+use toolcell_contract::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use zeroize::Zeroizing;
 
 use super::SendError;
 use super::send_error::invalid;
-use crate::contract::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use crate::secrets::secret::Secret;
 
 /// Bytes. The longest secret: servers read no header with a longer value.
@@ -62,6 +62,7 @@ impl Credential {
             }
             Injection::Header { name: header_name } => header(name, header_name, value)?,
             Injection::Query { name } => InjectionPoint::Query(name.clone(), secret.clone()),
+            _ => return Err(invalid(format!("the secret `{name}` has an unknown injection"))),
         };
         Ok(Self { name: name.to_owned(), bound_to: used.bound_to.clone(), placing, secret })
     }

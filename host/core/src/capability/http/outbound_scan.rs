@@ -17,13 +17,13 @@ use std::fmt;
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::{Denial, Layer};
+use toolcell_contract::grants::{HttpRule, Method, Target};
 
 use super::SendError;
 use super::outgoing::Outgoing;
 use super::send_error::invalid;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::{Denial, Layer};
-use crate::contract::grants::{HttpRule, Method, Target};
 use crate::secrets::redact::{Inflated, Inflation, Redactor};
 use crate::secrets::secret::Secret;
 use crate::secrets::token_patterns::kinds;
@@ -160,7 +160,7 @@ fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> De
     let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
     let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
     let request = String::from_utf8_lossy(&origin).into_owned();
-    Denial { layer: Layer::Secrets, request, grant: None }
+    Denial::new(Layer::Secrets, request, None)
 }
 
 impl fmt::Debug for OutboundScan {

@@ -17,12 +17,12 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::{Method, Target};
 
 use super::credential::{Credential, InjectionPoint};
 use super::send_error::invalid;
 use super::{MAX_HEAD, MAX_HEADERS, SendError};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::{Method, Target};
 
 /// Headers that only the host sets, because they define where a message ends, its recipient, or the
 /// path that it took.

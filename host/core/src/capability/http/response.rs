@@ -20,6 +20,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming as Received, SizeHint};
 use tokio_util::task::AbortOnDropHandle;
+use toolcell_contract::controls::{Control, enforced};
 
 use super::connection::meter::Meter;
 use super::connection::threads::Threads;
@@ -27,7 +28,6 @@ use super::outgoing::head_size;
 use super::{Budget, SendError, Share, TimeoutPhase};
 use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redactor};
 
-use crate::contract::controls::{Control, enforced};
 use crate::os::clock::{self, Sleep};
 
 /// Headers about the connection, which tools do not see.

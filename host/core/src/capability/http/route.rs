@@ -7,11 +7,11 @@
 //! The decision is made by the functions that decide when a request is sent, so both agree.
 
 use ipnet::IpNet;
+use toolcell_contract::grants::rights::{Denial, Rights};
+use toolcell_contract::grants::{Method, Target, networks_of};
 
 use super::connection::resolve::{allowed_addresses, lookup};
 use super::{Budget, Egress, SendError, allowed};
-use crate::contract::grants::rights::{Denial, Rights};
-use crate::contract::grants::{Method, Target, networks_of};
 
 /// The result of [`Egress::route`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::contract::grants::rights::{Denial, Request, Suggestion};
-use crate::contract::grants::{Host, HttpRule, Method, Target, is_metadata_service};
+use toolcell_contract::grants::rights::{Denial, Request, Suggestion};
+use toolcell_contract::grants::{Host, HttpRule, Method, Target, is_metadata_service};
 
 /// Longest host name in a text, in characters.
 const MAX_HOST_CHARS: usize = 100;

@@ -22,9 +22,10 @@ mod wire;
 use std::sync::Arc;
 use std::time::Instant;
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::grants::{Grants, HttpRule};
+
 use super::*;
-use crate::contract::definition::Definition;
-use crate::contract::grants::{Grants, HttpRule};
 use server::Server;
 
 /// Much longer than any request here takes.

@@ -7,7 +7,7 @@
 //! Two different namespaces have different encodings, whatever characters the names contain,
 //! because each name is preceded by its length.
 
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The owner of keys: one component, for one tenant or without a tenant. All tools of the component
 /// share the keys.

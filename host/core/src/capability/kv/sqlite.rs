@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 
 use super::store::{Answer, Database};
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 
 /// A key-value store in a file, or in memory.
 pub struct SqliteStore {

@@ -22,9 +22,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use toolcell_contract::error::Error;
 
 use super::StoreError;
-use crate::contract::error::Error;
 use failure::{DAMAGED, OTHER_VERSION, busy_error, failed, open_error};
 #[cfg(test)]
 pub(crate) use place::FILE;

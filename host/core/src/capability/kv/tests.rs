@@ -407,7 +407,10 @@ fn panicking_clock_leaves_the_store_unchanged() {
         ];
         for (number, operation) in operations.into_iter().enumerate() {
             hand.set(BROKEN);
-            assert!(crate::contract::panic_guard::guarded(operation).is_none(), "{name}, {number}");
+            assert!(
+                toolcell_contract::panic_guard::guarded(operation).is_none(),
+                "{name}, {number}"
+            );
             hand.set(0);
             assert_eq!(store.get(&space, "a").unwrap().unwrap().data, b"1", "{name}, {number}");
             store.set(&space, "c", b"3", None).unwrap();

@@ -12,18 +12,18 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
+use toolcell_contract::call::CallResult;
+use toolcell_contract::error::Error;
+use toolcell_contract::json::Json;
+use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
+use toolcell_contract::outcome::{
+    HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent,
+};
 use wasmtime::component::{Component, ComponentExportIndex, Instance};
 use wasmtime::{Engine, Store};
 use wasmtime_wasi::I32Exit;
 
 use super::component_kind::{Command, CommandOutput};
-use crate::contract::call::CallResult;
-use crate::contract::error::Error;
-use crate::contract::json::Json;
-use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
-use crate::contract::outcome::{
-    HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent,
-};
 
 /// The interface that makes a component a command. A later patch version also fits.
 const RUN: &str = "wasi:cli/run@0.2.";

@@ -13,9 +13,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
 
 /// Tools of one component.
 pub(in crate::engine) const MAX_TOOLS: usize = 256;

@@ -15,19 +15,19 @@ mod shape;
 mod value;
 
 use serde_json::Value;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::{Definition, shortened};
+use toolcell_contract::error::Error;
+use toolcell_contract::json::Json;
+use toolcell_contract::outcome::refusal::{Fault, FaultKind, Refusal};
+use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
+use toolcell_contract::outcome::{HandlerError, Outcome};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
 use super::component_kind::MAX_TOOLS;
-use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::{Definition, shortened};
-use crate::contract::error::Error;
-use crate::contract::json::Json;
-use crate::contract::outcome::refusal::{Fault, FaultKind, Refusal};
-use crate::contract::outcome::tool_error::{ReturnRule, ToolError};
-use crate::contract::outcome::{HandlerError, Outcome};
 use crate::tool::handler::Invocation;
 use shape::{Parts, Shape};
 

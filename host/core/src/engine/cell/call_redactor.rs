@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::RwLock;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 
 use super::resources::EngineResources;
-use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::Rights;
-use crate::contract::outcome::tool_error::{Exit, ToolError};
 use crate::secrets::redact::{Inflated, Redactor, Redactors};
 use crate::secrets::secret::Secret;
 use crate::secrets::secret_redactor::SecretRedactor;

@@ -8,14 +8,14 @@
 //! `describe`.
 //! Not here: running the exports (`engine/cell/invoke`, `engine/adapt`).
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
 use super::Cell;
 use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsIndices};
 use super::output::captured::Streams;
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
 use crate::engine::adapt::command;
 use crate::engine::adapt::component_kind::{Command, ComponentKind};
 use crate::engine::adapt::functions::{self, Function};

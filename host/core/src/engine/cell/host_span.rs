@@ -7,11 +7,11 @@
 //! once the request is granted. It has nothing else from the guest: no path, key, name, header or
 //! body. Errors are kinds, not texts.
 
+use toolcell_contract::grants::{Method, Target};
 use tracing::Span;
 use tracing::field::Empty;
 
 use crate::capability::http::SendError;
-use crate::contract::grants::{Method, Target};
 use crate::tool::handler::Invocation;
 
 /// Begins the span of one call into the host.

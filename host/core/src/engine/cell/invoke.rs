@@ -12,6 +12,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use toolcell_contract::call::CallResult;
+use toolcell_contract::definition::Checks;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::outcome::tool_error::ToolError;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
@@ -25,11 +30,6 @@ use super::output::captured::Streams;
 use super::resources::EngineResources;
 use super::{Cell, CellCapabilities, translate};
 use crate::capability::files::Mounts;
-use crate::contract::call::CallResult;
-use crate::contract::definition::Checks;
-use crate::contract::grants::rights::Rights;
-use crate::contract::outcome::refusal::{Fault, Refusal};
-use crate::contract::outcome::tool_error::ToolError;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::adapt::{command, functions};
 use crate::tool::handler::Invocation;
@@ -244,5 +244,5 @@ fn fuel_used(store: &Store<Cell>) -> u64 {
 /// The host has no memory for a store: no code of the guest has run.
 fn set_up_failed(error: &wasmtime::Error) -> ToolError {
     tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
-    ToolError::HandlerExit(crate::contract::outcome::tool_error::Exit::Died)
+    ToolError::HandlerExit(toolcell_contract::outcome::tool_error::Exit::Died)
 }

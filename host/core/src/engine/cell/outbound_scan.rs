@@ -9,11 +9,12 @@
 
 use std::sync::Arc;
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::{Decision, Request, Rights};
+
 use super::call_redactor::CallRedactor;
 use super::resources::EngineResources;
 use crate::capability::http::{Credential, OutboundScan, Secrets, SendError};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::{Decision, Request, Rights};
 use crate::tool::handler::Invocation;
 
 /// The inputs of the scan. Cheap to clone.

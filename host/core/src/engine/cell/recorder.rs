@@ -12,9 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-
-use crate::contract::grants::rights::Request;
-use crate::contract::grants::{Access, Method, Target};
+use toolcell_contract::grants::rights::Request;
+use toolcell_contract::grants::{Access, Method, Target};
 
 /// Requests, and paths, that are kept. A tool may make a hundred thousand requests.
 const MAX_RECORDED: usize = 1000;

@@ -15,6 +15,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+
 use super::Compiler;
 use super::cache::entries::{Names, add_definitions, cache_code, entry_name};
 use super::cache::{self, EntryLock};
@@ -24,8 +27,6 @@ use super::link::LinkedCode;
 use super::tier::optimise::optimise_later;
 use super::tier::{Code, Current, Optimise};
 use super::worker::{self, Watch};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::tenant::compile_quota::LoadPermit;
 

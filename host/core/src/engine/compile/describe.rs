@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::limits::Limits;
 
-use crate::contract::call::{CallContext, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::limits::Limits;
 use crate::engine::adapt::component_kind::MAX_TOOLS;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::schedule::placement::{self, Scheduler};

@@ -12,14 +12,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::Entry;
 use super::config::allocator::Allocator;
 use super::{Compiler, on_a_thread};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
 use crate::engine::cell::bounds::ticker::Ticker;
 use crate::engine::cell::exports::Exports;
 use crate::engine::cell::invoke::{LinkOptions, Ready};

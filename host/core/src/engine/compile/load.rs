@@ -12,6 +12,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::Grants;
+
 use super::Compiler;
 use super::cache::entries::{Names, entry_name};
 use super::code::{Linked, linked};
@@ -19,10 +24,6 @@ use super::config::Tier;
 use super::inspection::{Inspection, how_to_grant};
 use super::on_demand::{CodeHandle, OnDemand, Source};
 use super::tier::{Code, Optimise};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::grants::Grants;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::schedule::latency_class::Habits;

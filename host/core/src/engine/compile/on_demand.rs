@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
+use toolcell_contract::error::Error;
 
 use super::cache::entries::{Names, entry_name};
 use super::config::Tier;
 use super::inspection::digest;
 use super::tier::{Code, Current};
 use super::{Compiler, code, on_a_thread, preview1};
-use crate::contract::error::Error;
 use crate::engine::cell::invoke::LinkOptions;
 
 /// A function that reads the bytes of a component again.

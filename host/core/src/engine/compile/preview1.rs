@@ -13,6 +13,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
@@ -20,8 +22,6 @@ use wit_component::ComponentEncoder;
 
 use super::config::proposals;
 use super::scan::{self, METADATA};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 
 /// The module of imports before preview 1 had its name.
 const UNSTABLE: &str = "wasi_unstable";
@@ -56,7 +56,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
             Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
         })),
         Err(panic) => {
-            crate::contract::panic_guard::dispose(panic);
+            toolcell_contract::panic_guard::dispose(panic);
             Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
         }
     }

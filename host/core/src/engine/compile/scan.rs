@@ -9,12 +9,12 @@
 //! that cost a compiler more than linear time, or the host memory for each instance: functions and
 //! their size, locals, types, instances, nesting, and items of tables.
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 use crate::engine::Engine;
 
 /// Functions with a body, over all modules.

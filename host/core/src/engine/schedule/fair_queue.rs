@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// A queue of items by flow.
 pub(super) struct FairQueue<T> {

@@ -19,11 +19,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
+use toolcell_contract::panic_guard::guarded;
 
 use super::fair_queue::{FairQueue, FlowState};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
-use crate::contract::panic_guard::guarded;
 use crate::engine::cell::bounds::run_state::RunState;
 use crate::os::cores::cores;
 

@@ -18,12 +18,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use toolcell_contract::controls::{Control, enforced};
 
 use super::fast_lane::{POLL_TIME, Turn};
 use super::latency_class::LatencyClass;
 use super::runtimes::Lanes;
 use super::slow_lane::SlowLane;
-use crate::contract::controls::{Control, enforced};
 use crate::engine::cell::bounds::run_state::RunState;
 
 /// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use toolcell_contract::controls::{Control, enforced};
 
 use super::fair_queue::FlowState;
-use crate::contract::controls::{Control, enforced};
 
 /// The share that means that all calls were interrupted.
 const FULL_SHARE: u32 = 1 << 16;

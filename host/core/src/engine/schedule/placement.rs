@@ -20,20 +20,20 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::{Checks, Definition};
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::outcome::refusal::{RETRY_AFTER, Refusal};
+use toolcell_contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
+use toolcell_contract::panic_guard::dispose;
 
 use super::guest::{Guest, Remote};
 use super::latency_class::{LatencyClass, Parties};
 use super::quarantine::Quarantine;
 use super::queue::{Queue, Slot};
 use super::runtimes::Lanes;
-use crate::contract::call::CallResult;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::{Checks, Definition};
-use crate::contract::error::Error;
-use crate::contract::grants::rights::Rights;
-use crate::contract::outcome::refusal::{RETRY_AFTER, Refusal};
-use crate::contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
-use crate::contract::panic_guard::dispose;
 use crate::engine::cell::bounds::run_state::RunState;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::{invoke, translate};
@@ -259,9 +259,10 @@ async fn slot(
 mod tests {
     use std::time::Duration;
 
+    use toolcell_contract::call::{CallContext, ToolCall};
+    use toolcell_contract::limits::Limits;
+
     use super::*;
-    use crate::contract::call::{CallContext, ToolCall};
-    use crate::contract::limits::Limits;
     use crate::engine::Engine;
 
     /// It never returns to the host by itself, and runs no code that a tick could interrupt.

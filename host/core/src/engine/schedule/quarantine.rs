@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::LogLevel;
+use toolcell_contract::outcome::refusal::Refusal;
+use toolcell_contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::LogLevel;
-use crate::contract::outcome::refusal::Refusal;
-use crate::contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
 use crate::os::clock::Clock;
 use crate::tool::handler::Invocation;
 
@@ -102,11 +102,11 @@ impl Quarantine {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use toolcell_contract::call::{CallContext, ToolCall};
+    use toolcell_contract::limits::Limits;
+    use toolcell_contract::outcome::tool_error::Exit;
 
     use super::*;
-    use crate::contract::call::{CallContext, ToolCall};
-    use crate::contract::limits::Limits;
-    use crate::contract::outcome::tool_error::Exit;
     use crate::os::clock::ManualClock;
 
     fn invocation() -> Invocation {

@@ -24,8 +24,8 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use toolcell_contract::controls::{Control, enforced};
 
-use crate::contract::controls::{Control, enforced};
 use crate::os::clock::before;
 use crate::tenant::shared_bytes::{Reservation, SharedBytes};
 

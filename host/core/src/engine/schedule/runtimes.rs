@@ -9,10 +9,10 @@
 //! Dropping an engine, even inside of an async task, never blocks.
 
 use tokio::runtime::{Builder, Handle};
+use toolcell_contract::error::Error;
 
 use super::fast_lane::FastLane;
 use super::slow_lane::SlowLane;
-use crate::contract::error::Error;
 use crate::os::threads::{Threads, less_urgent};
 
 /// The `nice` value that the fast lane adds to the host's own.

@@ -5,12 +5,12 @@
 //! are bounded.
 
 use serde_json::Value;
+use toolcell_contract::call::{AbortSignal, CallContext, ToolCall};
+use toolcell_contract::event::{CallEvents, Event, EventSink, Events, LogLevel};
+use toolcell_contract::grants::rights::{Denial, Layer};
+use toolcell_contract::limits::Limits;
 
 use super::*;
-use crate::contract::call::{AbortSignal, CallContext, ToolCall};
-use crate::contract::event::{CallEvents, Event, EventSink, Events, LogLevel};
-use crate::contract::grants::rights::{Denial, Layer};
-use crate::contract::limits::Limits;
 
 /// Returns an empty table and a time.
 fn table() -> (RequestTable, Instant) {
@@ -187,7 +187,7 @@ fn notification_kinds_have_separate_bounds() {
             kept(&mut book, &Notification::Progress { done: 1, total: None, message: long() })
         })
         .count();
-    let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: Some("http".into()) };
+    let denial = Denial::new(Layer::Tool, "GET".into(), Some("http".into()));
     let lines = (0..41).filter(|_| kept(&mut book, &line(9))).count();
     assert_eq!((progress, lines, kept(&mut book, &Notification::Denied(denial))), (7, 40, true));
     let lost = book.open[&number]

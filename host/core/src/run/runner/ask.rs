@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::panic_guard::{GuardedFuture, Panic, into_text};
 
-use crate::contract::call::ToolCall;
-use crate::contract::message::failure::Failure;
-use crate::contract::panic_guard::{GuardedFuture, Panic, into_text};
 use crate::os::clock::before;
 use crate::run::policy::{Decide, Policy, PolicyKind, Verdict};
 

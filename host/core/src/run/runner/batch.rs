@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 
 use foldhash::fast::RandomState;
 use futures_util::{Stream, StreamExt as _, stream};
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::error::Error;
 
 use super::settle::{SettledCall, settle};
 use super::shared::Shared;
 use super::{RunOptions, Runner, UnknownTools};
-use crate::contract::call::ToolCall;
-use crate::contract::error::Error;
 use crate::tool::Tool;
 use crate::tool::statistics::Counting;
 
@@ -145,11 +145,11 @@ async fn missing(
 mod tests {
     use futures_util::FutureExt as _;
     use serde_json::{Value, json};
+    use toolcell_contract::definition::Definition;
+    use toolcell_contract::event::Event;
+    use toolcell_contract::message::{Halted, RunEvent};
 
     use super::*;
-    use crate::contract::definition::Definition;
-    use crate::contract::event::Event;
-    use crate::contract::message::{Halted, RunEvent};
     use crate::run::policy::OnToolError;
     use crate::run::registry::Registry;
 

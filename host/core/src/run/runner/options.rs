@@ -9,12 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::call::{AbortSignal, CallCanceller, CallContext, CallOptions};
-use crate::contract::error::Error;
-use crate::contract::grants::Overlay;
-use crate::contract::limits::Limits;
+use toolcell_contract::call::{AbortSignal, CallCanceller, CallContext};
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::Overlay;
+use toolcell_contract::limits::Limits;
+
 use crate::os::cores::cores;
 use crate::run::policy::OnToolError;
+use crate::tool::handler::options::CallOptions;
 
 /// The default number of calls that run at the same time, for each core. Source: docs/contract.md,
 /// section 3.
@@ -187,8 +189,7 @@ impl RunOptions {
     /// Checks the options for a run of `calls` calls, each of which the executor allows the time
     /// `allowed`.
     pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
-        let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } =
-            self.limits;
+        let Limits { fuel, timeout, memory, arguments, result, .. } = self.limits;
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
             ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),
@@ -234,10 +235,10 @@ mod tests {
     use std::future::Future;
 
     use serde_json::{Value, json};
+    use toolcell_contract::call::ToolCall;
+    use toolcell_contract::definition::Definition;
 
     use super::*;
-    use crate::contract::call::ToolCall;
-    use crate::contract::definition::Definition;
     use crate::executor::Executor;
     use crate::run::registry::Registry;
     use crate::run::runner::Runner;
@@ -293,7 +294,8 @@ mod tests {
     #[test]
     fn every_call_gets_the_context_as_given() {
         let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
-        let context = CallContext { session_id, request_id, ..CallContext::default() };
+        let mut context = CallContext::default();
+        (context.session_id, context.request_id) = (session_id, request_id);
         let runner = runner(Definition::new("t", "").unwrap());
         assert_eq!(
             message_contents(&runner, RunOptions::default().with_context(context)),

@@ -10,16 +10,17 @@
 
 use std::time::Duration;
 
+use toolcell_contract::call::usage::Usage;
+use toolcell_contract::call::{CallResult, Completion, ToolCall};
+use toolcell_contract::json::Json;
+use toolcell_contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
+use toolcell_contract::message::failure::Failure;
+use toolcell_contract::message::{Halted, Message, RunEvent, Settled};
+use toolcell_contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
+use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
+
 use super::ask::ask;
 use super::shared::Shared;
-use crate::contract::call::usage::Usage;
-use crate::contract::call::{CallResult, Completion, ToolCall};
-use crate::contract::json::Json;
-use crate::contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
-use crate::contract::message::failure::Failure;
-use crate::contract::message::{Halted, Message, RunEvent, Settled};
-use crate::contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
-use crate::contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
 use crate::run::policy::{OnToolError, Policy, Verdict};
 use crate::tool::Tool;
 use crate::tool::handler_wait::forced;
@@ -67,7 +68,7 @@ impl SettledCall {
             NextAction::Continue | NextAction::Fail { .. } => {
                 Settled::Encoded { id: tool_call_id, content }
             }
-            NextAction::Ask(Question { question, options, answer_schema, state }) => {
+            NextAction::Ask(Question { question, options, answer_schema, state, .. }) => {
                 Settled::AskUser {
                     tool_call_id,
                     tool_name,
@@ -192,7 +193,7 @@ impl<'a> End<'a> {
     fn ok(mut self, output: Output) -> Result<SettledCall, Box<Failed<'a>>> {
         let encoded = self.shared.encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
         let stand_in = output.stand_in().map(str::to_owned);
-        let Output { value, message, parts, end_turn, extensions: _ } = output;
+        let Output { value, message, parts, end_turn, .. } = output;
         match encoded {
             Ok(encoded) => {
                 self.message.message = message;
@@ -209,7 +210,7 @@ impl<'a> End<'a> {
         self.settled(Message::AWAITING_USER.to_owned(), NextAction::Ask(question))
     }
 
-    fn halt(self, Halt { reason, result }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {
+    fn halt(self, Halt { reason, result, .. }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {
         match self.shared.encoder.encode(EncodeInput::Value(&result)) {
             Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
             Err(error) => Err(self.failed(not_encoded(error))),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::message::encode::GuardedEncoder;
 
 use super::RunOptions;
-use crate::contract::call::ToolCall;
-use crate::contract::message::encode::GuardedEncoder;
 use crate::executor::Executor;
 use crate::run::policy::OnToolError;
 use crate::run::registry::Toolbox;

@@ -15,14 +15,14 @@ use futures_util::stream::BoxStream;
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, StreamExt as _};
 use parking_lot::Mutex;
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::error::Error;
+use toolcell_contract::event::{Event, EventSink};
+use toolcell_contract::message::{Halted, RunEvent, RunFailure};
 
 use super::batch::Batch;
 use super::settle::SettledCall;
 use super::{RunOptions, Runner};
-use crate::contract::call::ToolCall;
-use crate::contract::error::Error;
-use crate::contract::event::{Event, EventSink};
-use crate::contract::message::{Halted, RunEvent, RunFailure};
 
 /// The maximum number of queued events at which progress is still queued. Later progress events are
 /// dropped: a newer one makes them obsolete.

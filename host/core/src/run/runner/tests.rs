@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
+use toolcell_contract::call::{AbortSignal, CallContext, Resume};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::message::encode::{EncodeError, EncodeInput};
+use toolcell_contract::message::{RunEvent, Settled};
+use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Question};
 
 use super::*;
-use crate::contract::call::{AbortSignal, CallContext, Resume};
-use crate::contract::definition::Definition;
-use crate::contract::limits::Limits;
-use crate::contract::message::encode::{EncodeError, EncodeInput};
-use crate::contract::message::{RunEvent, Settled};
-use crate::contract::outcome::{Halt, HandlerError, Outcome, Question};
 use crate::run::policy::{OnToolError, Verdict};
 use crate::tool::Tool;
 

@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
-
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The two alphabets of base32. Source: RFC 4648, sections 6 and 7.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";

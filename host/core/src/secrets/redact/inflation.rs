@@ -11,9 +11,9 @@
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+use toolcell_contract::controls::{Control, enforced};
 
 use super::Redactor;
-use crate::contract::controls::{Control, enforced};
 
 /// Bytes. The largest inflated body: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;

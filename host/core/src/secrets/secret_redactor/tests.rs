@@ -5,10 +5,10 @@
 //! that become equal, with numbers, and with a value that is split over strings.
 
 use serde_json::json;
+use toolcell_contract::outcome::tool_error::{Raised, RaisedKind, Timeout};
+use toolcell_contract::outcome::{Halt, HandlerError, Output, Question};
 
 use super::*;
-use crate::contract::outcome::tool_error::{Raised, RaisedKind, Timeout};
-use crate::contract::outcome::{Halt, HandlerError, Output, Question};
 use crate::secrets::secret::Secret;
 
 const VALUE: &str = "canary-4711-of-the-test";

@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use toolcell_contract::json::{exact, fits, parse_measured};
 
-use crate::contract::json::{exact, fits, parse_measured};
 use crate::tenant::shared_bytes::Reservation;
 
 /// The tree of a call's arguments, if one is kept.

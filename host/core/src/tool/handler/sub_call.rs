@@ -17,14 +17,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use toolcell_contract::call::usage::Meter;
+use toolcell_contract::call::{CallContext, Completion, ToolCall};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::LogLevel;
+use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::limits::Limits;
+
 use super::Invocation;
+use super::options::CallOptions;
 use crate::capability::http::Budget;
-use crate::contract::call::usage::Meter;
-use crate::contract::call::{CallContext, CallOptions, Completion, ToolCall};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::LogLevel;
-use crate::contract::grants::rights::Rights;
-use crate::contract::limits::Limits;
 use crate::secrets::secret_redactor::SecretRedactor;
 
 /// Makes calls for tools.

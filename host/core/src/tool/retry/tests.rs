@@ -5,9 +5,10 @@
 
 use std::task::{Context, Waker};
 
+use toolcell_contract::call::AbortSignal;
+use toolcell_contract::outcome::tool_error::Timeout;
+
 use super::*;
-use crate::contract::call::AbortSignal;
-use crate::contract::outcome::tool_error::Timeout;
 use crate::os::clock::ManualClock;
 use crate::tool::scripted::ScriptedAnswer::{
     Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Trap,

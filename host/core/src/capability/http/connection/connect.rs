@@ -19,9 +19,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
+use toolcell_contract::grants::{Host, Target};
 
 use crate::capability::http::{Proxy, SendError, TimeoutPhase};
-use crate::contract::grants::{Host, Target};
 
 /// Addresses that are tried: enough for both address families and a few hosts that are down.
 const MAX_TRIED: usize = 8;

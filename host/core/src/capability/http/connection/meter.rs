@@ -15,11 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use toolcell_contract::controls::{Control, enforced};
 
 use super::connect::Stream;
 use crate::capability::http::MAX_HEAD;
-
-use crate::contract::controls::{Control, enforced};
 
 /// Bytes of framing around a body. Chunks of five hundred bytes stay far below it, and so do two
 /// hundred thousand smaller ones. A body sent byte by byte exceeds it and costs more to read than

@@ -15,9 +15,8 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolcell_contract::grants::BadRule;
 use url::Url;
-
-use crate::contract::grants::BadRule;
 
 /// Bytes. The head of the proxy's answer.
 const MAX_HEAD: usize = 8 << 10;

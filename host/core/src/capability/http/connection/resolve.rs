@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::{Host, Method, Target, is_allowed_address};
+use toolcell_contract::panic_guard::resume_panic;
 
 use super::threads::RESOLVING;
 use crate::capability::http::{Budget, SendError, TimeoutPhase};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::{Host, Method, Target, is_allowed_address};
-use crate::contract::panic_guard::resume_panic;
 use crate::tenant::slots::Slots;
 use ipnet::IpNet;
 

@@ -14,8 +14,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-
-use crate::contract::grants::BadRule;
+use toolcell_contract::grants::BadRule;
 
 /// The trusted certificate authorities.
 ///

@@ -7,9 +7,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use toolcell_contract::grants::{Injection, SecretGrant};
 
 use super::*;
-use crate::contract::grants::{Injection, SecretGrant};
 use crate::secrets::secret::Secret;
 
 /// A value that can be spelled out.

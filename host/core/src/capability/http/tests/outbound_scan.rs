@@ -8,9 +8,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
+use toolcell_contract::grants::rights::Layer;
 
 use super::*;
-use crate::contract::grants::rights::Layer;
 use crate::secrets::secret::Secret;
 
 const OTHERS: &str = "canary-4711-of-another";

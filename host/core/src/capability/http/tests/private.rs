@@ -8,11 +8,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
+use toolcell_contract::grants::addresses::{is_allowed_address, is_public};
+use toolcell_contract::grants::rights::Layer;
 
 use super::server::Scripted;
 use super::*;
-use crate::contract::grants::addresses::{is_allowed_address, is_public};
-use crate::contract::grants::rights::Layer;
 
 /// One address per line. The attack campaign uses the same list.
 const PRIVATE: &str = include_str!("cases/private.txt");

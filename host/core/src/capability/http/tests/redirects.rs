@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt as _;
+use toolcell_contract::grants::{Injection, SecretGrant};
 
 use super::*;
-use crate::contract::grants::{Injection, SecretGrant};
 use crate::secrets::secret::Secret;
 
 /// Each hop, with the result with and without the secret. `PLAIN` and `TLS` are ports.

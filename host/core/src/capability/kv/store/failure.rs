@@ -8,9 +8,9 @@
 use std::path::Path;
 
 use rusqlite::ErrorCode;
+use toolcell_contract::error::Error;
 
 use crate::capability::kv::StoreError;
-use crate::contract::error::Error;
 
 pub(super) const DAMAGED: &str = "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
 pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";

@@ -12,8 +12,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolcell_contract::error::Error;
+
 use super::failure::DAMAGED;
-use crate::contract::error::Error;
 use crate::os::private::{self, NotPrivate};
 
 /// The file's name.

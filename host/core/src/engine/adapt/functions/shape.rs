@@ -9,9 +9,8 @@
 
 use std::fmt;
 
+use toolcell_contract::controls::{Control, enforced};
 use wasmtime::component::{Type, Val};
-
-use crate::contract::controls::{Control, enforced};
 
 /// Levels of nested types: the schema of one takes up to four levels of JSON.
 const MAX_LEVELS: usize = 24;

@@ -12,14 +12,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use serde_json::{Value, json};
+use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::definition::Checks;
+use toolcell_contract::limits::Limits;
+use toolcell_contract::schema::Schema;
 
 use super::schema;
 use super::shape::{Integer, Shape};
 use super::value::{from_json, to_json};
-use crate::contract::call::{CallContext, ToolCall};
-use crate::contract::definition::Checks;
-use crate::contract::limits::Limits;
-use crate::contract::schema::Schema;
 use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
 use crate::engine::{Engine, LoadOptions, Optimise};
 use crate::tool::handler::Invocation;

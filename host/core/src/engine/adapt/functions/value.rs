@@ -18,10 +18,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
+use toolcell_contract::outcome::refusal::{Fault, FaultKind};
 use wasmtime::component::Val;
 
 use super::shape::{Integer, Shape};
-use crate::contract::outcome::refusal::{Fault, FaultKind};
 
 /// Member names that tag values which JSON cannot distinguish.
 pub(super) const SOME: &str = "some";

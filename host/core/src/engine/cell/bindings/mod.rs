@@ -12,11 +12,11 @@ mod generated;
 
 use std::pin::Pin;
 
+use toolcell_contract::limits::Limits;
 use wasmtime_wasi::p2::Pollable;
 
 use super::bounds::host_memory::Charge;
 use crate::capability::http::{SendError, Share};
-use crate::contract::limits::Limits;
 
 use generated::toolcell::tool::http::Response;
 pub(in crate::engine::cell) use generated::{

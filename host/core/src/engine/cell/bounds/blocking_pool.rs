@@ -20,9 +20,9 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::panic_guard::resume_panic;
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::panic_guard::resume_panic;
 use crate::os::clock::before;
 use crate::os::threads::Threads;
 

@@ -12,6 +12,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
@@ -20,9 +23,6 @@ use wasmtime_wasi_http::p2::types::{
     HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest,
 };
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::limits::Limits;
-use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 use crate::tenant::limit_reached::LimitReached;
 
 /// Bytes of headers in memory, in one collection of them.

@@ -8,10 +8,9 @@
 //! The last refusal is kept, so that an error of the call can name the limit. `peak` is the memory
 //! in the receipt.
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 use wasmtime::ResourceLimiter;
-
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::{LimitHit, LimitKind};
 
 /// Elements of one table: language runtimes have tens of thousands of functions.
 pub(in crate::engine) const TABLE_ELEMENTS: usize = 100_000;

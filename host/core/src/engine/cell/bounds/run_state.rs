@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
+use toolcell_contract::outcome::tool_error::Awaited;
 
 use super::ticker::TICK;
-use crate::contract::outcome::tool_error::Awaited;
 
 /// A slice that a tick hits before this runs until the next tick. Otherwise most slices that are
 /// nearly over would be interrupted, and a slice that waited in a queue or for the host could be

@@ -14,10 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 use wasmtime::EngineWeak;
-
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 
 /// The longest time that a guest runs before the host can interrupt it.
 pub(super) const TICK: Duration = Duration::from_millis(1);
@@ -202,11 +201,11 @@ mod tests {
     /// is dropped there; `BurnTime` spends next to none.)
     #[test]
     fn guest_is_ended_though_the_ticker_dies() {
+        use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+        use toolcell_contract::limits::Limits;
+        use toolcell_contract::outcome::tool_error::{Timeout, ToolError};
         use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-        use crate::contract::call::{CallContext, CallResult, ToolCall};
-        use crate::contract::limits::Limits;
-        use crate::contract::outcome::tool_error::{Timeout, ToolError};
         use crate::engine::{Engine, LoadOptions, LoadedComponent};
         use crate::tool::handler::Invocation;
 

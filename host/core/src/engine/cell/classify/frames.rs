@@ -9,10 +9,9 @@
 
 use std::fmt::{self, Write};
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::Frame;
 use wasmtime::{FrameInfo, WasmBacktrace};
-
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
 const NAME_CHARS: usize = 120;

@@ -13,14 +13,14 @@ mod frames;
 
 use std::borrow::Cow;
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::{
+    Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,
+};
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
 use super::{COPY_SLACK, Cell};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::{
-    Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,
-};
 use crate::tenant::limit_reached::LimitReached;
 
 /// Characters of wasmtime's message that are kept.

@@ -7,11 +7,10 @@
 
 use std::io;
 
+use toolcell_contract::controls::{Control, enforced};
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
-
-use crate::contract::controls::{Control, enforced};
 
 /// The linker's marker for this implementation, on a [`View`].
 pub(super) struct Errors;

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::FsResult;
@@ -33,9 +34,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::seeded_random::SeededRandom;
-use crate::capability::files::{Area, Mounts, OpenMark, Root, Scratch, is_exhausted};
-use crate::contract::call::CallFiles;
-use crate::contract::grants::{Access, SCRATCH, TEMPORARY, is_below};
+use crate::capability::files::{Area, CallFiles, Mounts, OpenMark, Root, Scratch, is_exhausted};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::blocking_pool::PoolAccess;
 use crate::engine::cell::bounds::host_memory::HostMemory;
@@ -128,7 +127,7 @@ impl Files {
     fn roots(
         &mut self,
         mounts: &Mounts,
-        rights: &crate::contract::grants::rights::Rights,
+        rights: &toolcell_contract::grants::rights::Rights,
     ) -> io::Result<Vec<Root>> {
         let mut roots = mounts.roots(rights)?;
         if self.scratch.is_none() {

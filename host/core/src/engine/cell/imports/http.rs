@@ -14,14 +14,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::grants::{Access, Method, Target};
 use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::{denial_text, register_secret};
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
-use crate::contract::grants::rights::{Decision, Request, Rights};
-use crate::contract::grants::{Access, Method, Target};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::http;
 use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, State, bytes_of};

@@ -12,6 +12,10 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::LogSource;
+use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::grants::{Access, SCRATCH};
 use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
@@ -22,10 +26,6 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
 use super::errors;
 use super::seeded_random::{Purpose, SeededRandom};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::LogSource;
-use crate::contract::grants::rights::{Decision, Request, Rights};
-use crate::contract::grants::{Access, SCRATCH};
 use crate::engine::cell::Cell;
 use crate::engine::cell::output::captured::Streams;
 use crate::engine::cell::output::lines::Lines;
@@ -275,10 +275,10 @@ mod tests {
     /// Builds a context as for a call without a seed.
     fn unseeded_context() -> WasiCtx {
         let invocation = crate::tool::handler::Invocation::outside_call(
-            crate::contract::call::ToolCall::new("1", "t", "{}"),
+            toolcell_contract::call::ToolCall::new("1", "t", "{}"),
             serde_json::Value::Null,
-            crate::contract::call::CallContext::default(),
-            crate::contract::limits::Limits::default(),
+            toolcell_contract::call::CallContext::default(),
+            toolcell_contract::limits::Limits::default(),
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
         let world = EngineResources::default();

@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use serde::Serialize;
+use toolcell_contract::call::CallResult;
+use toolcell_contract::call::usage::Meter;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::{Outcome, Question};
 use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 
 use super::secrets::denial_text;
-use crate::contract::call::CallResult;
-use crate::contract::call::usage::Meter;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::{Decision, Request, Rights};
-use crate::contract::limits::Limits;
-use crate::contract::outcome::{Outcome, Question};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::invoke::{Ending, Fault};
 use crate::secrets::secret_redactor::SecretRedactor;
@@ -154,8 +154,9 @@ fn ending(result: CallResult) -> wasmtime::Result<Ending> {
         CallResult::Outcome(Outcome::Ok(output)) => Ending::Ok(text(&output)?),
         CallResult::Outcome(Outcome::Error(error)) => Ending::Error(text(&error)?),
         // The state of a question is for the tool that asked, not for its caller.
-        CallResult::Outcome(Outcome::AskUser(question)) => {
-            Ending::AskUser(text(&Question { state: None, ..question })?)
+        CallResult::Outcome(Outcome::AskUser(mut question)) => {
+            question.state = None;
+            Ending::AskUser(text(&question)?)
         }
         CallResult::Outcome(Outcome::Halt(halt)) => Ending::Halt(text(&halt)?),
         CallResult::ToolError(error) => Ending::ToolError(text(&error)?),

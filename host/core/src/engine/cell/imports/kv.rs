@@ -11,13 +11,13 @@
 
 use std::time::Duration;
 
+use toolcell_contract::grants::Access;
+use toolcell_contract::grants::rights::{Denial, Request};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::denial_text;
 use crate::capability::kv::{KeyStore, Namespace, StoreError};
-use crate::contract::grants::Access;
-use crate::contract::grants::rights::{Denial, Request};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::kv;
 use crate::engine::cell::bounds::blocking_pool::Unserved;

@@ -24,13 +24,13 @@ pub(super) mod wasi_http;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::GrantKind;
 
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::Cell;
-use crate::contract::error::Error;
-use crate::contract::grants::GrantKind;
 
 /// The status of an import.
 ///

@@ -6,12 +6,12 @@
 //! for that. `remaining` of `budget` returns the fuel, time and memory that the call has left.
 //! Each use counts as a call into the host.
 
+use toolcell_contract::call::AbortSignal;
+use toolcell_contract::event::LogLevel;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use crate::contract::call::AbortSignal;
-use crate::contract::event::LogLevel;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::{abort, budget, log, progress};
 

@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
+use toolcell_contract::grants::rights::{Denial, Request};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::contract::grants::rights::{Denial, Request};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::Handle;
 use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};

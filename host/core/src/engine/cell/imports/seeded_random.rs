@@ -11,8 +11,7 @@
 use std::convert::Infallible;
 
 use rand_core::TryRng;
-
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The context from which the key of a call's randomness is derived. Source: BLAKE3, key
 /// derivation.

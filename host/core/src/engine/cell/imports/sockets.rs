@@ -6,11 +6,11 @@
 //! Nothing here opens, binds or resolves anything: there is no code for it. The resources that
 //! stand for a socket are types without a value, so their methods cannot be reached.
 
+use toolcell_contract::grants::rights::Denial;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 
-use crate::contract::grants::rights::Denial;
 use crate::engine::cell::Cell;
 
 /// The version that is linked; it serves every version of WASI 0.2.

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use toolcell_contract::outcome::tool_error::Awaited;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::clocks::HostMonotonicClock as _;
@@ -22,7 +23,6 @@ use wasmtime_wasi::p2::{
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
 
-use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::Pending;
 

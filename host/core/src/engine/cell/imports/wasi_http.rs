@@ -21,6 +21,9 @@ use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::grants::rights::{self, Rights};
+use toolcell_contract::grants::{Method, Target};
 use tracing::{Instrument as _, Span};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
@@ -38,9 +41,6 @@ use crate::capability::http::{
     self as egress, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share,
     TimeoutPhase, Times,
 };
-use crate::contract::controls::{Control, enforced};
-use crate::contract::grants::rights::{self, Rights};
-use crate::contract::grants::{Method, Target};
 use crate::engine::cell::bounds::host_memory::{CHUNK, FIELDS};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
 use crate::engine::cell::outbound_scan::ScanContext;

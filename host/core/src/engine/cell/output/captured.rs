@@ -12,12 +12,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
+use toolcell_contract::event::LogSource;
+use toolcell_contract::outcome::tool_error::ReturnRule;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::lines::Lines;
-use crate::contract::event::LogSource;
-use crate::contract::outcome::tool_error::ReturnRule;
 use crate::engine::adapt::command::readable;
 use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
 use crate::engine::cell::call_redactor::CallRedactor;

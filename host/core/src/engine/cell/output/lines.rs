@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::event::{Event, LogLevel, LogSource};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::event::{Event, LogLevel, LogSource};
 use crate::tool::handler::Invocation;
 
 /// A line without an end is cut after this many bytes.
@@ -244,9 +244,10 @@ impl OutputStream for Stream {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_contract::call::{CallContext, ToolCall};
+    use toolcell_contract::limits::Limits;
+
     use super::*;
-    use crate::contract::call::{CallContext, ToolCall};
-    use crate::contract::limits::Limits;
 
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
     /// lost. Also checks the bound of the buffer after each write.

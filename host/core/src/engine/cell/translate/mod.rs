@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolcell_contract::definition::{Checks, Definition, Hints, Need};
+use toolcell_contract::error::Error;
+use toolcell_contract::json::{Json, parse_within};
+use toolcell_contract::outcome::tool_error::ReturnRule;
+use toolcell_contract::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 
 use super::bindings::exports::toolcell::tool::tool as wire;
-use crate::contract::definition::{Checks, Definition, Hints, Need};
-use crate::contract::error::Error;
-use crate::contract::json::{Json, parse_within};
-use crate::contract::outcome::tool_error::ReturnRule;
-use crate::contract::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 use crate::tool::handler::Invocation;
 
 /// Levels of JSON in a definition. A definition is stored inside of other JSON, a few levels
@@ -96,23 +96,27 @@ pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
             if let Some(resources) = extensions.remove(resources::NAME) {
                 resources::apply(&resources, &mut parts)?;
             }
-            let (value, message) = (json("value", output.value)?, output.message);
-            Outcome::Ok(Output { value, message, parts, end_turn: output.end_turn, extensions })
+            let mut ok = Output::new(json("value", output.value)?);
+            (ok.message, ok.parts) = (output.message, parts);
+            (ok.end_turn, ok.extensions) = (output.end_turn, extensions);
+            Outcome::Ok(ok)
         }
-        wire::Outcome::Error(failure) => Outcome::Error(HandlerError {
-            message: failure.message,
-            data: maybe_json("data", failure.data)?,
-            retryable: failure.retryable,
-            retry_after_ms: failure.retry_after_ms,
-        }),
-        wire::Outcome::AskUser(ask) => Outcome::AskUser(Question {
-            question: ask.question,
-            options: maybe_json("options", ask.options)?,
-            answer_schema: maybe_json("answer_schema", ask.answer_schema)?,
-            state: maybe_json("state", ask.state)?,
-        }),
+        wire::Outcome::Error(failure) => {
+            let mut error = HandlerError::new(failure.message);
+            error.data = maybe_json("data", failure.data)?;
+            error.retryable = failure.retryable;
+            error.retry_after_ms = failure.retry_after_ms;
+            Outcome::Error(error)
+        }
+        wire::Outcome::AskUser(ask) => {
+            let mut question = Question::new(ask.question);
+            question.options = maybe_json("options", ask.options)?;
+            question.answer_schema = maybe_json("answer_schema", ask.answer_schema)?;
+            question.state = maybe_json("state", ask.state)?;
+            Outcome::AskUser(question)
+        }
         wire::Outcome::Halt(halt) => {
-            Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? })
+            Outcome::Halt(Halt::new(halt.reason, json("result", halt.result)?))
         }
     })
 }
@@ -158,16 +162,13 @@ pub(in crate::engine) fn definition(given: wire::Definition) -> Result<Definitio
     definition.output = given.output.map(|text| value("output", text)).transpose()?;
     definition.attributes = pairs("attributes", given.attributes)?;
     definition.extensions = pairs("extensions", given.extensions)?;
-    definition.hints = Hints {
-        read_only: given.hints.contains(wire::Hints::READ_ONLY),
-        idempotent: given.hints.contains(wire::Hints::IDEMPOTENT),
-        destructive: given.hints.contains(wire::Hints::DESTRUCTIVE),
-        open_world: given.hints.contains(wire::Hints::OPEN_WORLD),
-    };
-    definition.checks = Checks {
-        validate: given.checks.contains(wire::Checks::VALIDATE),
-        visible: given.checks.contains(wire::Checks::VISIBLE),
-    };
+    let hints = &mut definition.hints;
+    hints.read_only = given.hints.contains(wire::Hints::READ_ONLY);
+    hints.idempotent = given.hints.contains(wire::Hints::IDEMPOTENT);
+    hints.destructive = given.hints.contains(wire::Hints::DESTRUCTIVE);
+    hints.open_world = given.hints.contains(wire::Hints::OPEN_WORLD);
+    definition.checks.validate = given.checks.contains(wire::Checks::VALIDATE);
+    definition.checks.visible = given.checks.contains(wire::Checks::VISIBLE);
     definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
     definition.needs = given
         .needs

@@ -8,10 +8,9 @@
 //! the extension shows the parts themselves.
 
 use serde::Deserialize;
-
-use crate::contract::json::Json;
-use crate::contract::outcome::tool_error::ReturnRule;
-use crate::contract::outcome::{Part, Resource, ResourceContent};
+use toolcell_contract::json::Json;
+use toolcell_contract::outcome::tool_error::ReturnRule;
+use toolcell_contract::outcome::{Part, Resource, ResourceContent};
 
 /// The name of the extension.
 pub(super) const NAME: &str = "resources";
@@ -59,9 +58,9 @@ pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRu
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use toolcell_contract::outcome::Media;
 
     use super::*;
-    use crate::contract::outcome::Media;
 
     fn parts() -> Vec<Part> {
         let media = Media { mime_type: "application/pdf".into(), data: vec![1, 2] };

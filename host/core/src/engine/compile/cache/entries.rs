@@ -9,11 +9,11 @@
 //! A failed write is a warning in the log. It costs time at the next load, and never fails this
 //! one.
 
+use toolcell_contract::controls::{self, Control};
+use toolcell_contract::definition::Definition;
 use wasmtime::Engine;
 
 use super::Cache;
-use crate::contract::controls::{self, Control};
-use crate::contract::definition::Definition;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::compile::config::Tier;
 

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::contract::controls::{Control, enforced};
+use toolcell_contract::controls::{Control, enforced};
 
 /// The extensions of an entry's files.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];

@@ -30,9 +30,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 use crate::engine::Engine;
 pub(super) use entry_lock::{EntryLock, wait};
 
@@ -262,7 +262,7 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
 
 /// Opens a plain file of the directory. It follows no link, and does not block on a pipe.
 fn open(path: &Path) -> io::Result<File> {
-    crate::os::private::open(path, crate::contract::grants::Access::Read).map_err(io::Error::from)
+    crate::os::private::open(path, toolcell_contract::grants::Access::Read).map_err(io::Error::from)
 }
 
 /// Records that an entry was used, unless that was recorded within [`LAG`]. A time in the future

@@ -9,10 +9,10 @@
 
 use std::sync::OnceLock;
 
+use toolcell_contract::error::Error;
 use wasmtime::component::Linker;
 
 use super::Allocation;
-use crate::contract::error::Error;
 use crate::engine::cell::Cell;
 use crate::engine::cell::imports;
 use crate::engine::compile::config;

@@ -16,13 +16,13 @@ pub(in crate::engine) mod proposals;
 
 use std::num::NonZeroUsize;
 
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::error::Error;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
     Strategy, WasmBacktraceDetails,
 };
 
-use crate::contract::controls::{Control, enforced};
-use crate::contract::error::Error;
 use crate::engine::cell::bounds::limiter::TABLE_ELEMENTS;
 use proposals::DISABLED;
 

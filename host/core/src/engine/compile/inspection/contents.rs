@@ -12,9 +12,9 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use toolcell_contract::error::Error;
 use wasmparser::{KnownCustom, Name, NameSectionReader, Parser, Payload, ProducersSectionReader};
 
-use crate::contract::error::Error;
 use crate::engine::compile::{preview1, scan};
 
 /// The most modules, and the most producers, that are listed.

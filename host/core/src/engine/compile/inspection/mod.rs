@@ -15,13 +15,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+use toolcell_contract::grants::rights::grants_declared;
+use toolcell_contract::grants::{GrantKind, Grants};
 
 use super::{preview1, scan};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
-use crate::contract::grants::rights::grants_declared;
-use crate::contract::grants::{GrantKind, Grants};
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::adapt::{command, functions};
 use crate::engine::cell::imports::{self, ImportStatus};

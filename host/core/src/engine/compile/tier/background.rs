@@ -16,10 +16,10 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::panic_guard::guarded;
 
 use super::Current;
-use crate::contract::controls::{Control, enforced};
-use crate::contract::panic_guard::guarded;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::worker::Watch;
 use crate::engine::schedule::runtimes::SLOW_NICENESS;

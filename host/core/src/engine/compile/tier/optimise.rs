@@ -11,9 +11,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use toolcell_contract::definition::Definition;
+use toolcell_contract::error::Error;
+
 use super::{Code, Current, Job};
-use crate::contract::definition::Definition;
-use crate::contract::error::Error;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::Compiler;
 use crate::engine::compile::cache::entries::{Names, cache_code};

@@ -21,10 +21,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use toolcell_contract::controls::{self, Control, enforced};
+use toolcell_contract::error::Error;
 
 use super::config::{self, Priority, Tier, proposals};
-use crate::contract::controls::{self, Control, enforced};
-use crate::contract::error::Error;
 use crate::engine::Engine;
 use crate::os::{signals, spawn};
 

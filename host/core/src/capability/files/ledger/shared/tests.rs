@@ -8,12 +8,12 @@
 use std::fs;
 
 use tempfile::TempDir;
+use toolcell_contract::grants::Room;
 
 use super::*;
 use crate::capability::files::Area;
 use crate::capability::files::ledger::Ledger;
 use crate::capability::files::work::{OpenSettings, Opened, WritePosition, open};
-use crate::contract::grants::Room;
 
 struct SharedDirectory {
     granted: TempDir,

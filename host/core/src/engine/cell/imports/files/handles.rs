@@ -13,6 +13,8 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::outcome::tool_error::Awaited;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
@@ -22,8 +24,6 @@ use super::devices::Device;
 use super::streams::{PIECE, Source};
 use super::ungranted::is_ungranted;
 use crate::capability::files::{Area, OpenMark, is_exhausted};
-use crate::contract::controls::{Control, enforced};
-use crate::contract::outcome::tool_error::Awaited;
 use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::blocking_pool::Unserved;
 

@@ -104,8 +104,9 @@ fn of(kind: FileType) -> DescriptorType {
 mod tests {
     use std::sync::Arc;
 
+    use toolcell_contract::limits::Limits;
+
     use super::*;
-    use crate::contract::limits::Limits;
     use crate::engine::cell::bounds::host_memory::HostMemory;
 
     fn names(listing: Listing) -> Vec<String> {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use rustix::io::Errno;
+use toolcell_contract::controls::{Control, enforced};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::capability::files::{OpenMark, WritePosition};
-use crate::contract::controls::{Control, enforced};
 use crate::engine::cell::bounds::blocking_pool::{PoolAccess, StartedWork, Unserved};
 use crate::engine::cell::bounds::host_memory::Charge;
 use crate::tenant::descriptors::Slot;

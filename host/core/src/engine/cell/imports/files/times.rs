@@ -9,11 +9,11 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
+use toolcell_contract::controls::{Control, enforced};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
 
-use crate::contract::controls::{Control, enforced};
 use crate::engine::cell::imports::inert::Clock;
 
 /// Converts a time that a tool sets.

@@ -11,6 +11,8 @@
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
+use toolcell_contract::event::LogLevel;
+use toolcell_contract::grants::Access;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemCtxView, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -27,8 +29,6 @@ use super::times::{rounded_times, system_time};
 use super::ungranted::{self, is_ungranted};
 use super::{Account, ON_CALLING_THREAD, Place};
 use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
-use crate::contract::event::LogLevel;
-use crate::contract::grants::Access;
 use crate::engine::cell::Cell;
 use crate::engine::cell::host_span::host_span;
 

@@ -10,6 +10,8 @@
 //! tries do not tell which grant is missing. A dry run (a call that records what it would need)
 //! records every path.
 
+use toolcell_contract::grants::Access;
+use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -18,8 +20,6 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::devices::Device;
-use crate::contract::grants::Access;
-use crate::contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use crate::engine::cell::Cell;
 use crate::engine::cell::recorder::joined;
 

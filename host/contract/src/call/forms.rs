@@ -1,0 +1,217 @@
+//! Serialised forms of this crate's types, for messages between the host and a worker process.
+//!
+//! A worker process runs the tools of one tenant in a child of the host. `wire` uses these forms
+//! when it writes and reads calls, limits, overlays, results and receipts. They exist beside the
+//! types' own JSON, which is made for reading and leaves fields out; here nothing may be lost.
+//! Rules of overlays travel as text and are parsed again. Both ends are one program in one version,
+//! so the forms are not a stable format.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::usage::Usage;
+use super::{CallContext, CallResult, Resume, ToolCall};
+use crate::grants::{BadRule, Overlay};
+use crate::json::{Json, present};
+use crate::limits::Limits;
+use crate::outcome::Outcome;
+use crate::outcome::refusal::{Fault, Refusal, ResumeFault};
+use crate::outcome::tool_error::{Awaited, Exit, Raised, ReturnRule, Timeout, ToolError};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolCall")]
+pub struct CallForm {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// Without the answer, which is sent as a [`ResumeForm`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallContext")]
+pub struct ContextForm {
+    session_id: Option<String>,
+    request_id: Option<String>,
+    thread_id: Option<String>,
+    run_id: Option<String>,
+    tenant: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    metadata: Option<Json>,
+    attempt: Option<u32>,
+    #[serde(skip)]
+    resume: Option<Resume>,
+    extensions: BTreeMap<String, Json>,
+}
+
+/// The answer to a question.
+#[derive(Serialize, Deserialize)]
+pub struct ResumeForm {
+    answer: Json,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    state: Option<Json>,
+}
+
+impl From<Resume> for ResumeForm {
+    fn from(Resume { answer, state }: Resume) -> Self {
+        Self { answer, state }
+    }
+}
+
+impl From<ResumeForm> for Resume {
+    fn from(ResumeForm { answer, state }: ResumeForm) -> Self {
+        Self { answer, state }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Limits")]
+pub struct LimitsForm {
+    fuel: u64,
+    timeout: Duration,
+    memory: u64,
+    arguments: u64,
+    result: u64,
+    log: u64,
+    host_calls: u64,
+}
+
+/// An [`Overlay`] with its rules as text.
+#[derive(Serialize, Deserialize)]
+pub struct Narrowing {
+    files: Option<Vec<String>>,
+    http: Option<Vec<String>>,
+    environment: Option<BTreeSet<String>>,
+    secrets: Option<BTreeSet<String>>,
+    reveal: Option<BTreeSet<String>>,
+    keys: Option<Vec<String>>,
+    invoke: Option<Vec<String>>,
+}
+
+impl From<&Overlay> for Narrowing {
+    fn from(overlay: &Overlay) -> Self {
+        fn written<T: Display>(rules: &Option<Vec<T>>) -> Option<Vec<String>> {
+            rules.as_ref().map(|rules| rules.iter().map(T::to_string).collect())
+        }
+        let Overlay { files, http, environment, secrets, reveal, keys, invoke } = overlay;
+        Self {
+            files: written(files),
+            http: written(http),
+            environment: environment.clone(),
+            secrets: secrets.clone(),
+            reveal: reveal.clone(),
+            keys: written(keys),
+            invoke: written(invoke),
+        }
+    }
+}
+
+impl TryFrom<Narrowing> for Overlay {
+    type Error = BadRule;
+
+    fn try_from(narrowing: Narrowing) -> Result<Self, BadRule> {
+        fn read<T: FromStr<Err = BadRule>>(
+            rules: Option<Vec<String>>,
+        ) -> Result<Option<Vec<T>>, BadRule> {
+            rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
+        }
+        let Narrowing { files, http, environment, secrets, reveal, keys, invoke } = narrowing;
+        let (files, http, keys, invoke) = (read(files)?, read(http)?, read(keys)?, read(invoke)?);
+        Ok(Self { files, http, environment, secrets, reveal, keys, invoke })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallResult")]
+pub enum ResultForm {
+    Outcome(Outcome),
+    ToolError(#[serde(with = "ErrorForm")] ToolError),
+    Refusal(#[serde(with = "RefusalForm")] Refusal),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolError")]
+pub enum ErrorForm {
+    HandlerRaised(Raised),
+    HandlerExit(Exit),
+    Timeout(#[serde(with = "TimeoutForm")] Timeout),
+    InvalidReturn(ReturnRule),
+    NotFound,
+    EncodingFailed(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Timeout")]
+enum TimeoutForm {
+    Fuel { budget: u64, used: u64, stdout: Option<String> },
+    Deadline { budget: Duration, used: Duration, stdout: Option<String> },
+    Blocked { budget: Duration, used: Duration, awaited: Option<Awaited>, stdout: Option<String> },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Refusal")]
+enum RefusalForm {
+    InvalidArguments(Vec<Fault>),
+    NotVisible,
+    NotAllowed,
+    CircuitOpen { retry_after: Duration },
+    Overloaded { retry_after: Duration },
+    Restarting { retry_after: Duration },
+    Quarantined,
+    Unavailable,
+    UnsetSecret(Vec<String>),
+    UnknownTenant,
+    NoTenant,
+    InvalidAnswer(Vec<Fault>),
+    Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ResumeFault")]
+enum ResumeFaultForm {
+    Missing,
+    Tampered,
+    Expired,
+    Foreign,
+    OtherTool,
+    Upgraded,
+    OtherArguments,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Usage")]
+pub struct UsageForm {
+    fuel: Option<u64>,
+    wall: Duration,
+    peak_memory: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    host_calls: u64,
+    log_bytes: u64,
+    log_bytes_lost: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlay_round_trips_to_the_worker() {
+        let mut some = Overlay::nothing();
+        some.files = Some(vec!["read /data".parse().unwrap()]);
+        some.http = Some(vec!["GET,POST https://.example.com/v1".parse().unwrap()]);
+        some.keys = Some(vec!["write notes/*".parse().unwrap()]);
+        some.invoke = Some(vec!["own notes_*".parse().unwrap()]);
+        some.secrets = Some(["token".to_owned()].into());
+        for overlay in [Overlay::default(), Overlay::nothing(), some] {
+            let sent = serde_json::to_vec(&Narrowing::from(&overlay)).unwrap();
+            let arrived: Narrowing = serde_json::from_slice(&sent).unwrap();
+            assert_eq!(Overlay::try_from(arrived).unwrap(), overlay);
+        }
+        let no_rule: Narrowing = serde_json::from_str(r#"{"http": ["everywhere"]}"#).unwrap();
+        assert!(Overlay::try_from(no_rule).is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! Grants: the access that an embedder gives to a component, with the overlays that narrow it.
+//!
+//! [`Grants`] list HTTP rules, directories, environment variables, secrets, stored keys and
+//! callable tools. An embedder or the configuration builds them and passes them when a component is
+//! loaded; the default grants nothing. An [`Overlay`] of a tool, a tenant or a call has lists of
+//! the same kinds and can only take away. Rules are parsed from text, and a text that is not a rule
+//! gives a [`BadRule`] with a hint. A rule for HTTP or for tools that would match everything is
+//! refused.
+//!
+//! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel and
+//! memory, in `limits`.
+
+#[doc(hidden)]
+pub mod addresses;
+mod http;
+mod invoke;
+mod keys;
+mod kind;
+mod path;
+pub mod rights;
+mod target;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+pub use addresses::has_metadata_service;
+#[doc(hidden)]
+pub use addresses::is_metadata_service;
+pub use http::{HttpRule, Method};
+pub use invoke::InvokeRule;
+pub use keys::KeyRule;
+pub use kind::GrantKind;
+pub use path::PathRule;
+pub use target::{BadTarget, Host, Target};
+
+pub(crate) use addresses::private_networks;
+#[doc(hidden)]
+pub use addresses::{is_allowed_address, networks_of};
+pub(crate) use path::check as check_path;
+#[doc(hidden)]
+pub use path::is_below;
+
+/// The path under which a tool sees the call's own directory.
+#[doc(hidden)]
+pub const SCRATCH: &str = "/scratch";
+/// A second path for the same directory, which programs expect.
+#[doc(hidden)]
+pub const TEMPORARY: &str = "/tmp";
+
+/// Read access, or write access, which includes reading.
+///
+/// # Shape
+/// As text and as JSON: `read` or `write`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+impl Access {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "read" => Some(Self::Read),
+            "write" => Some(Self::Write),
+            _ => None,
+        }
+    }
+
+    /// Splits a rule into its access and the rest. `missing` is the problem to report if the rule
+    /// has no rest.
+    fn before<'a>(
+        rule: &'a str,
+        missing: &'static str,
+        hint: &'static str,
+    ) -> Result<(Self, &'a str), BadRule> {
+        let Some((word, rest)) = rule.split_once(' ') else {
+            let absent = "the access is missing: `read` or `write`";
+            return Err(BadRule::new(
+                rule,
+                if Self::parse(rule).is_some() { missing } else { absent },
+                hint,
+            ));
+        };
+        let access = Self::parse(word).ok_or_else(|| {
+            let word: String = word.chars().take(20).collect();
+            BadRule::new(
+                rule,
+                format!("`{}` is not an access: `read` or `write`", word.escape_debug()),
+                hint,
+            )
+        })?;
+        Ok((access, rest.trim_matches(' ')))
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
+/// The error for a rule or a request that cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}`: {problem}")]
+pub struct BadRule {
+    /// The text that cannot be parsed; a long one is shortened.
+    pub text: String,
+    /// The problem with it.
+    pub problem: String,
+    /// The text to write instead.
+    pub hint: String,
+}
+
+impl BadRule {
+    #[doc(hidden)]
+    pub fn new(text: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { text: text.chars().take(200).collect(), problem: problem.into(), hint: hint.into() }
+    }
+}
+
+/// The grants of a component, set by `LoadOptions::with_grants`. A tool can use those that it also
+/// declares.
+///
+/// ```
+/// # mod toolcell { pub use toolcell_contract::grants::{self, Grants}; }
+/// use toolcell::Grants;
+/// use toolcell::grants::{
+///     Access, Directory, HttpRule, Injection, KeyRule, Method, SecretGrant, Target,
+/// };
+///
+/// let api: HttpRule = "GET,POST https://api.example.com/v1".parse()?;
+/// let mut grants = Grants::default();
+/// grants.http.push(api.clone());
+/// grants.keys.push("write notes/*".parse()?);
+/// grants.directories.push(Directory::new("/data", "/srv/data", Access::Read)?);
+/// // The host puts the secret into requests to this API; the tool does not see its value.
+/// grants.secrets.insert("api_token".into(), SecretGrant::new(api, Injection::Bearer));
+///
+/// assert!(grants.http[0].covers(Method::Get, &Target::parse("https://api.example.com/v1/users")?));
+/// assert!(!grants.http[0].covers(Method::Get, &Target::parse("https://example.org/v1/users")?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Defaults
+/// Nothing is granted.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Grants {
+    /// Directories of the host.
+    pub directories: Vec<Directory>,
+    /// The quota of an empty directory `/scratch` for each call, which is removed after the call.
+    /// `None` means no such directory.
+    pub scratch: Option<Room>,
+    /// The requests that are allowed.
+    pub http: Vec<HttpRule>,
+    /// Environment variables and their values. Not for secrets: the tool reads them.
+    pub environment: BTreeMap<String, String>,
+    /// Secrets that the host puts into requests, by the name under which the tool asks for them.
+    pub secrets: BTreeMap<String, SecretGrant>,
+    /// Names of secrets whose values the tool can read. It can send such a value to every server
+    /// that it is granted.
+    pub reveal: BTreeSet<String>,
+    /// The keys of the component's store that the tool can use.
+    pub keys: Vec<KeyRule>,
+    /// The other tools that the tool can call.
+    pub invoke: Vec<InvokeRule>,
+    /// The name of the store. All tools of a component, and of components with the same store name,
+    /// share their keys. `None` means the component's digest: no other component, not even a new
+    /// version, can read the keys.
+    pub store: Option<String>,
+    /// The overlays of single tools, by the tool's name. A tool that is not named keeps everything.
+    pub tools: BTreeMap<String, Overlay>,
+}
+
+impl Grants {
+    /// Returns the kinds of which something is granted.
+    #[must_use]
+    pub fn kinds(&self) -> BTreeSet<GrantKind> {
+        let kinds = [
+            (GrantKind::Http, self.http.is_empty()),
+            (GrantKind::Directories, self.directories.is_empty()),
+            (GrantKind::Environment, self.environment.is_empty()),
+            (GrantKind::Secrets, self.secrets.is_empty()),
+            (GrantKind::Reveal, self.reveal.is_empty()),
+            (GrantKind::Keys, self.keys.is_empty()),
+            (GrantKind::Invoke, self.invoke.is_empty()),
+            (GrantKind::Scratch, self.scratch.is_none()),
+        ];
+        kinds.into_iter().filter(|(_, is_empty)| !is_empty).map(|(kind, _)| kind).collect()
+    }
+}
+
+/// A directory of the host, as a tool sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Directory {
+    /// The absolute path under which the tool sees the directory, for instance `/data`.
+    pub name: String,
+    /// The directory's path on the host.
+    pub path: PathBuf,
+    /// The access that the tool has.
+    pub access: Access,
+    /// The directory's quota, which applies to write access.
+    pub room: Room,
+}
+
+impl Directory {
+    /// Creates a grant of a directory, with the default quota.
+    ///
+    /// # Errors
+    /// [`BadRule`] if the name is not an absolute path in its shortest form.
+    pub fn new(
+        name: impl Into<String>,
+        path: impl Into<PathBuf>,
+        access: Access,
+    ) -> Result<Self, BadRule> {
+        let name = name.into();
+        path::check(&name)?;
+        Ok(Self { name, path: path.into(), access, room: Room::default() })
+    }
+
+    /// Sets the quota.
+    #[must_use]
+    pub fn with_room(mut self, room: Room) -> Self {
+        self.room = room;
+        self
+    }
+}
+
+/// The quota of a directory. Processes that share their counts
+/// (`EngineBuilder::directory_counts`) share it.
+///
+/// # Defaults
+/// [`Room::DEFAULT_BYTES`], [`Room::DEFAULT_FILES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+}
+
+impl Room {
+    /// The quota of a directory in bytes, unless its grant sets another one.
+    pub const DEFAULT_BYTES: u64 = 64 << 20;
+    /// The quota of a directory in files and directories, unless its grant sets another one.
+    pub const DEFAULT_FILES: u64 = 10_000;
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { bytes: Self::DEFAULT_BYTES, files: Self::DEFAULT_FILES }
+    }
+}
+
+/// The grant of a secret: the requests that the host injects it into, and the place in the request.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SecretGrant {
+    /// The requests that the secret can be injected into. They need a grant of their own in
+    /// [`Grants::http`].
+    pub bound_to: HttpRule,
+    /// The place in the request where the host injects the secret.
+    pub injection: Injection,
+}
+
+impl SecretGrant {
+    /// Creates a grant of a secret for requests within this rule.
+    #[must_use]
+    pub fn new(bound_to: HttpRule, placed: Injection) -> Self {
+        Self { bound_to, injection: placed }
+    }
+}
+
+/// The place in a request where the host injects a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Injection {
+    /// `Authorization: Bearer VALUE`.
+    Bearer,
+    /// `Authorization: Basic base64(USER:VALUE)`.
+    Basic {
+        /// The user.
+        user: String,
+    },
+    /// A header with the value of the secret.
+    Header {
+        /// The header's name.
+        name: String,
+    },
+    /// A parameter of the query.
+    Query {
+        /// The parameter's name.
+        name: String,
+    },
+}
+
+/// Narrows the rights of a tool: for an operator, a tenant or a call.
+///
+/// # Defaults
+/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes away everything
+/// of its kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Overlay {
+    /// Paths in the tool's directories.
+    pub files: Option<Vec<PathRule>>,
+    /// Requests.
+    pub http: Option<Vec<HttpRule>>,
+    /// Names of environment variables.
+    pub environment: Option<BTreeSet<String>>,
+    /// Names of secrets that the host may inject.
+    pub secrets: Option<BTreeSet<String>>,
+    /// Names of secrets whose values the tool may read.
+    pub reveal: Option<BTreeSet<String>>,
+    /// Keys of the store.
+    pub keys: Option<Vec<KeyRule>>,
+    /// Calls of other tools.
+    pub invoke: Option<Vec<InvokeRule>>,
+}
+
+impl Overlay {
+    /// Creates an overlay that takes everything away.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            files: Some(Vec::new()),
+            http: Some(Vec::new()),
+            environment: Some(BTreeSet::new()),
+            secrets: Some(BTreeSet::new()),
+            reveal: Some(BTreeSet::new()),
+            keys: Some(Vec::new()),
+            invoke: Some(Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

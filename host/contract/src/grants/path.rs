@@ -1,0 +1,83 @@
+//! Rules that allow access to paths as a tool sees them, such as `read /data` or `write /data/out`.
+//!
+//! A [`PathRule`] belongs to an overlay or a declared need, and narrows the directories that are
+//! granted; it grants none by itself. [`PathRule::covers`] takes an access and a path, and is true
+//! for the rule's path and everything below it. Write access includes reading. Paths are compared
+//! as text, so they must be absolute and in their shortest form: without empty parts, `.` or `..`.
+//! [`check`] refuses other paths.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Access, BadRule};
+
+/// A rule that allows access to a path and everything below it.
+///
+/// # Shape
+/// As text: `read /data` or `write /data/out`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRule {
+    access: Access,
+    below: String,
+}
+
+impl PathRule {
+    /// Creates a rule for this path.
+    ///
+    /// # Errors
+    /// [`BadRule`] if the path is not absolute, or not in its shortest form.
+    pub fn new(access: Access, below: &str) -> Result<Self, BadRule> {
+        check(below)?;
+        Ok(Self { access, below: below.to_owned() })
+    }
+
+    /// Returns the path that the rule covers, with everything below it.
+    #[doc(hidden)]
+    pub fn below(&self) -> &str {
+        &self.below
+    }
+
+    /// Returns true if the rule allows this access to this path.
+    #[must_use]
+    pub fn covers(&self, access: Access, path: &str) -> bool {
+        access <= self.access && is_below(path, &self.below)
+    }
+}
+
+impl FromStr for PathRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let (access, path) =
+            Access::before(text, "the path is missing", "write for instance `read /data`")?;
+        Self::new(access, path)
+    }
+}
+
+impl fmt::Display for PathRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.access, self.below)
+    }
+}
+
+/// Returns true if a path equals `above` or is below it. Both must be in their shortest form.
+pub fn is_below(path: &str, above: &str) -> bool {
+    above == "/"
+        || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Checks that a path is absolute and in its shortest form.
+pub(crate) fn check(path: &str) -> Result<(), BadRule> {
+    let fault =
+        |problem: &str| Err(BadRule::new(path, problem, "write an absolute path such as `/data`"));
+    if !path.starts_with('/') {
+        return fault("it is not an absolute path");
+    }
+    if path.chars().any(char::is_control) {
+        return fault("it has a control character");
+    }
+    if path != "/" && path[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return fault("a part of the path is empty, `.` or `..`");
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Tests that suggested lines of configuration are complete, and never grant more than they say.
+//!
+//! They parse the lines as TOML, with hostile names among the texts, and check the warnings for
+//! risky grants.
+
+use super::*;
+use crate::grants::rights::{Decision, Rights};
+
+#[test]
+fn suggested_lines_match_the_denials_grant() {
+    for asked in [
+        "GET https://a.example/x?q=1",
+        "DELETE http://127.0.0.1:8080/",
+        "read /data/x",
+        "write /data",
+        "environment LANG",
+        "secret token",
+        "reveal token",
+        "kv read k",
+        "kv write notes/1",
+        "kv list notes/",
+    ] {
+        let request = Request::parse(asked).unwrap();
+        let Decision::Denied(denial) = Rights::default().allows(&request) else {
+            panic!("{asked}")
+        };
+        assert_eq!(Suggestion::of(&request).lines(), [denial.grant.expect("a grant")], "{asked}");
+    }
+}
+
+/// Names from a guest may contain text that looks like the end of a line and a grant of everything.
+#[test]
+fn guest_text_in_a_suggestion_grants_nothing() {
+    for name in [
+        "a\"]\nhttp = [\"https://evil.example\"]\n#",
+        "'''",
+        "\"",
+        "x = 1 }, y",
+        "",
+        "\\",
+        "\u{202e}",
+        "]]",
+    ] {
+        for asked in
+            [format!("secret {name}"), format!("reveal {name}"), format!("kv write k{name}")]
+        {
+            let Ok(request) = Request::parse(&asked) else { continue };
+            let lines = Suggestion::of(&request).lines();
+            let table: toml::Table =
+                lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
+            assert_eq!((table.len(), table.contains_key("http")), (1, false), "{lines:?}");
+            let lines = Suggestion::of(&request).to_paste();
+            let table: toml::Table =
+                lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
+            assert!(!table.contains_key("http"), "{lines:?}");
+        }
+    }
+}
+
+/// Pasted lines are valid configuration, except for values that only the operator knows.
+#[test]
+fn pasted_suggestion_is_valid_configuration() {
+    let pasted = |asked: &[&str]| {
+        let mut suggestion = Suggestion::default();
+        asked.iter().for_each(|asked| suggestion.add(&Request::parse(asked).unwrap()));
+        suggestion.to_paste().join("\n")
+    };
+    for (asked, expected) in [
+        (
+            &["read /data", "write /data/out"][..],
+            r#"directories = [{ name = "/data", path = "data", access = "write" }]"#,
+        ),
+        (&["read /"], r#"directories = [{ name = "/", path = "root", access = "read" }]"#),
+        (&["write /scratch/x"], "scratch = true"),
+        (&["kv read a", "kv write a", "kv list n/"], r#"kv = ["read n/*", "write a"]"#),
+        (&["reveal key"], "secrets = { key = { from = { env = \"key\" } } }\nreveal = [\"key\"]"),
+        (&["secret key"], r#"secrets = { key = { for = "…", from = { env = "key" } } }"#),
+        (&["environment LANG"], r#"environment = { LANG = "…" }"#),
+        (
+            &["GET http://127.0.0.1:80/x"],
+            r#"http = [{ rule = "GET http://127.0.0.1/x", private = ["127.0.0.1/32"] }]"#,
+        ),
+        (
+            &["GET http://localhost/"],
+            r#"http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
+        ),
+        (
+            &["GET http://[::ffff:10.0.0.1]/"],
+            r#"http = [{ rule = "GET http://[::ffff:10.0.0.1]/", private = ["10.0.0.1/32"] }]"#,
+        ),
+    ] {
+        assert_eq!(pasted(asked), expected);
+        expected.parse::<toml::Table>().unwrap();
+    }
+    let bound = |asked: &[&str]| {
+        let all = pasted(&[&["secret key"], asked].concat());
+        all.split_once("for = \"").and_then(|(_, rest)| rest.split_once('"')).unwrap().0.to_owned()
+    };
+    for (asked, expected) in [
+        (&["GET https://a.example/v1"][..], "GET https://a.example/v1"),
+        (&["GET https://a.example/v1", "POST https://a.example/v2"], "GET,POST https://a.example"),
+        (&["GET https://a.example/v1", "GET https://b.example/"], Suggestion::PLACEHOLDER),
+    ] {
+        assert_eq!(bound(asked), expected);
+    }
+}
+
+#[test]
+fn risky_suggestions_carry_a_warning() {
+    for (asked, expected) in [
+        ("GET http://169.254.169.254/latest", true),
+        ("GET http://[::ffff:169.254.169.254]/", true),
+        ("GET http://metadata.google.internal/", true),
+        ("GET http://[fd00:ec2::254]/", true),
+        ("read /", true),
+        ("reveal key", true),
+        ("GET http://127.0.0.1/", true),
+        ("GET https://a.example/", false),
+        ("read /data", false),
+        ("secret key", false),
+    ] {
+        let suggestion = Suggestion::of(&Request::parse(asked).unwrap());
+        assert_eq!(!suggestion.warnings().is_empty(), expected, "{asked}");
+    }
+}
+
+#[test]
+fn suggestion_lists_each_kind_once() {
+    let mut both = Suggestion::default();
+    for asked in
+        ["kv read b", "GET https://b.example/", "kv read a", "GET https://a.example/", "kv read a"]
+    {
+        both.add(&Request::parse(asked).unwrap());
+    }
+    let expected = [
+        "http = [\"GET https://a.example/\", \"GET https://b.example/\"]",
+        "kv = [\"read a\", \"read b\"]",
+    ];
+    assert_eq!(both.lines(), expected);
+}

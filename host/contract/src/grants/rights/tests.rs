@@ -1,0 +1,300 @@
+//! Tests of the decision about a tool's request.
+//!
+//! Each layer, such as a tenant's overlay, may only take away; the default allows nothing; a denial
+//! suggests the grant that would allow the request, and quotes an untrusted text only up to a
+//! length. Others cover the notation of requests and the paths that a directory may be opened at.
+
+use super::*;
+
+fn granted() -> Arc<Grants> {
+    let mut grants = Grants::default();
+    grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());
+    grants.keys.push("write notes/*".parse().unwrap());
+    grants.directories.push(
+        crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap(),
+    );
+    grants.environment.insert("LANG".into(), "C".into());
+    Arc::new(grants)
+}
+
+fn need(kind: &str, pattern: &str) -> Need {
+    Need { kind: kind.into(), pattern: pattern.into(), reason: "to work".into() }
+}
+
+fn rights(needs: &[Need]) -> Rights {
+    let mut definition = Definition::new("t", "").unwrap();
+    definition.needs = needs.to_vec();
+    Rights::new(granted(), &definition).unwrap()
+}
+
+fn denied(rights: &Rights, request: &str) -> Option<Layer> {
+    match rights.allows(&Request::parse(request).unwrap()) {
+        Decision::Allowed => None,
+        Decision::Denied(denial) => Some(denial.layer),
+    }
+}
+
+#[test]
+fn default_rights_allow_nothing() {
+    let rights = Rights::default();
+    for request in [
+        "GET https://a.example/",
+        "read /",
+        "write /scratch",
+        "environment PATH",
+        "secret s",
+        "reveal s",
+        "kv read k",
+        "kv write k",
+        "kv list k",
+    ] {
+        assert_eq!(denied(&rights, request), Some(Layer::Granted), "{request}");
+    }
+}
+
+#[test]
+fn layers_only_narrow_rights() {
+    let all = rights(&[]);
+    assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
+    assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Granted));
+    assert_eq!(denied(&all, "write /data/x"), Some(Layer::Granted));
+    let declared =
+        rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
+    assert_eq!(denied(&declared, "GET https://api.example.com/v1/x"), None);
+    assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declared));
+    assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
+    assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
+    assert_eq!(
+        denied(&declared, "read /data/x"),
+        Some(Layer::Declared),
+        "a kind that it does not name"
+    );
+    let invokes = |pattern: &str| {
+        let mut grants = Grants::default();
+        grants.invoke.push("own lookup".parse().unwrap());
+        let mut definition = Definition::new("t", "").unwrap();
+        definition.needs = vec![need("invoke", pattern)];
+        denied(&Rights::new(Arc::new(grants), &definition).unwrap(), "invoke own lookup")
+    };
+    let expected = [None, None, Some(Layer::Declared)];
+    assert_eq!(["*", "lookup", "other"].map(invokes), expected, "`*`: whatever it is granted");
+    let mut less = Grants::clone(&granted());
+    less.tools.insert("t".into(), Overlay::nothing());
+    less.tools.insert("other".into(), Overlay::default());
+    let less = Rights::new(Arc::new(less), &Definition::new("t", "").unwrap()).unwrap();
+    assert_eq!(denied(&less, "read /data/x"), Some(Layer::Tool));
+    assert_eq!(
+        denied(&less, "read /elsewhere"),
+        Some(Layer::Granted),
+        "what its component has not"
+    );
+    assert_eq!(less.openings("/data", Access::Read), []);
+    let nothing = Some(Arc::new(Overlay::nothing()));
+    assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
+    assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));
+    let wide = Overlay {
+        http: Some(vec!["GET https://elsewhere.example".parse().unwrap()]),
+        ..Overlay::default()
+    };
+    let narrowed = all.narrowed(Some(Arc::new(wide)), None);
+    assert_eq!(
+        denied(&narrowed, "GET https://elsewhere.example/"),
+        Some(Layer::Granted),
+        "an overlay gives nothing"
+    );
+    assert_eq!(denied(&narrowed, "GET https://api.example.com/v1"), Some(Layer::Tenant));
+    assert_eq!(denied(&narrowed, "environment LANG"), None, "a kind that it leaves alone");
+}
+
+/// The suggested grant is a rule and allows the request.
+#[test]
+fn suggested_grant_allows_the_request() {
+    let rights = Rights::default();
+    for (request, grant) in [
+        ("GET https://a.example/x?q=1", "http = [\"GET https://a.example/x\"]"),
+        ("kv write k", "kv = [\"write k\"]"),
+        ("kv list n/", "kv = [\"read n/*\"]"),
+        ("reveal s", "reveal = [\"s\"]"),
+    ] {
+        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else {
+            panic!("{request}")
+        };
+        assert_eq!(denial.grant.as_deref(), Some(grant));
+        let rule = grant.split('"').nth(1).unwrap();
+        let mut grants = Grants::default();
+        match grant.split(' ').next().unwrap() {
+            "http" => grants.http.push(rule.parse().unwrap()),
+            "kv" => grants.keys.push(rule.parse().unwrap()),
+            _ => drop(grants.reveal.insert(rule.to_owned())),
+        }
+        let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
+        assert_eq!(
+            rights.allows(&Request::parse(request).unwrap()),
+            Decision::Allowed,
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn scratch_directory_has_two_names() {
+    let of =
+        |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
+    let scratch = || Grants { scratch: Some(crate::grants::Room::default()), ..Grants::default() };
+    let mut taken = scratch();
+    taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
+    for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Granted))] {
+        let request = Request::File { access: Access::Write, path: path.into() };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{path}") };
+        assert_eq!(denial.grant.as_deref(), Some("scratch = true"), "{path}");
+        assert_eq!(of(scratch()).allows(&request), Decision::Allowed, "{path}");
+        assert_eq!(denied(&of(taken.clone()), &format!("write {path}")), with_directory, "{path}");
+    }
+}
+
+/// The suggested grant is a single rule, whatever an untrusted request contains.
+#[test]
+fn untrusted_text_stays_within_one_grant() {
+    let hostile = "k\"]\nhttp = [\"GET https://evil.example";
+    let needs = [
+        need("kv", &format!("read {hostile}")),
+        need("environment", hostile),
+        need("secret", hostile),
+    ];
+    let asked = [
+        Request::Key { access: crate::grants::Access::Read, key: hostile.into() },
+        Request::Environment { name: hostile.into() },
+        Request::Reveal { name: hostile.into() },
+    ];
+    let denied = asked.iter().map(smallest_grant);
+    for line in denied.chain(grants_declared(&needs)) {
+        assert!(!line.contains('\n') && !line.contains("k\"]"), "{line}");
+        assert!(line.contains(r#"k\"]\nhttp = [\"GET"#), "{line}");
+    }
+}
+
+/// An untrusted request is quoted up to a maximum length.
+#[test]
+fn long_request_is_truncated_in_its_denial() {
+    for length in [1 << 11, 1 << 20] {
+        let request = Request::Secret { name: "x".repeat(length).into() };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else {
+            panic!("it is denied")
+        };
+        assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
+        // There is no grant for it. The hint gives the reason.
+        assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
+        assert_eq!(
+            denial.hint(),
+            "no grant can allow it: the request is too long to be written as a grant"
+        );
+    }
+}
+
+/// The forms are those of needs, grants and denials.
+#[test]
+fn request_may_name_its_kind() {
+    for (typed, expected) in [
+        ("http GET https://a.example/x", "GET https://a.example/x"),
+        ("filesystem read /data", "read /data"),
+        ("directory write /data/x", "write /data/x"),
+        ("variable LANG", "environment LANG"),
+        ("secrets token", "secret token"),
+        ("kv read a", "kv read a"),
+        ("keys list a", "kv list a"),
+        ("kv list ", "kv list"),
+        ("kv list *", "kv list"),
+        ("kv list notes/*", "kv list notes/"),
+    ] {
+        assert_eq!(Request::parse(typed).unwrap().to_string(), expected);
+    }
+}
+
+#[test]
+fn malformed_request_error_has_a_problem_and_hint() {
+    for text in [
+        "",
+        "GET",
+        "GET nowhere",
+        "FETCH https://a.example",
+        "read data",
+        "kv",
+        "kv k",
+        "kv read",
+        "kv drop k",
+        "filesystem /data",
+        "http x",
+        "scratch x",
+    ] {
+        let bad = Request::parse(text).unwrap_err();
+        assert!(!bad.problem.is_empty() && !bad.hint.is_empty(), "{text}");
+    }
+    assert!(declared(&[need("telepathy", "all")]).is_err());
+    assert!(declared(&[need("http", "https://*")]).is_err());
+}
+
+#[test]
+fn openings_are_topmost_paths_all_layers_allow() {
+    let mut grants = Grants::default();
+    for (name, access) in [("/data", Access::Write), ("/data/inner", Access::Read)] {
+        grants.directories.push(crate::grants::Directory::new(name, "there", access).unwrap());
+    }
+    let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
+    let overlay = |rules: &[&str]| {
+        let files = Some(rules.iter().map(|rule| rule.parse().unwrap()).collect());
+        Some(Arc::new(Overlay { files, ..Overlay::default() }))
+    };
+    for (tenant, call, expected) in [
+        (None, None, "write /data"),
+        (overlay(&["read /data"]), None, "read /data"),
+        (overlay(&["read /"]), overlay(&["write /data/out"]), "read /data/out"),
+        (overlay(&["read /data", "write /data/a/b"]), None, "read /data, write /data/a/b"),
+        (
+            overlay(&["write /data/a"]),
+            overlay(&["read /data", "write /data/a/b"]),
+            "read /data/a, write /data/a/b",
+        ),
+        (overlay(&["write /data/a"]), overlay(&["write /data/b"]), ""),
+        (overlay(&["write /database"]), None, ""),
+        (overlay(&["read /data/inner"]), None, ""),
+        (overlay(&[]), None, ""),
+    ] {
+        let narrowed = rights.narrowed(tenant, call);
+        let found = narrowed
+            .openings("/data", Access::Write)
+            .into_iter()
+            .map(|(path, access)| format!("{access} {path}"));
+        assert_eq!(found.collect::<Vec<_>>().join(", "), expected);
+    }
+    let narrowed = rights.narrowed(overlay(&["write /data/inner/x"]), None);
+    assert_eq!(
+        narrowed.openings("/data/inner", Access::Read),
+        [("/data/inner/x".to_owned(), Access::Read)]
+    );
+}
+
+/// A need or `needs = []` in one tool means that the others get only what they declare.
+#[test]
+fn one_declaration_binds_all_tools_of_a_component() {
+    let named = |name: &str| Definition::new(name, "").unwrap();
+    let needy = Definition { needs: vec![need("kv", "read notes/*")], ..named("needy") };
+    let extensions = [("needs".to_owned(), serde_json::json!([]))].into();
+    let none = Definition { extensions, ..named("none") };
+    let titled =
+        Definition { extensions: [("title".to_owned(), "T".into())].into(), ..named("titled") };
+    let silent = named("silent");
+    for (tools, tool, expected) in [
+        (&[&silent, &titled][..], &silent, None),
+        (&[&silent, &titled], &titled, None),
+        (&[&silent, &needy], &needy, None),
+        (&[&silent, &needy], &silent, Some(Layer::Declared)),
+        (&[&silent, &none], &silent, Some(Layer::Declared)),
+        (&[&none], &none, Some(Layer::Declared)),
+    ] {
+        let tools: Vec<_> = tools.iter().copied().cloned().collect();
+        let rights = Rights::in_component(granted(), tool, &tools).unwrap();
+        assert_eq!(denied(&rights, "kv read notes/1"), expected, "{} in {tools:?}", tool.name);
+        let elsewhere = rights.with_granted(Arc::default());
+        assert_eq!(denied(&elsewhere, "kv read notes/1"), Some(expected.unwrap_or(Layer::Granted)));
+    }
+}

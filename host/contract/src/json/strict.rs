@@ -1,0 +1,322 @@
+//! Parses JSON text strictly: into a tree, or only to check that it is valid.
+//!
+//! JSON text of models, guests and providers passes through it: arguments, results, responses.
+//! First [`measure`] counts nesting levels and values in one pass over the bytes, which allocates
+//! nothing; a text over the bounds of `Json` is refused before anything is built. Then the parser
+//! reads the text. It refuses an object that names a member twice, because the host would check one
+//! of the two and a guest might read the other. [`check`] keeps no tree, [`parse_strict`] returns
+//! one. [`Size`] tells in advance the most memory that the tree can take, so that the executor can
+//! limit how many large trees exist at once.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::{Json, JsonFault};
+use crate::controls::{Control, enforced};
+
+/// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
+/// not be read as the same tree again.
+const RESERVED: &str = "$serde_json::private::";
+
+/// Bytes that a value takes in an array, which grows by doubling.
+const VALUE_BYTES: u64 = 2 * size_of::<Value>() as u64;
+/// Bytes of an object with one member: a node of its map has room for eleven.
+const OBJECT_BYTES: u64 = 640;
+/// Bytes of each member: its place in a half-full node, and the allocation of its name.
+const MEMBER_BYTES: u64 = 160;
+
+/// The size of a JSON text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// The most bytes of memory that the text's tree takes. Zero for a text so short that its tree
+    /// cannot be large.
+    pub tree: u64,
+}
+
+/// Parses `text` into a tree. An object that names a member twice is refused, because the host
+/// would check one of the two and a guest might read the other.
+///
+/// # Errors
+/// [`JsonFault`] as for [`Json::parse`](super::Json::parse).
+pub fn parse_strict(text: &str) -> Result<Value, JsonFault> {
+    parse_within(text, Json::MAX_DEPTH)
+}
+
+/// Does the same as [`parse_strict`], with a maximum number of levels.
+pub fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault> {
+    measure(text, levels)?;
+    parse_measured(text)
+}
+
+/// Does the same for a text that [`measure`] has accepted.
+pub fn parse_measured(text: &str) -> Result<Value, JsonFault> {
+    read(text)
+}
+
+/// Checks that [`parse_strict`] accepts `text`, without building a tree.
+///
+/// # Errors
+/// Those of [`parse_strict`].
+pub fn check(text: &str) -> Result<(), JsonFault> {
+    measure(text, Json::MAX_DEPTH)?;
+    read(text)
+}
+
+/// Counts levels and values. It is linear and allocates nothing. It does not check validity: for a
+/// text that is not JSON, the counts mean nothing.
+///
+/// # Errors
+/// [`JsonFault::TooDeep`], [`JsonFault::TooManyNodes`].
+pub fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
+    if text.len() <= levels {
+        return Ok(Size::default());
+    }
+    let (mut depth, mut nodes, mut objects, mut members) = (0_usize, 1_usize, 0_u64, 0_u64);
+    let (mut in_string, mut escaped, mut just_opened) = (false, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            continue;
+        }
+        let is_first = std::mem::replace(&mut just_opened, false);
+        nodes += usize::from(is_first && !matches!(byte, b']' | b'}'));
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                (depth, just_opened) = (depth + 1, true);
+                objects += u64::from(byte == b'{');
+                if depth > levels && enforced(Control::JsonDepth) {
+                    return Err(JsonFault::TooDeep(levels));
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => nodes += 1,
+            b':' => members += 1,
+            _ => {}
+        }
+        if nodes > Json::MAX_NODES && enforced(Control::JsonNodes) {
+            return Err(JsonFault::TooManyNodes(Json::MAX_NODES));
+        }
+    }
+    let tree = text.len() as u64
+        + VALUE_BYTES * nodes as u64
+        + OBJECT_BYTES * objects
+        + MEMBER_BYTES * members;
+    Ok(Size { tree })
+}
+
+fn read<M: ParseOutput>(text: &str) -> Result<M, JsonFault> {
+    let mut parser = serde_json::Deserializer::from_str(text);
+    Strict(PhantomData::<M>)
+        .deserialize(&mut parser)
+        .and_then(|made| parser.end().map(|()| made))
+        .map_err(|error| JsonFault::syntax(&error))
+}
+
+/// The result that the parser builds from a text.
+trait ParseOutput: Sized {
+    type Items: Default;
+    type Members: Default;
+
+    /// Null, a boolean or a number.
+    fn scalar(value: Value) -> Self;
+    fn text(text: &str) -> Self;
+    fn push(items: &mut Self::Items, item: Self);
+    fn array(items: Self::Items) -> Self;
+    fn has(members: &Self::Members, name: &str) -> bool;
+    fn insert(members: &mut Self::Members, name: String, member: Self);
+    fn object(members: Self::Members) -> Self;
+}
+
+impl ParseOutput for Value {
+    type Items = Vec<Self>;
+    type Members = Map<String, Self>;
+
+    fn scalar(value: Value) -> Self {
+        value
+    }
+
+    fn text(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+
+    fn push(items: &mut Vec<Self>, item: Self) {
+        items.push(item);
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn has(members: &Map<String, Self>, name: &str) -> bool {
+        members.contains_key(name)
+    }
+
+    fn insert(members: &mut Map<String, Self>, name: String, member: Self) {
+        members.insert(name, member);
+    }
+
+    fn object(members: Map<String, Self>) -> Self {
+        Self::Object(members)
+    }
+}
+
+/// Builds no tree: keeps only the names of the members of each open object.
+impl ParseOutput for () {
+    type Items = ();
+    type Members = BTreeSet<String>;
+
+    fn scalar(_: Value) {}
+
+    fn text(_: &str) {}
+
+    fn push((): &mut (), (): Self) {}
+
+    fn array((): ()) {}
+
+    fn has(members: &BTreeSet<String>, name: &str) -> bool {
+        members.contains(name)
+    }
+
+    fn insert(members: &mut BTreeSet<String>, name: String, (): Self) {
+        members.insert(name);
+    }
+
+    fn object(_: BTreeSet<String>) {}
+}
+
+/// Reads one value and refuses repeated members.
+struct Strict<M>(PhantomData<M>);
+
+impl<'de, M: ParseOutput> DeserializeSeed<'de> for Strict<M> {
+    type Value = M;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
+    type Value = M;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<M, E> {
+        Ok(M::scalar(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<M, E> {
+        Ok(M::scalar(Value::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<M, E> {
+        Ok(M::scalar(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<M, E> {
+        Ok(M::scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<M, E> {
+        Ok(M::scalar(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<M, E> {
+        Ok(M::text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<M, A::Error> {
+        let mut array = M::Items::default();
+        while let Some(item) = items.next_element_seed(Strict(PhantomData))? {
+            M::push(&mut array, item);
+        }
+        Ok(M::array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<M, A::Error> {
+        let mut object = M::Members::default();
+        while let Some(name) = members.next_key::<String>()? {
+            if name.starts_with(RESERVED) {
+                return Err(A::Error::custom(format_args!(
+                    "the member name `{name}` is not allowed"
+                )));
+            }
+            if M::has(&object, &name) && enforced(Control::JsonMembers) {
+                return Err(A::Error::custom(format_args!(
+                    "member `{name}` appears twice in one object"
+                )));
+            }
+            let value = members.next_value_seed(Strict(PhantomData))?;
+            M::insert(&mut object, name, value);
+        }
+        Ok(M::object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::AMBIGUOUS_OR_INVALID;
+    use super::*;
+
+    /// Fails without: the bound on values, or members in the estimate.
+    #[test]
+    fn json_node_count_is_bounded() {
+        let array = |items: usize| format!("[{}]", vec!["[0, {}, \"a,[b\"]"; items].join(", "));
+        // Each item is an array of three values.
+        let most = (Json::MAX_NODES - 1) / 4;
+        assert!(parse_strict(&array(most)).is_ok());
+        assert_eq!(parse_strict(&array(most + 1)), Err(JsonFault::TooManyNodes(Json::MAX_NODES)));
+        assert_eq!(check(&array(most + 1)), Err(JsonFault::TooManyNodes(Json::MAX_NODES)));
+        assert!(check(&format!("[{}]", "[], ".repeat(Json::MAX_NODES))).is_err());
+        let exactly = |nodes: usize| format!("[{}0]", "0,".repeat(nodes - 2));
+        assert!(
+            parse_strict(&exactly(Json::MAX_NODES)).is_ok()
+                && parse_strict(&exactly(Json::MAX_NODES + 1)).is_err()
+        );
+    }
+
+    #[test]
+    fn size_estimate_covers_the_parsed_tree() {
+        // The measured size of a tree of 64-bit numbers and small maps: objects of one member take
+        // 680 bytes each.
+        let text = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
+        let Size { tree } = measure(&text, Json::MAX_DEPTH).unwrap();
+        assert!((6_800_000..12_000_000).contains(&tree), "{tree}");
+        let text = format!("[\"{}\"]", "x".repeat(1 << 20));
+        let Size { tree } = measure(&text, Json::MAX_DEPTH).unwrap();
+        assert!((1 << 20..(1 << 20) + 1000).contains(&tree), "{tree}");
+        assert_eq!(measure("{}", Json::MAX_DEPTH), Ok(Size::default()));
+    }
+
+    /// Fails without: the check of values that are not kept.
+    #[test]
+    fn check_agrees_with_the_strict_parser() {
+        let others = [
+            "null",
+            " {\"a\": [1, -2.5e3, \"\\u00fc\"]} ",
+            r#"{"a":{"a":1},"b":{"a":1}}"#,
+            "[1,]",
+            "\"\u{1}\"",
+        ];
+        for text in others.into_iter().chain(AMBIGUOUS_OR_INVALID) {
+            assert_eq!(check(text), parse_strict(text).map(drop), "{text}");
+        }
+        assert_eq!(json!({"a": 1}), parse_strict(r#"{"a":1}"#).unwrap());
+    }
+}

@@ -1,0 +1,28 @@
+//! The meaning of a call: its words, its grants and their decision, schemas, messages.
+//!
+//! These modules define the types that every other package shares: a tool's definition, a call and
+//! its result, limits, grants, events, errors. They also decide if a request is within a tool's
+//! rights, and check values against JSON Schema. A grant is access that an operator gives to a
+//! component; a message is the text that a model gets back.
+//!
+//! Nothing here runs WebAssembly, reads a clock, opens a file or uses the network.
+//!
+//! The crate `toolcell` re-exports the public types. Hidden items are for the other packages of
+//! this repository, and may change at any time.
+
+pub mod call;
+#[doc(hidden)]
+pub mod controls;
+pub mod definition;
+pub mod error;
+pub mod event;
+pub mod grants;
+pub mod json;
+pub mod limits;
+pub mod message;
+pub mod names;
+pub mod outcome;
+#[doc(hidden)]
+pub mod panic_guard;
+#[doc(hidden)]
+pub mod schema;

@@ -1,0 +1,169 @@
+//! Flattens the completion of a call into one object, for hosts that need neither events nor a
+//! policy.
+//!
+//! An embedder that makes single calls passes a [`Completion`] and the tool's definition to
+//! [`ResultView::of`]. The [`ResultView`] has `success`, the value, a line for a person, and every
+//! fault in words. A question and a halt count as success. [`ResultView::to_text`] gives the text
+//! for a model.
+//!
+//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5 (`{success, result,
+//! errors[], attributes}`) and 9.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Message;
+use super::encode::{failure_text, plain};
+use super::failure::Failure;
+use crate::call::{CallResult, Completion};
+use crate::definition::Definition;
+use crate::json::Json;
+use crate::outcome::Outcome;
+
+/// The result of a call.
+///
+/// # Shape
+/// As JSON: `{"tool_call_id", "tool", "success", "result", "message"?, "data"?, "errors",
+/// "attributes"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ResultView {
+    /// The call's id.
+    pub tool_call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// True if the handler answered ok, with a question or with a halt.
+    pub success: bool,
+    /// The value, or the result of a halt. In JSON, `null` for a failure and for a question.
+    #[serde(default)]
+    pub result: Option<Json>,
+    /// A text for a person: the handler's own, its question, or the failure's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The data that a failed handler returned with its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+    /// All faults, in words for a model. Joined by `; ` they are `message`.
+    pub errors: Vec<String>,
+    /// Free metadata of the tool's definition.
+    pub attributes: BTreeMap<String, Value>,
+}
+
+impl ResultView {
+    /// Creates the view of a completion of a call of this tool.
+    #[must_use]
+    pub fn of(completion: &Completion, definition: &Definition) -> Self {
+        let failure = completion.failure();
+        let (result, message) = match &completion.result {
+            CallResult::Outcome(Outcome::Ok(output)) => {
+                (Some(output.value.clone()), output.message.clone())
+            }
+            CallResult::Outcome(Outcome::AskUser(ask)) => (None, Some(ask.question.clone())),
+            CallResult::Outcome(Outcome::Halt(halt)) => (Some(halt.result.clone()), None),
+            CallResult::Outcome(Outcome::Error(_))
+            | CallResult::ToolError(_)
+            | CallResult::Refusal(_) => (None, failure.as_ref().map(ToString::to_string)),
+        };
+        Self {
+            tool_call_id: completion.id.clone(),
+            tool: completion.tool.clone(),
+            success: failure.is_none(),
+            result,
+            message,
+            data: failure.as_ref().and_then(Failure::data).map(Cow::into_owned),
+            errors: failure.map(|failure| failure.errors()).unwrap_or_default(),
+            attributes: definition.attributes.clone(),
+        }
+    }
+
+    /// Returns the view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as
+    /// it is, a message without a value as it is, anything else as JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match (&self.result, &self.message) {
+            _ if !self.success => failure_text(&self.errors.join("; "), self.data.as_ref()),
+            (Some(value), Some(message)) if value.as_str() == "null" && !message.is_empty() => {
+                message.clone()
+            }
+            (Some(value), _) => plain(value),
+            (None, _) => Message::AWAITING_USER.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::usage::Usage;
+    use crate::outcome::refusal::{Fault, Refusal};
+    use crate::outcome::tool_error::ToolError;
+    use crate::outcome::{Halt, HandlerError, Output, Question};
+
+    #[test]
+    fn every_outcome_has_a_result_view() {
+        let definition = Definition::new("t", "").unwrap().with_attribute("team", json!("a"));
+        let faults = ["n is missing", "m is unknown"].map(|fault| Fault::new("", fault)).to_vec();
+        let ok = Outcome::Ok(Output::new(json!("fine")).with_message("done"));
+        for (result, shown, text) in [
+            (
+                CallResult::Outcome(ok),
+                json!({"success": true, "result": "fine", "message": "done", "errors": []}),
+                "fine",
+            ),
+            (
+                CallResult::Outcome(Outcome::Halt(Halt::new("done", json!([1])))),
+                json!({"success": true, "result": [1], "errors": []}),
+                "[1]",
+            ),
+            (
+                CallResult::Outcome(Outcome::AskUser(Question::new("which?"))),
+                json!({"success": true, "result": null, "message": "which?", "errors": []}),
+                "<awaiting user response>",
+            ),
+            (
+                CallResult::Outcome(Outcome::error("no")),
+                json!({"success": false, "result": null, "message": "no", "errors": ["no"]}),
+                r#"{"error":"no"}"#,
+            ),
+            (
+                CallResult::Outcome(Outcome::Error(
+                    HandlerError::new("no").with_data(json!({"near": "Oslo"})),
+                )),
+                json!({"success": false, "result": null, "message": "no", "data": {"near": "Oslo"}, "errors": ["no"]}),
+                r#"{"error":"no","data":{"near":"Oslo"}}"#,
+            ),
+            (
+                CallResult::ToolError(ToolError::NotFound),
+                json!({"success": false, "result": null, "message": "the host has no handler for a tool of this name",
+                    "errors": ["the host has no handler for a tool of this name"]}),
+                r#"{"error":"the host has no handler for a tool of this name"}"#,
+            ),
+            (
+                CallResult::Refusal(Refusal::InvalidArguments(faults)),
+                json!({"success": false, "result": null, "message": "n is missing; m is unknown",
+                    "errors": ["n is missing", "m is unknown"]}),
+                r#"{"error":"n is missing; m is unknown"}"#,
+            ),
+        ] {
+            let (usage, attributes) = (Usage::default(), definition.attributes.clone());
+            let completion =
+                Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
+            let view = ResultView::of(&completion, &definition);
+            let mut expected = shown;
+            for (key, value) in [
+                ("tool_call_id", json!("1")),
+                ("tool", json!("t")),
+                ("attributes", json!({"team": "a"})),
+            ] {
+                expected[key] = value;
+            }
+            assert_eq!(serde_json::to_value(&view).unwrap(), expected);
+            assert_eq!(view.to_text(), text);
+        }
+    }
+}

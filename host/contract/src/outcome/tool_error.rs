@@ -1,0 +1,387 @@
+//! The error of a call whose handler gave no valid answer: it trapped, exited, timed out, or broke
+//! a rule.
+//!
+//! The engine, the executor and a run make a [`ToolError`] when a handler ends without an answer or
+//! with one that is not allowed. There are exactly six reasons ([`Reason`]), each with a typed
+//! cause, such as the [`Timeout`] that says which budget was used up. Programs decide by these
+//! types; the texts are for people. A handler cannot make one: an error that the handler itself
+//! reports is an `Outcome`.
+//!
+//! Not here: the translation of the WebAssembly engine's errors into these, in
+//! `engine/cell/classify`.
+//!
+//! Source: docs/contract.md, section 2.
+
+mod awaited;
+mod form;
+mod raised;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::refusal::Fault;
+
+pub use awaited::Awaited;
+pub use raised::{Frame, LimitHit, LimitKind, Raised, RaisedKind};
+
+/// The reason why a handler gave no valid answer: a closed set.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The guest trapped, or a native handler or the host panicked.
+    HandlerRaised,
+    /// The guest called `exit`, the call was cancelled, or the task or process that ran it died.
+    HandlerExit,
+    /// The budget of instructions or of time is used up.
+    Timeout,
+    /// The handler's answer violates a rule: see [`ReturnRule`].
+    InvalidReturn,
+    /// The tool has no handler.
+    NotFound,
+    /// The encoder of a run failed. The executor itself never reports this.
+    EncodingFailed,
+}
+
+impl Reason {
+    /// Returns the reason's name, the same in JSON, in spans and in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HandlerRaised => "handler_raised",
+            Self::HandlerExit => "handler_exit",
+            Self::Timeout => "timeout",
+            Self::InvalidReturn => "invalid_return",
+            Self::NotFound => "not_found",
+            Self::EncodingFailed => "encoding_failed",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The error of a call whose handler gave no valid answer. The executor makes it; a handler cannot.
+///
+/// # Shape
+/// As JSON: `{"reason", "cause"?, "message"}`. A `reserved_halt` also has `metadata`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolError {
+    /// See [`Reason::HandlerRaised`].
+    HandlerRaised(Raised),
+    /// See [`Reason::HandlerExit`].
+    HandlerExit(Exit),
+    /// See [`Reason::Timeout`].
+    Timeout(Timeout),
+    /// See [`Reason::InvalidReturn`].
+    InvalidReturn(ReturnRule),
+    /// See [`Reason::NotFound`].
+    NotFound,
+    /// See [`Reason::EncodingFailed`]. Holds the encoder's message.
+    EncodingFailed(String),
+}
+
+impl ToolError {
+    /// Returns the reason, without its cause.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::HandlerRaised(_) => Reason::HandlerRaised,
+            Self::HandlerExit(_) => Reason::HandlerExit,
+            Self::Timeout(_) => Reason::Timeout,
+            Self::InvalidReturn(_) => Reason::InvalidReturn,
+            Self::NotFound => Reason::NotFound,
+            Self::EncodingFailed(_) => Reason::EncodingFailed,
+        }
+    }
+}
+
+/// The end of a handler before it answered.
+///
+/// # Shape
+/// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status")]
+#[non_exhaustive]
+pub enum Exit {
+    /// The guest called `exit`.
+    Called {
+        /// 0 if the guest exited with success, 1 otherwise. WASI 0.2 tells the host no more than
+        /// that: a tool's `exit(3)` arrives as 1.
+        code: i32,
+    },
+    /// The caller cancelled the call or dropped its future.
+    Cancelled,
+    /// The task or the process that ran the call died.
+    Died,
+}
+
+/// The budget that is used up.
+///
+/// # Shape
+/// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
+/// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`].
+/// Each can have `stdout`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Timeout {
+    /// Out of fuel, in the engine's instruction units.
+    Fuel {
+        /// The budget.
+        budget: u64,
+        /// The amount that was used.
+        used: u64,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
+    },
+    /// The deadline passed while the guest, or a plain closure, was running.
+    Deadline {
+        /// The time limit.
+        budget: Duration,
+        /// The time that passed.
+        used: Duration,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
+    },
+    /// The deadline passed while the guest was waiting for the host, or in a native handler.
+    Blocked {
+        /// The time limit.
+        budget: Duration,
+        /// The time that passed.
+        used: Duration,
+        /// The event that the guest waited for, if the host knows it.
+        awaited: Option<Awaited>,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
+    },
+}
+
+impl Timeout {
+    /// Returns the standard output of a command until then. Bytes that are not UTF-8 are shown as
+    /// U+FFFD.
+    #[must_use]
+    pub fn stdout(&self) -> Option<&str> {
+        let (Self::Fuel { stdout, .. }
+        | Self::Deadline { stdout, .. }
+        | Self::Blocked { stdout, .. }) = self;
+        stdout.as_deref()
+    }
+
+    /// Returns the timeout with these durations in place of its own. A timeout of fuel is not
+    /// changed.
+    #[doc(hidden)]
+    pub fn with_durations(self, budget: Duration, used: Duration) -> Self {
+        match self {
+            Self::Fuel { .. } => self,
+            Self::Deadline { stdout, .. } => Self::Deadline { budget, used, stdout },
+            Self::Blocked { awaited, stdout, .. } => {
+                Self::Blocked { budget, used, awaited, stdout }
+            }
+        }
+    }
+
+    /// Returns the standard output for writing.
+    #[doc(hidden)]
+    pub fn stdout_mut(&mut self) -> &mut Option<String> {
+        let (Self::Fuel { stdout, .. }
+        | Self::Deadline { stdout, .. }
+        | Self::Blocked { stdout, .. }) = self;
+        stdout
+    }
+}
+
+/// The rule that an answer violates.
+///
+/// # Shape
+/// As JSON: `{"rule": NAME, …}` with the fields by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "rule")]
+#[non_exhaustive]
+pub enum ReturnRule {
+    /// A field is not valid JSON, is nested too deep, or does not have the form that the contract
+    /// gives it.
+    NotJson {
+        /// The field.
+        field: String,
+        /// The problem of the field.
+        detail: String,
+    },
+    /// All texts and bytes of the answer together exceed the limit.
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+        /// The size in bytes. For a return so large that the host does not copy it: the bytes that
+        /// the host would have copied, which are more.
+        got: u64,
+    },
+    /// The answer has more parts than the limit.
+    TooManyParts {
+        /// The limit.
+        limit: u64,
+        /// The number of parts.
+        got: u64,
+    },
+    /// The state of a question is larger than can be sealed.
+    StateTooLarge {
+        /// The limit in bytes.
+        limit: u64,
+        /// The size in bytes.
+        got: u64,
+    },
+    /// The value does not match the tool's output schema.
+    Schema {
+        /// All faults.
+        faults: Vec<Fault>,
+    },
+    /// `halt` with an empty or blank reason.
+    EmptyHalt,
+    /// `halt` with a reserved reason: see
+    /// [`Halt::RESERVED_REASONS`](crate::outcome::Halt::RESERVED_REASONS).
+    ReservedHalt {
+        /// The reason.
+        reason: String,
+    },
+    /// The policy function of a run panicked or gave no answer when it was asked about a failure of
+    /// the tool.
+    Policy {
+        /// The failure of the function, for example `panicked: …`.
+        detail: String,
+    },
+    /// The answer cannot be read at all: it is not of the declared type, or much too large.
+    Unreadable {
+        /// The engine's message.
+        detail: String,
+    },
+}
+
+impl ToolError {
+    /// Returns the standard output of a command that was ended.
+    #[doc(hidden)]
+    pub fn stdout(&self) -> Option<&str> {
+        match self {
+            Self::HandlerRaised(raised) => raised.stdout.as_deref(),
+            Self::Timeout(timeout) => timeout.stdout(),
+            Self::HandlerExit(_)
+            | Self::InvalidReturn(_)
+            | Self::NotFound
+            | Self::EncodingFailed(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandlerRaised(raised) => raised.fmt(f),
+            Self::HandlerExit(Exit::Called { code: 0 }) => {
+                f.write_str("the tool called `exit` with success instead of returning an answer")
+            }
+            Self::HandlerExit(Exit::Called { .. }) => {
+                f.write_str("the tool called `exit` with a failure instead of returning an answer")
+            }
+            Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
+            Self::HandlerExit(Exit::Died) => {
+                f.write_str("the task or process that ran the tool died")
+            }
+            Self::Timeout(Timeout::Fuel { budget, .. }) => {
+                write!(f, "the tool used up its {budget} units of fuel")
+            }
+            Self::Timeout(Timeout::Deadline { budget, .. }) => {
+                write!(f, "the tool was still running after {budget:?}")
+            }
+            Self::Timeout(Timeout::Blocked { budget, awaited, .. }) => {
+                f.write_str("the tool was still waiting ")?;
+                awaited.iter().try_for_each(|awaited| write!(f, "for {} ", awaited.words()))?;
+                write!(f, "after {budget:?}")
+            }
+            Self::InvalidReturn(rule) => rule.fmt(f),
+            Self::NotFound => f.write_str("the host has no handler for a tool of this name"),
+            Self::EncodingFailed(message) => {
+                write!(f, "the result could not be encoded: {message}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl fmt::Display for ReturnRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
+            Self::TooLarge { limit, got } => {
+                write!(f, "the tool returned {got} bytes or more; the limit is {limit}")
+            }
+            Self::TooManyParts { limit, got } => {
+                write!(f, "the tool returned {got} parts; the limit is {limit}")
+            }
+            Self::StateTooLarge { limit, got } => {
+                write!(f, "the state of the tool's question has {got} bytes; the limit is {limit}")
+            }
+            Self::Schema { faults } => {
+                f.write_str("the tool's value does not match its output schema: ")?;
+                super::refusal::write_faults(f, faults)
+            }
+            Self::EmptyHalt => f.write_str("the tool halted without a reason"),
+            Self::ReservedHalt { reason } => {
+                write!(f, "the tool halted with the reserved reason `{reason}`")
+            }
+            Self::Policy { detail } => write!(f, "the policy function of the run {detail}"),
+            Self::Unreadable { detail } => write!(f, "the tool's answer cannot be read: {detail}"),
+        }
+    }
+}
+
+impl Serialize for ToolError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("reason", &self.reason())?;
+        match self {
+            Self::HandlerRaised(raised) => map.serialize_entry("cause", raised)?,
+            Self::HandlerExit(exit) => map.serialize_entry("cause", exit)?,
+            Self::Timeout(timeout) => map.serialize_entry("cause", timeout)?,
+            Self::InvalidReturn(rule) => map.serialize_entry("cause", rule)?,
+            Self::EncodingFailed(cause) => map.serialize_entry("cause", cause)?,
+            Self::NotFound => {}
+        }
+        map.serialize_entry("message", &self.to_string())?;
+        if let Self::InvalidReturn(ReturnRule::ReservedHalt { reason }) = self {
+            map.serialize_entry(
+                "metadata",
+                &std::collections::BTreeMap::from([("reserved_halt_atom", reason)]),
+            )?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Timeout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let mut map = serializer.serialize_map(None)?;
+        let (kind, unit, budget, used) = match self {
+            Self::Fuel { budget, used, .. } => ("fuel", "", *budget, *used),
+            Self::Deadline { budget, used, .. } => {
+                ("deadline", "_ms", millis(budget), millis(used))
+            }
+            Self::Blocked { budget, used, .. } => ("blocked", "_ms", millis(budget), millis(used)),
+        };
+        map.serialize_entry("kind", kind)?;
+        map.serialize_entry(&format!("budget{unit}"), &budget)?;
+        map.serialize_entry(&format!("used{unit}"), &used)?;
+        if let Self::Blocked { awaited: Some(awaited), .. } = self {
+            map.serialize_entry("awaited", awaited)?;
+        }
+        if let Some(stdout) = self.stdout() {
+            map.serialize_entry("stdout", stdout)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,56 @@
+//! Names the event that a guest was waiting for when its time was over.
+//!
+//! The cell notes what its guest waits for: a timer, an HTTP response, a file, a key, another tool
+//! or a secret. If the deadline passes meanwhile, the timeout contains it as [`Awaited`], and its
+//! message says for example "still waiting for an HTTP response". [`Awaited::of`] finds the event
+//! from the name of the host interface that the guest called.
+
+use serde::{Deserialize, Serialize};
+
+/// The event that a guest waited for when its time was over.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Awaited {
+    /// A timer of the guest.
+    Timer,
+    /// The response to an HTTP request.
+    Http,
+    /// A file or a directory.
+    File,
+    /// The key-value store.
+    Keys,
+    /// Another tool.
+    Tool,
+    /// A secret.
+    Secret,
+}
+
+impl Awaited {
+    /// Returns the event that a call of a `toolcell` interface waits for.
+    #[doc(hidden)]
+    pub fn of(interface: &str) -> Option<Self> {
+        match interface {
+            "http" => Some(Self::Http),
+            "kv" => Some(Self::Keys),
+            "invoke" => Some(Self::Tool),
+            "reveal" | "secrets" => Some(Self::Secret),
+            _ => None,
+        }
+    }
+
+    /// Returns the words for a message, after `for`.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Timer => "a timer",
+            Self::Http => "an HTTP response",
+            Self::File => "a file",
+            Self::Keys => "the key-value store",
+            Self::Tool => "another tool",
+            Self::Secret => "a secret",
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Tests of the texts of faults, and of the limits on a schema's cost.
+//!
+//! They check that typical mistakes of models get the right correction, that hostile schemas are
+//! refused, that expensive values are refused at once, and that large ordinary values pass.
+
+use serde_json::{Value, json};
+
+use super::Schema;
+use crate::json::Json;
+use crate::outcome::Question;
+use crate::outcome::refusal::{Fault, FaultKind};
+
+fn faults(schema: Value, value: Value) -> String {
+    match Schema::compile(&schema).expect("a usable schema").check(&value) {
+        Ok(()) => String::new(),
+        Err(faults) => faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[test]
+fn every_fault_is_named() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "size": {"enum": ["small", "medium", "large"]},
+            "count": {"type": "integer", "minimum": 1, "maximum": 9},
+            "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
+            "when": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    let given = json!({"size": "medum", "count": 0, "nme": "x", "when": 3});
+    insta::assert_snapshot!(faults(schema, given));
+}
+
+/// Typical mistakes of models, each with the correction.
+#[test]
+fn fault_hint_gives_the_correction() {
+    let schema = json!({
+        "$defs": {"page": {"type": "object", "properties": {"size": {"type": "integer"}, "n~/": {"type": "integer"}}}},
+        "properties": {
+            "items": {"type": "array"},
+            "filter": {"type": "object"},
+            "count": {"type": "integer"},
+            "fast": {"type": "boolean"},
+            "tags": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+            "page": {"$ref": "#/$defs/page"},
+            "unit": {"enum": ["m", "ft"]},
+            "either": {"type": ["string", "null"]},
+            "properties": {"type": "integer"},
+        },
+        "required": ["count", "properties"],
+    });
+    for (given, hint) in [
+        (json!({"items": "[1, 2]"}), Some("send a JSON array, not text")),
+        (json!({"items": "1, 2"}), Some("send a JSON array, not text")),
+        (json!({"filter": "{\"a\": 1}"}), Some("send a JSON object, not text")),
+        (json!({"count": "5"}), Some("send a JSON number, not text")),
+        (json!({"count": "five"}), None),
+        (json!({"fast": "true"}), Some("send a JSON boolean, not text")),
+        (json!({"tags": "[]"}), Some("send a JSON array, not text")),
+        (json!({"items": 5}), None),
+        (json!({"items": null}), Some("leave `items` out")),
+        (json!({"unit": null}), Some("leave `unit` out")),
+        (json!({"page": null}), Some("leave `page` out")),
+        (json!({"page": {"size": null}}), Some("leave `size` out")),
+        (json!({"page": {"n~/": null}}), Some("leave `n~/` out")),
+        (json!({"count": null}), None),
+        (json!({"properties": null}), None),
+        (json!({"either": 1}), None),
+    ] {
+        let mut arguments = json!({"count": 1, "properties": 1});
+        arguments.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+        let faults = Schema::compile(&schema).unwrap().check(&arguments).unwrap_err();
+        let hints: Vec<_> = faults.iter().map(|fault| fault.hint.as_deref()).collect();
+        assert_eq!(hints, [hint], "{given}: {faults:?}");
+    }
+}
+
+/// A given member that the schema declares is not reported as a misspelling of another member.
+#[test]
+fn declared_member_is_not_a_misspelling() {
+    let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
+    let apart =
+        json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
+    let either = json!({"properties": {"a": {}, "b": {}}, "allOf": [{"required": ["b"]}]});
+    for schema in [strict.clone(), apart, either] {
+        assert_eq!(
+            faults(schema, json!({"a": 1})),
+            "at `/b`: required member `b` is missing, got an object with `a`"
+        );
+    }
+    let long = "x".repeat(70);
+    for (given, told) in [
+        (json!({}), "an empty object".to_owned()),
+        (json!({ &long: 1 }), format!("an object with `{}…`", &long[..60])),
+        (
+            json!({"q": 1, "r": 1, "s": 1, "t": 1, "u": 1, "v": 1, "w": 1, "x": 1}),
+            "an object with `q`, `r`, `s`, `t`, `u`, `v`, 2 more".to_owned(),
+        ),
+    ] {
+        let schema = json!({"properties": {"size": {}}, "required": ["size"]});
+        assert_eq!(
+            faults(schema, given),
+            format!("at `/size`: required member `size` is missing, got {told}")
+        );
+    }
+    assert_eq!(
+        faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})),
+        "at `/c`: unknown member `c`"
+    );
+    let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
+    let slip = "at `/b`: required member `b` is missing, got c (did you mean `b`?)";
+    assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
+}
+
+/// The forms of enumerations: variants with descriptions, optional ones, and variants with data.
+#[test]
+fn fault_names_the_nearest_alternative() {
+    let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
+    let shape = |tag: &str, size: &str| {
+        json!({"type": "object", "properties": {"is": {"const": tag}, size: {"type": "number"}, "sizes": sizes},
+            "required": ["is", size], "additionalProperties": false})
+    };
+    let shapes =
+        json!({"anyOf": [shape("circle", "radius"), shape("square", "side"), {"type": "null"}]});
+    let cases = [
+        (json!({"const": "medium"}), json!("medum")),
+        (sizes.clone(), json!("medum")),
+        (sizes.clone(), json!("lage")),
+        (json!({"anyOf": [sizes, {"type": "null"}]}), json!("medum")),
+        (shapes.clone(), json!({"is": "square", "side": "1", "sizes": "medum"})),
+        (shapes.clone(), json!({"is": "sqare", "side": 1})),
+        (shapes.clone(), json!({"is": "circle", "radus": 1})),
+        (shapes, json!(7)),
+    ];
+    let told = cases.map(|(schema, given)| format!("{given}\n{}\n", faults(schema, given.clone())));
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn answer_is_checked_against_its_questions_schema() {
+    let question = Question::new("How many?");
+    let answer = |value: Value| Json::from(value);
+    assert_eq!(question.check_answer(&answer(json!("any"))), Ok(()));
+    let unusable = question.clone().with_answer_schema(json!({"type": "nonsense"}));
+    assert_eq!(unusable.check_answer(&answer(json!("any"))), Ok(()));
+    let question = question.with_answer_schema(json!({"type": "integer", "minimum": 1}));
+    assert_eq!(question.check_answer(&answer(json!(2))), Ok(()));
+    let faults = question.check_answer(&answer(json!("two"))).unwrap_err();
+    assert_eq!(
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["expected an integer, got \"two\""]
+    );
+}
+
+/// Programs use the code and the values, not the sentence.
+#[test]
+fn fault_has_a_code_and_values() {
+    for (schema, given, expected) in [
+        (
+            json!({"required": ["a/b"]}),
+            json!({"c": 1}),
+            json!({"path": "/a~1b", "code": "required", "member": "a/b", "got": "an object with `c`"}),
+        ),
+        (
+            json!({"additionalProperties": false}),
+            json!({"c": 1}),
+            json!({"path": "/c", "code": "unknown_member", "member": "c"}),
+        ),
+        (
+            json!({"type": ["string", "null"]}),
+            json!(1),
+            json!({"path": "", "code": "type", "types": ["null", "string"], "got": "1"}),
+        ),
+        (
+            json!({"const": 2}),
+            json!(1),
+            json!({"path": "", "code": "enum", "allowed": [2], "got": "1"}),
+        ),
+        (
+            json!({"enum": ["a", "b".repeat(100)]}),
+            json!("zzzz"),
+            json!({"path": "", "code": "enum", "allowed": ["a"], "more": 1, "got": "\"zzzz\""}),
+        ),
+        (
+            json!({"minimum": 2}),
+            json!(1),
+            json!({"path": "", "code": "range", "minimum": 2, "got": "1"}),
+        ),
+        (
+            json!({"exclusiveMaximum": 1.5}),
+            json!(2),
+            json!({"path": "", "code": "range", "exclusive_maximum": 1.5, "got": "2"}),
+        ),
+        (
+            json!({"maxLength": 1}),
+            json!("ab"),
+            json!({"path": "", "code": "length", "unit": "characters", "maximum": 1, "got": "\"ab\""}),
+        ),
+        (
+            json!({"minItems": 1}),
+            json!([]),
+            json!({"path": "", "code": "length", "unit": "items", "minimum": 1, "got": "an array of 0"}),
+        ),
+        (
+            json!({"pattern": "^a$"}),
+            json!("b"),
+            json!({"path": "", "code": "pattern", "pattern": "^a$", "got": "\"b\""}),
+        ),
+        (
+            json!({"multipleOf": 3}),
+            json!(4),
+            json!({"path": "", "code": "multiple_of", "multiple_of": 3, "got": "4"}),
+        ),
+        (json!({"not": {}}), json!(4), json!({"path": "", "code": "schema", "got": "4"})),
+        (
+            json!({"anyOf": [{"type": "string"}, {"minimum": 5}]}),
+            json!(4),
+            json!({"path": "", "code": "alternatives", "got": "4",
+                "alternatives": [{"code": "type", "types": ["string"]}, {"code": "range", "minimum": 5}]}),
+        ),
+    ] {
+        let faults = Schema::compile(&schema).unwrap().check(&given).unwrap_err();
+        let [fault] = faults.as_slice() else { panic!("{schema}: {faults:?}") };
+        let mut written = serde_json::to_value(fault).unwrap();
+        assert_eq!(&serde_json::from_value::<Fault>(written.clone()).unwrap(), fault, "{written}");
+        let members = written.as_object_mut().unwrap();
+        assert_eq!(members.remove("expected"), Some(json!(fault.expected())), "{schema}");
+        members.remove("message");
+        assert_eq!(written, expected, "{schema}");
+    }
+}
+
+/// The required member is missing because its name is mistyped: one fault, not two.
+#[test]
+fn mistyped_member_name_is_one_fault() {
+    let strict = json!({"properties": {"name": {}, "unit": {"enum": ["celsius"]}}, "required": ["name"],
+        "additionalProperties": false});
+    let told =
+        Schema::compile(&strict).unwrap().check(&json!({"nme": 1, "unit": "celsus"})).unwrap_err();
+    let mut nearest: Vec<_> =
+        told.iter().map(|fault| (fault.path.as_str(), fault.nearest.as_deref())).collect();
+    nearest.sort();
+    assert_eq!(nearest, [("/nme", Some("name")), ("/unit", Some("celsius"))]);
+}
+
+#[test]
+fn valid_value_has_no_faults() {
+    assert_eq!(faults(json!({"type": "object"}), json!({"anything": [1]})), "");
+    assert_eq!(faults(json!(true), json!(null)), "");
+}
+
+#[test]
+fn excess_faults_are_counted_not_listed() {
+    let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
+    assert_eq!(text.lines().count(), crate::outcome::refusal::Refusal::MAX_FAULTS + 1);
+    assert!(text.ends_with("968 more"), "{text}");
+}
+
+/// Each of these schemas could hang the host. They are refused when they are compiled.
+#[test]
+fn hostile_schemas_are_refused() {
+    let fan: Value = (0..40)
+        .map(|n| {
+            (
+                format!("l{n}"),
+                json!({"allOf": [
+        {"$ref": format!("#/$defs/l{}", n + 1)}, {"$ref": format!("#/$defs/l{}", n + 1)}]}),
+            )
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    for (why, schema) in [
+        ("never end", json!({"$ref": "#"})),
+        (
+            "never end",
+            json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}),
+        ),
+        ("another document", json!({"$ref": "http://127.0.0.1/schema"})),
+        ("another document", json!({"$ref": "file:///etc/passwd"})),
+        ("names no part", json!({"$dynamicRef": "#x"})),
+        ("never end", json!({"dependencies": {"a": {"$ref": "#"}}})),
+        ("never end", json!({"$dynamicAnchor": "x", "not": {"$dynamicRef": "#x"}})),
+        ("never end", json!({"$recursiveAnchor": true, "anyOf": [{"$recursiveRef": "#"}]})),
+        ("takes more than", json!({"pattern": "(x{1,1000}){1000}"})),
+        ("takes more than", json!({"pattern": "(?=x)(x{1,1000}){1000}"})),
+        ("at most", json!({"description": "x".repeat(100_000)})),
+        ("not a usable", fan_root(fan)),
+    ] {
+        match Schema::compile(&schema) {
+            Ok(schema) => {
+                let faults = schema.check(&json!({"a": 1})).expect_err("too costly");
+                assert_eq!(faults[0].kind, FaultKind::TooCostly);
+            }
+            Err(problem) => assert!(problem.contains(why), "{problem}"),
+        }
+    }
+}
+
+fn fan_root(mut defs: Value) -> Value {
+    defs["l40"] = json!({"type": "object"});
+    json!({"$defs": defs, "$ref": "#/$defs/l0"})
+}
+
+/// Escapes in a reference are decoded.
+#[test]
+fn escapes_in_references_are_decoded() {
+    for (name, reference) in
+        [("a\"b", "#/$defs/a%22b"), ("a/b", "#/$defs/a~1b"), ("é%", "#/$defs/%C3%A9%25")]
+    {
+        let schema = json!({"$ref": reference, "$defs": {name: {"type": "null"}}});
+        assert_eq!(faults(schema.clone(), json!(null)), "");
+        assert_ne!(faults(schema, json!(1)), "");
+    }
+    for reference in ["#/$defs/%zz", "#/$defs/%", "#/$defs/%2", "#/$defs/%+1", "#/$defs/%ff"] {
+        let schema = json!({"$ref": reference, "$defs": {"x": {"type": "null"}}});
+        assert!(Schema::compile(&schema).unwrap_err().contains("names no part of this schema"));
+    }
+}
+
+/// Two references to the whole schema cause 2^depth visits. Flat values are checked, deep ones are
+/// refused at once.
+#[test]
+fn exponential_schema_checks_only_flat_values() {
+    let schema = json!({"anyOf": [
+        {"properties": {"a": {"$ref": "#"}, "x": {"type": "string"}}},
+        {"properties": {"a": {"$ref": "#"}, "x": {"type": "null"}}},
+    ]});
+    let nested = |levels| (0..levels).fold(json!({"x": 1}), |inner, _| json!({ "a": inner }));
+    assert!(faults(schema.clone(), nested(3)).contains("expected one of"));
+    assert!(faults(schema, nested(60)).contains("too costly"));
+}
+
+/// A pattern that would take a backtracking engine years.
+#[test]
+fn pattern_matching_takes_linear_time() {
+    let text = "a".repeat(64 << 10) + "!";
+    assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
+}
+
+/// The largest result of a call, from an ordinary tool.
+#[test]
+fn large_table_is_checked() {
+    let row = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "minimum": 0},
+            "name": {"type": "string", "minLength": 1, "maxLength": 200},
+            "day": {"type": "string", "pattern": "^\\d{4}-\\d{2}-\\d{2}$"},
+            "size": {"enum": ["small", "medium", "large"]},
+            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+            "price": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+        },
+        "required": ["id", "name", "day", "size"],
+        "additionalProperties": false,
+    });
+    let rows = (0..9_500).map(|n| {
+        json!({"id": n, "name": format!("item {n}"), "day": "2026-11-22", "size": "medium", "tags": ["a", "b"],
+            "price": 9.95})
+    });
+    let table: Value = rows.collect();
+    assert!(table.to_string().len() > 900_000);
+    assert_eq!(faults(json!({"type": "array", "items": row, "uniqueItems": true}), table), "");
+}
+
+/// Errors cost memory too. A small schema and a small value that have millions of faults together
+/// get one fault.
+#[test]
+fn fault_search_has_a_budget() {
+    let names: Vec<String> = (0..6000).map(|n| format!("n{n}")).collect();
+    let alternatives: Vec<Value> = (0..1900).map(|n| json!({"const": n + 1})).collect();
+    for (schema, value) in [
+        (json!({"items": {"required": names}}), json!(vec![json!({}); 200])),
+        (json!({"items": {"anyOf": alternatives}}), json!(vec![0; 5000])),
+        // Few visits at the top level, each of which copies the whole value below.
+        (json!({"anyOf": vec![json!({"type": "integer"}); 4]}), json!(vec![json!([1, 2]); 20_000])),
+    ] {
+        assert_eq!(faults(schema, value).lines().count(), 1);
+    }
+    let unknown: serde_json::Map<_, _> =
+        (0..5000).map(|n| (format!("u{n}").repeat(20), json!(1))).collect();
+    let text =
+        faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
+    assert!(
+        text.lines().count() <= crate::outcome::refusal::Refusal::MAX_FAULTS + 1
+            && text.len() < 10_000,
+        "{}",
+        text.len()
+    );
+}
+
+/// Also for many items, which are not compared one by one.
+#[test]
+fn unique_items_are_compared_by_value() {
+    for many in [0, 100] {
+        let among = |items: [Value; 2]| {
+            let others = (0..many).map(|n| json!({"n": n}));
+            faults(json!({"uniqueItems": true}), items.into_iter().chain(others).collect())
+        };
+        let large = 1_u64 << 63;
+        for (one, other) in [
+            (json!([]), json!([[]])),
+            (json!([[], []]), json!([[[]]])),
+            (json!(large), json!(large + 1)),
+            (json!(1), json!("1")),
+            (json!(0), json!(false)),
+            (json!({"a": 1}), json!({"a": 1, "b": null})),
+        ] {
+            assert_eq!(among([one, other]), "");
+        }
+        for (one, other) in [
+            (json!(1), json!(1.0)),
+            (json!(0), json!(-0.0)),
+            (json!(large), json!(9_223_372_036_854_775_808.0)),
+            (json!({"a": [1], "b": 2}), json!({"b": 2.0, "a": [1.0]})),
+        ] {
+            assert!(among([one, other]).contains("items that all differ"));
+        }
+    }
+    assert_eq!(faults(json!({"uniqueItems": false}), json!([1, 1])), "");
+}
+
+#[test]
+fn pattern_count_and_cost_are_bounded() {
+    let many: Vec<Value> = (0..60).map(|_| json!({"pattern": "a[ab]{300}x*"})).collect();
+    assert!(faults(json!({"allOf": many}), json!("ab".repeat(100_000))).contains("too costly"));
+    let too_many: Vec<Value> = (0..300).map(|_| json!({"pattern": "a"})).collect();
+    assert!(Schema::compile(&json!({"allOf": too_many})).unwrap_err().contains("300 patterns"));
+}

@@ -1,0 +1,468 @@
+//! Translates a schema of any draft into JSON Schema 2020-12.
+//!
+//! `Schema::compile` calls [`translate`] with an untrusted schema. The result is one 2020-12
+//! schema, which models and clients get too, and a warning for each part that cannot be enforced,
+//! such as a pattern that is not a regular expression. Such a part is left out, which never makes
+//! the schema stricter. Every reference becomes a `$ref` with a JSON pointer into the result; a
+//! schema that is reached by dynamic references (whose target depends on the path to them) is
+//! copied for each path. A reference out of the document is an error. The work and the size of the
+//! copies are bounded, and translating the result again changes nothing.
+//!
+//! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use jsonschema::Draft;
+use serde_json::{Map, Value, json};
+
+use super::index::{Index, SchemaRef, Target, ignores_siblings, inside};
+use super::keywords::{Subschemas, expected_form, subschemas};
+use super::pattern::{Pattern, Unusable};
+use super::work::MAX_BYTES;
+use crate::controls::{Control, enforced};
+use crate::outcome::refusal::shorten;
+
+/// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
+const BESIDE_A_REFERENCE: [&str; 7] =
+    ["$comment", "$defs", "default", "definitions", "description", "examples", "title"];
+/// The maximum number of characters that are quoted of an untrusted text.
+const QUOTE: usize = 60;
+
+/// A schema in 2020-12.
+#[derive(Debug)]
+pub(crate) struct Translated {
+    pub(crate) schema: Value,
+    /// The parts that are left out: the JSON pointer of the place in the original, and the problem.
+    pub(crate) warnings: Vec<(String, String)>,
+}
+
+/// Translates a schema.
+///
+/// # Errors
+/// The place and the problem, if a reference leads out of the schema or does not name a part of it,
+/// or if the result would be too large.
+pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
+    let mut warnings = Vec::new();
+    let mut draft = Draft::Draft202012;
+    if let Some(said) = schema.get("$schema").and_then(Value::as_str) {
+        draft = Draft::from_schema_uri(said);
+        if draft == Draft::Unknown {
+            draft = Draft::Draft202012;
+            let said = shorten(said, QUOTE);
+            warnings.push((
+                "/$schema".to_owned(),
+                format!("`{said}` is not a known draft: it is read as 2020-12"),
+            ));
+        }
+    }
+    let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
+    let mut writer =
+        Writer { index, written: HashMap::new(), links: Vec::new(), warnings, spent: 0 };
+    let mut whole = writer.schema(SchemaRef(schema), &Vec::new(), "")?;
+    let mut copies = BTreeMap::new();
+    let mut next = 0;
+    while let Some(Link { target, scope, .. }) = writer.links.get(next) {
+        next += 1;
+        let (target, scope) = (*target, scope.clone());
+        if !writer.written.contains_key(&(target, scope.clone())) {
+            writer.spend(target)?;
+            let name = (copies.len()..)
+                .map(|n| format!("copy{n}"))
+                .find(|name| whole["$defs"].get(name).is_none() && !copies.contains_key(name));
+            let name = name.unwrap_or_default();
+            let copy = writer.schema(target, &scope, &format!("/$defs/{name}"))?;
+            copies.insert(name, copy);
+        }
+    }
+    if let (Value::Object(keywords), false) = (&mut whole, copies.is_empty()) {
+        let defs = keywords.entry("$defs").or_insert_with(|| json!({}));
+        defs.as_object_mut().into_iter().for_each(|defs| defs.extend(std::mem::take(&mut copies)));
+    }
+    for Link { from, target, scope } in &writer.links {
+        let Some(pointer) = writer.written.get(&(*target, scope.clone())) else {
+            return Err("its dynamic references cannot be followed".to_owned());
+        };
+        if let Some(Value::String(reference)) = whole.pointer_mut(from)
+            && decoded(reference).as_deref() != Some(pointer.as_str())
+        {
+            *reference = fragment(pointer);
+        }
+    }
+    Ok(Translated { schema: whole, warnings: writer.warnings })
+}
+
+/// The targets of dynamic references during a check: the outermost schema of each name.
+type Scope<'a> = Vec<(&'a str, SchemaRef<'a>)>;
+
+/// A `$ref` in the result: its place, and its target with the scope there.
+struct Link<'a> {
+    from: String,
+    target: SchemaRef<'a>,
+    scope: Scope<'a>,
+}
+
+struct Writer<'a> {
+    index: Index<'a>,
+    /// The pointers of the schemas in the result. A schema appears once for each scope in which it
+    /// is reached.
+    written: HashMap<(SchemaRef<'a>, Scope<'a>), String>,
+    links: Vec<Link<'a>>,
+    warnings: Vec<(String, String)>,
+    /// Bytes of copies so far.
+    spent: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Counts the bytes of a copy, and refuses it if they exceed the limit.
+    fn spend(&mut self, copied: SchemaRef<'a>) -> Result<(), String> {
+        self.spent += copied.0.to_string().len();
+        if self.spent > MAX_BYTES && enforced(Control::SchemaCopies) {
+            return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, at: &str, problem: impl Into<String>) {
+        let warning = (at.to_owned(), problem.into());
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Returns the scope of a schema that is reached in another scope.
+    fn scope(&self, resource: usize, around: &Scope<'a>) -> Scope<'a> {
+        let mut scope = around.clone();
+        for (name, target) in &self.index.resources[resource].dynamic {
+            if self.index.asked.contains(name) && !scope.iter().any(|(known, _)| known == name) {
+                scope.push((name, *target));
+            }
+        }
+        scope.sort_unstable_by_key(|(name, _)| *name);
+        scope
+    }
+
+    /// Translates a schema whose place in the result is `out`.
+    fn schema(
+        &mut self,
+        schema: SchemaRef<'a>,
+        around: &Scope<'a>,
+        out: &str,
+    ) -> Result<Value, String> {
+        let Some(place) = self.index.places.get(&schema).cloned() else {
+            return Ok(Value::Bool(true));
+        };
+        let scope = self.scope(place.resource, around);
+        self.written.entry((schema, scope.clone())).or_insert_with(|| out.to_owned());
+        match schema.0 {
+            Value::Bool(_) => Ok(schema.0.clone()),
+            Value::Object(keywords) => self.object(schema.0, keywords, &scope, out),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                self.warn(&place.at, "is not a schema: left out");
+                Ok(Value::Bool(true))
+            }
+        }
+    }
+
+    fn object(
+        &mut self,
+        schema: &'a Value,
+        keywords: &'a Map<String, Value>,
+        scope: &Scope<'a>,
+        out: &str,
+    ) -> Result<Value, String> {
+        let place = self.index.places[&SchemaRef(schema)].clone();
+        let draft = self.index.resources[place.resource].draft;
+        let alone = ignores_siblings(draft, schema);
+        let has_list = keywords.get("items").is_some_and(Value::is_array);
+        let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
+        let mut written = Map::new();
+        // Subschemas to append to the `allOf`, after the existing ones.
+        let mut further: Vec<(Value, Option<(SchemaRef<'a>, Scope<'a>)>)> = Vec::new();
+        for (keyword, value) in keywords {
+            let at = inside(&place.at, keyword);
+            if alone && keyword != "$ref" && !BESIDE_A_REFERENCE.contains(&&**keyword) {
+                continue;
+            }
+            match (keyword.as_str(), value) {
+                ("$schema", Value::String(said))
+                    if place.at.is_empty()
+                        && Draft::from_schema_uri(said) == Draft::Draft202012 =>
+                {
+                    written.insert(keyword.clone(), value.clone());
+                }
+                (
+                    "$schema" | "$id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor"
+                    | "$vocabulary",
+                    _,
+                ) => {}
+                ("id", Value::String(_)) if draft == Draft::Draft4 => {}
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                    let (target, scope) =
+                        self.target(keyword, reference, place.resource, scope, &at)?;
+                    if keyword == "$ref"
+                        || !keywords.contains_key("$ref") && !written.contains_key("$ref")
+                    {
+                        self.links.push(Link { from: format!("{out}/$ref"), target, scope });
+                        written.insert("$ref".to_owned(), value.clone());
+                    } else {
+                        further.push((json!({"$ref": reference}), Some((target, scope))));
+                    }
+                }
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
+                    let bound = if keyword == "exclusiveMinimum" { "minimum" } else { "maximum" };
+                    if let Some(limit) =
+                        keywords.get(bound).filter(|limit| *is_exclusive && limit.is_number())
+                    {
+                        written.insert(keyword.clone(), limit.clone());
+                    }
+                }
+                ("minimum", _) if keywords.get("exclusiveMinimum") == Some(&Value::Bool(true)) => {}
+                ("maximum", _) if keywords.get("exclusiveMaximum") == Some(&Value::Bool(true)) => {}
+                ("additionalItems", _) if !has_list => {}
+                ("items", Value::Array(list))
+                    if keywords.contains_key("prefixItems") || list.is_empty() => {}
+                ("dependencies", Value::Object(map)) => {
+                    for (name, needed) in map {
+                        let (keyword, needed) = if needed.is_array() {
+                            (
+                                "dependentRequired",
+                                self.plain("dependentRequired", &json!({name: needed}), &at),
+                            )
+                        } else {
+                            let below = inside(&format!("{out}/dependentSchemas"), name);
+                            let one = self.schema(SchemaRef(needed), scope, &below)?;
+                            ("dependentSchemas", Some(json!({name: one})))
+                        };
+                        let Some(Value::Object(one)) = needed else { continue };
+                        let all = written.entry(keyword).or_insert_with(|| json!({}));
+                        all.as_object_mut().into_iter().for_each(|all| all.extend(one.clone()));
+                    }
+                }
+                ("contains" | "minContains" | "maxContains", _) if hides_contained => {
+                    if keyword == "contains" {
+                        let hidden =
+                            format!("{out}/allOf/{}/not/not", further.len() + branches(keywords));
+                        let mut inner = Map::new();
+                        inner.insert(
+                            "contains".to_owned(),
+                            self.schema(SchemaRef(value), scope, &format!("{hidden}/contains"))?,
+                        );
+                        for bound in ["minContains", "maxContains"] {
+                            inner.extend(
+                                keywords.get(bound).map(|value| (bound.to_owned(), value.clone())),
+                            );
+                        }
+                        further.push((json!({"not": {"not": inner}}), None));
+                    }
+                }
+                ("pattern", Value::String(pattern)) => {
+                    if self.pattern(pattern, &at)?.is_some() {
+                        written.insert(keyword.clone(), value.clone());
+                    }
+                }
+                ("$defs" | "dependentSchemas", Value::Object(_)) => {
+                    let below = format!("{out}/{keyword}");
+                    if let Some(Value::Object(map)) =
+                        self.keyword(keyword, value, scope, &below, &at)?
+                    {
+                        let all = written.entry(keyword.clone()).or_insert_with(|| json!({}));
+                        all.as_object_mut().into_iter().for_each(|all| all.extend(map.clone()));
+                    }
+                }
+                _ => {
+                    let renamed = match keyword.as_str() {
+                        "items" if has_list => "prefixItems",
+                        "additionalItems" => "items",
+                        other => other,
+                    };
+                    let warned = self.warnings.len();
+                    let value = self.keyword(keyword, value, scope, &inside(out, renamed), &at)?;
+                    // Leaving a part out of these keywords would refuse more values.
+                    if self.warnings.len() > warned && ["if", "not", "oneOf"].contains(&renamed) {
+                        self.warn(&at, "is not enforced, because a part of it is not");
+                    } else if let Some(value) = value {
+                        written.insert(renamed.to_owned(), value);
+                    }
+                }
+            }
+        }
+        self.drop_additional_keywords(keywords, &mut written, &place.at);
+        for (one, link) in further {
+            let all = written.entry("allOf").or_insert_with(|| json!([]));
+            let Value::Array(all) = all else { continue };
+            if let Some((target, scope)) = link {
+                self.links.push(Link {
+                    from: format!("{out}/allOf/{}/$ref", all.len()),
+                    target,
+                    scope,
+                });
+            }
+            all.push(one);
+        }
+        Ok(Value::Object(written))
+    }
+
+    /// Translates a keyword that keeps its meaning. `None` if its value does not have the required
+    /// form.
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+        scope: &Scope<'a>,
+        out: &str,
+        at: &str,
+    ) -> Result<Option<Value>, String> {
+        match subschemas(keyword, value) {
+            Subschemas::One(one) => self.schema(SchemaRef(one), scope, out).map(Some),
+            Subschemas::List(list) if !list.is_empty() => {
+                let each = list.iter().enumerate();
+                let written = each.map(|(index, one)| {
+                    self.schema(SchemaRef(one), scope, &format!("{out}/{index}"))
+                });
+                written.collect::<Result<Vec<_>, _>>().map(|list| Some(Value::Array(list)))
+            }
+            Subschemas::Map(map) => {
+                let mut written = Map::new();
+                for (name, one) in map {
+                    if keyword == "patternProperties"
+                        && !self.readable_name(name, &inside(at, name))?
+                    {
+                        continue;
+                    }
+                    written.insert(
+                        name.clone(),
+                        self.schema(SchemaRef(one), scope, &inside(out, name))?,
+                    );
+                }
+                Ok(Some(Value::Object(written)))
+            }
+            Subschemas::List(_) | Subschemas::None => Ok(self.plain(keyword, value, at)),
+        }
+    }
+
+    /// Translates a keyword without subschemas.
+    fn plain(&mut self, keyword: &str, value: &Value, at: &str) -> Option<Value> {
+        let Some(form) = expected_form(keyword, value) else { return Some(value.clone()) };
+        let value = shorten(&value.to_string(), QUOTE);
+        self.warn(at, format!("must be {form}, and is {value}: left out"));
+        None
+    }
+
+    /// Compiles a pattern. `None` if it cannot be enforced.
+    fn pattern(&mut self, pattern: &str, at: &str) -> Result<Option<Pattern>, String> {
+        match Pattern::new(pattern) {
+            Ok(pattern) => Ok(Some(pattern)),
+            Err(Unusable::Unreadable) => {
+                self.warn(
+                    at,
+                    format!("{}: it is not enforced", Unusable::Unreadable.about(pattern)),
+                );
+                Ok(None)
+            }
+            Err(too_large) => Err(format!("at `{at}`: {}", too_large.about(pattern))),
+        }
+    }
+
+    /// Returns true if a pattern for names can be enforced. The validator matches it outside of the
+    /// backtracking budget.
+    fn readable_name(&mut self, name: &str, at: &str) -> Result<bool, String> {
+        let Some(pattern) = self.pattern(name, at)? else { return Ok(false) };
+        if pattern.power() > 1 {
+            self.warn(
+                at,
+                "looks around inside of a repetition, which a pattern for names cannot do: it is not enforced",
+            );
+        }
+        Ok(pattern.power() == 1)
+    }
+
+    /// Drops the keywords for additional names if a pattern beside them was left out, because the
+    /// schema can no longer tell which names are additional.
+    fn drop_additional_keywords(
+        &mut self,
+        keywords: &Map<String, Value>,
+        written: &mut Map<String, Value>,
+        at: &str,
+    ) {
+        let count = |keywords: &Map<String, Value>| {
+            keywords.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
+        };
+        if count(keywords) == count(written) {
+            return;
+        }
+        for keyword in ["additionalProperties", "unevaluatedProperties"] {
+            if written.remove(keyword).is_some() {
+                self.warn(
+                    &inside(at, keyword),
+                    "is not enforced, because a pattern beside it is not",
+                );
+            }
+        }
+    }
+
+    /// Returns the target of a reference, and the scope there.
+    fn target(
+        &mut self,
+        keyword: &str,
+        reference: &'a str,
+        resource: usize,
+        scope: &Scope<'a>,
+        at: &str,
+    ) -> Result<(SchemaRef<'a>, Scope<'a>), String> {
+        let shown = shorten(reference, QUOTE);
+        let target = match self.index.resolve(reference, resource) {
+            Target::Dynamic(found, name) if keyword == "$dynamicRef" => {
+                outermost(scope, name).unwrap_or(found)
+            }
+            Target::Schema(found) if keyword == "$recursiveRef" => {
+                let place = &self.index.places[&found];
+                let is_open = self.index.resources[place.resource].dynamic.contains_key("");
+                outermost(scope, "").filter(|_| is_open).unwrap_or(found)
+            }
+            Target::Schema(found) | Target::Dynamic(found, _) => found,
+            Target::Unresolved => {
+                return Err(format!("at `{at}`: `{shown}` names no part of this schema"));
+            }
+            Target::OtherDocument => {
+                return Err(format!(
+                    "at `{at}`: `{shown}` is in another document, and none is fetched: copy it into `$defs` of this schema \
+                     and refer to it with `#/$defs/…`"
+                ));
+            }
+        };
+        let resource = self.index.places[&target].resource;
+        Ok((target, self.scope(resource, scope)))
+    }
+}
+
+fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<SchemaRef<'a>> {
+    scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+}
+
+/// Returns the number of schemas in an `allOf`.
+fn branches(keywords: &Map<String, Value>) -> usize {
+    keywords.get("allOf").and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+/// Returns the pointer of a local reference, without percent-encoding.
+fn decoded(reference: &str) -> Option<String> {
+    let fragment = reference.strip_prefix('#')?;
+    percent_encoding::percent_decode_str(fragment)
+        .decode_utf8()
+        .ok()
+        .map(std::borrow::Cow::into_owned)
+}
+
+/// Writes a pointer as a local reference.
+fn fragment(pointer: &str) -> String {
+    let mut text = "#".to_owned();
+    for byte in pointer.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}

@@ -1,0 +1,289 @@
+//! Tests of the assembler: streams of fragments, and the calls or errors that they give.
+//!
+//! Tables in a short notation cover interleaved calls, broken ones, cut answers, servers that
+//! deviate from OpenAI's form, and the bound on memory.
+
+use toolcell_contract::limits::Limits;
+
+use super::*;
+
+/// `+id name` starts, `id text` adds, `-id` ends.
+fn fragment(line: &str) -> Fragment {
+    let (id, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match id.split_at(1) {
+        ("+", id) => Fragment::Start { id: id.into(), name: rest.into() },
+        ("-", id) => Fragment::End { id: id.into() },
+        _ => Fragment::Delta { id: id.into(), text: rest.into() },
+    }
+}
+
+/// The results of the stream, in order: `id name(arguments)`, or the error's kind and id.
+fn assembled(limit: u64, lines: &[&str]) -> Vec<String> {
+    let mut assembler = Assembler::new().with_limit(limit);
+    let mut given: Vec<_> = lines
+        .iter()
+        .filter_map(|line| match assembler.push(fragment(line)) {
+            Ok(call) => call.map(|call| format!("{} {}({})", call.id, call.name, call.arguments)),
+            Err(error) => Some(description(&error)),
+        })
+        .collect();
+    given.extend(assembler.finish().iter().map(description));
+    given
+}
+
+fn description(error: &AssembleError) -> String {
+    assert!(error.to_string().contains(error.id()) && !error.hint().is_empty());
+    let kind = match error {
+        AssembleError::NotOpen { .. } => "not open",
+        AssembleError::StartedTwice { .. } => "started twice",
+        AssembleError::TooLarge { .. } => "too large",
+        AssembleError::Malformed { .. } => "malformed",
+        AssembleError::Incomplete { missing, .. } => missing,
+        AssembleError::Unfinished { .. } => "unfinished",
+    };
+    format!("{kind} {}", error.id())
+}
+
+#[test]
+fn streamed_fragments_become_calls() {
+    let whole = r#"a {"x":1}"#;
+    let cases: [(&str, &[&str], &[&str]); 13] = [
+        ("nothing", &[], &[]),
+        ("in pieces", &["+a t", "a {\"x\":", "a 1", "a }", "-a"], &[r#"a t({"x":1})"#]),
+        (
+            "interleaved",
+            &["+a t", "+b u", "b [", "a {", "b ]", "-b", "a }", "-a"],
+            &["b u([])", "a t({})"],
+        ),
+        ("no parameters", &["+a t", "-a", "+b u", "b ", "b   ", "-b"], &["a t({})", "b u({})"]),
+        ("an id again after its end", &["+a t", "-a", "+a u", "-a"], &["a t({})", "a u({})"]),
+        ("never started", &["a {}", "-a", "+b u", "-b"], &["not open a", "not open a", "b u({})"]),
+        ("ended twice", &["+a t", "-a", "-a"], &["a t({})", "not open a"]),
+        ("after the end", &["+a t", "-a", "a {}"], &["a t({})", "not open a"]),
+        ("cut off", &["+b u", "+a t", whole], &["unfinished a", "unfinished b"]),
+        ("not JSON", &["+a t", "a {\"x\":", "+b u", "-a", "-b"], &["malformed a", "b u({})"]),
+        ("a member twice", &["+a t", r#"a {"x":1,"x":2}"#, "-a"], &["malformed a"]),
+        (
+            "started twice",
+            &["+a t", "+b u", whole, "+a v", whole, "-b", "-a", "-a"],
+            &["started twice a", "b u({})", "started twice a", "not open a"],
+        ),
+        ("broken and cut off", &["+a t", "+a t", whole], &["started twice a", "started twice a"]),
+    ];
+    for (what, lines, expected) in cases {
+        assert_eq!(assembled(Limits::DEFAULT_ARGUMENTS, lines), expected, "{what}");
+    }
+}
+
+#[test]
+fn stream_memory_is_bounded() {
+    let room = 3 * (OPEN_CALL as u64 + 2);
+    let long = format!("a \"{}\"", "x".repeat(OPEN_CALL));
+    let cases: [(&str, &[&str], &[&str]); 3] = [
+        // A broken call frees its bytes, so the others can go on.
+        (
+            "one long call",
+            &["+a t", "+b u", &long, &long, &long, "b [1,2]", "-a", "-b"],
+            &["too large a", "too large a", "b u([1,2])"],
+        ),
+        (
+            "many calls",
+            &["+a t", "+b u", "+c v", "+d w", "-a", "+d w", "-d", "-c"],
+            &["too large d", "a t({})", "d w({})", "c v({})", "unfinished b"],
+        ),
+        ("ended calls", &["+a t", "-a"].repeat(1000), &["a t({})"; 1000]),
+    ];
+    for (what, lines, expected) in cases {
+        assert_eq!(assembled(room, lines), expected, "{what}");
+    }
+    let mut assembler = Assembler::new();
+    assembler.start("a", "t").unwrap();
+    let refused = (0..20).find(|_| assembler.delta("a", &"x".repeat(100_000)).is_err());
+    assert_eq!(refused, Some(10), "the limit of a call's arguments is that of its fragments");
+}
+
+#[test]
+fn ids_are_escaped_and_cut_in_errors() {
+    let error = Assembler::new().end(&format!("\u{1b}[31m{}", "x".repeat(1000))).unwrap_err();
+    let text = error.to_string();
+    assert!(text.len() < 200 && !text.contains('\u{1b}'), "{text}");
+}
+
+/// `INDEX` starts or continues a call: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
+fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
+    let mut assembler = Assembler::new().with_limit(limit);
+    let mut given = Vec::new();
+    let told = |call: Result<ToolCall, AssembleError>| match call {
+        Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),
+        Err(error) => description(&error),
+    };
+    for line in lines {
+        if *line == "!" {
+            given.extend(assembler.end_all().into_iter().map(told));
+            continue;
+        }
+        let (index, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let fragment = match index.strip_prefix('-') {
+            Some(index) => Fragment::EndIndexed { index: index.parse().unwrap() },
+            None => {
+                let part = |key: &str| {
+                    rest.split(' ')
+                        .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+                        .map(str::to_owned)
+                };
+                let index = index.parse().unwrap();
+                Fragment::Indexed { index, id: part("id"), name: part("name"), text: part("text") }
+            }
+        };
+        match assembler.push(fragment) {
+            Ok(call) => given.extend(call.map(Ok).map(told)),
+            Err(error) => given.push(description(&error)),
+        }
+    }
+    given.extend(assembler.finish().iter().map(description));
+    given
+}
+
+/// Fragments as OpenAI streams them, and as servers with less exact forms of it do.
+#[test]
+fn indexed_fragments_become_calls() {
+    let room = 2 * (OPEN_CALL as u64 + 4);
+    let cases: [(&str, u64, &[&str], &[&str]); 13] = [
+        (
+            "the first piece has the id",
+            1000,
+            &["0 id=a name=t text=", "0 text={\"x\":", "0 text=1}", "!"],
+            &[r#"a t({"x":1})"#],
+        ),
+        (
+            "interleaved",
+            1000,
+            &["0 id=a name=t", "1 id=b name=u", "1 text=[", "0 text={}", "1 text=]", "!"],
+            &["a t({})", "b u([])"],
+        ),
+        (
+            "id and name apart",
+            1000,
+            &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"],
+            &["a t({})"],
+        ),
+        ("the name first", 1000, &["0 name=t", "0 id=a", "!"], &["a t({})"]),
+        (
+            "the id and the name with each piece",
+            1000,
+            &["0 id=a name=t text={", "0 id=a name=t text=}", "!"],
+            &["a t({})"],
+        ),
+        (
+            "an empty id after the first",
+            1000,
+            &["0 id=a name=t text={", "0 id= name= text=}", "!"],
+            &["a t({})"],
+        ),
+        ("a name in pieces", 1000, &["0 id=a name=get_", "0 name=time", "!"], &["a get_time({})"]),
+        (
+            "ended one by one",
+            1000,
+            &["0 id=a name=t", "-0", "0 id=b name=u", "-0", "-0"],
+            &["a t({})", "b u({})", "not open #0"],
+        ),
+        (
+            "no id, no name",
+            1000,
+            &["0 name=t", "1 id=b text={}", "2 id=c name=v", "!"],
+            &["id #0", "name b", "c v({})"],
+        ),
+        (
+            "another id",
+            1000,
+            &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"],
+            &["started twice a", "started twice a", "c v({})"],
+        ),
+        (
+            "not JSON",
+            1000,
+            &["0 id=a name=t text={", "1 id=b name=u", "!"],
+            &["malformed a", "b u({})"],
+        ),
+        (
+            "cut off",
+            1000,
+            &["1 id=b name=u", "0 name=t text={}"],
+            &["unfinished #0", "unfinished b"],
+        ),
+        (
+            "too large",
+            room,
+            &[
+                "0 id=a name=t",
+                "1 id=b name=u",
+                "0 text=xxxxxxxxxxxx",
+                "2 name=v",
+                "1 text=[]",
+                "!",
+            ],
+            &["too large a", "too large #2", "too large a", "b u([])"],
+        ),
+    ];
+    for (what, limit, lines, expected) in cases {
+        assert_eq!(by_place(limit, lines), expected, "{what}");
+    }
+}
+
+#[test]
+fn open_calls_are_listed() {
+    let mut assembler = Assembler::new();
+    assembler.indexed(1, None, Some("u"), Some("[1,")).unwrap();
+    assembler.start("a", "t").unwrap();
+    assembler.delta("a", "{").unwrap();
+    assembler.start("b", "t").unwrap();
+    assembler.start("b", "t").unwrap_err();
+    let open: Vec<_> =
+        assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
+    assert_eq!(open, [(None, "a", "t", "{"), (None, "b", "", ""), (Some(1), "", "u", "[1,")]);
+    let broken = assembler.open().find_map(|call| call.broken.cloned());
+    assert_eq!(broken, Some(AssembleError::StartedTwice { id: "b".into() }));
+    assembler.end("b").unwrap_err();
+    assert_eq!(assembler.open().count(), 2);
+    assert_eq!(
+        assembler.finish().iter().map(description).collect::<Vec<_>>(),
+        ["unfinished a", "unfinished #1"]
+    );
+}
+
+/// In a cut answer, the call of the last fragment is incomplete, whatever its arguments are.
+#[test]
+fn cut_answer_never_yields_its_last_call() {
+    let place = |index, id: &str, text: &str| Fragment::Indexed {
+        index,
+        id: Some(id.into()),
+        name: Some("now".into()),
+        text: Some(text.into()),
+    };
+    let start = |id: &str| Fragment::Start { id: id.into(), name: "now".into() };
+    let end = |id: &str| Fragment::End { id: id.into() };
+    let delta = |id: &str, text: &str| Fragment::Delta { id: id.into(), text: text.into() };
+    for (fragments, expected) in [
+        (vec![], ""),
+        (vec![place(0, "a", "{}")], "a unfinished"),
+        (vec![place(0, "a", ""), place(1, "b", "{")], "a, b unfinished"),
+        (vec![place(1, "b", "{}"), place(0, "a", "{}")], "a unfinished, b"),
+        // By id: in the order of the ids, not of the fragments.
+        (vec![start("b"), delta("b", "{}"), start("a")], "a unfinished, b"),
+        (vec![start("a"), start("b"), delta("a", "{}")], "a unfinished, b"),
+        // The last call had ended before the cut: the caller already has it.
+        (vec![start("a"), start("b"), end("b")], "a"),
+    ] {
+        let mut assembler = Assembler::new();
+        for fragment in fragments.clone() {
+            assembler.push(fragment).unwrap();
+        }
+        let ended = assembler.end_cut().into_iter().map(|ended| match ended {
+            Ok(call) => call.id,
+            Err(AssembleError::Unfinished { id }) => format!("{id} unfinished"),
+            Err(error) => panic!("{error}"),
+        });
+        assert_eq!(ended.collect::<Vec<_>>().join(", "), expected, "{fragments:?}");
+        assert_eq!(assembler.held, 0, "{fragments:?}");
+    }
+}

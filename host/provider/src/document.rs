@@ -1,0 +1,190 @@
+//! Parses the text of a provider's response into a JSON tree, so that one bad value spoils only its
+//! own call.
+//!
+//! An embedder passes the text to `Provider::document`, and the tree to `Provider::calls`. A tree
+//! cannot hold some JSON texts, such as `1e400` or half a surrogate pair, and the host refuses a
+//! member that appears twice. In a call's arguments such a value stays text, and the executor
+//! refuses that one call by its id. Elsewhere, a value that a tree cannot hold becomes `null`. Long
+//! integers become strings with all their digits. A text that is not JSON is an error.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserializer as _;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use toolcell_contract::json::{Json, JsonFault, exact, fits, parse_strict};
+
+use super::Provider;
+
+/// Names of members that hold a call's arguments, or a piece of them.
+const ARGUMENTS: [&str; 4] = ["args", "arguments", "delta", "input"];
+
+impl Provider {
+    /// Parses the text of a response into the tree that [`detect`](Self::detect) and
+    /// [`calls`](Self::calls) read. A tree cannot hold `1e400` or half of a surrogate pair
+    /// (`"\ud83d"`), and arguments may be nested too deeply or name a member twice: such arguments
+    /// stay text, so that only their call is refused. Outside of arguments, a value that a tree
+    /// cannot hold becomes `null`. An integer that a tree cannot hold exactly becomes a string with
+    /// all its digits.
+    ///
+    /// # Errors
+    /// [`JsonFault`] for a text that is not JSON, and outside of arguments for more than
+    /// [`Json::MAX_DEPTH`] levels and for a member that is named twice. [`JsonFault::TooManyNodes`]
+    /// for more than [`Json::MAX_NODES`] values.
+    ///
+    /// ```
+    /// # use toolcell_provider::Provider;
+    /// let text = r#"[{"type": "tool_use", "id": "a", "name": "now", "input": {"zone": 1e400}}]"#;
+    /// let asked = Provider::Anthropic.calls(&Provider::document(text)?)?;
+    /// assert_eq!(asked.calls[0].arguments, r#"{"zone": 1e400}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn document(text: &str) -> Result<Value, JsonFault> {
+        let text: &RawValue =
+            serde_json::from_str(text).map_err(|error| JsonFault::syntax(&error))?;
+        read(text.get(), Json::MAX_DEPTH)
+    }
+}
+
+/// Reads one value. Its text is valid JSON, but a tree may be unable to hold it.
+fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
+    let (fault, levels) = match (whole(text), levels.checked_sub(1)) {
+        (Err(fault), Some(levels)) if !matches!(fault, JsonFault::TooManyNodes(_)) => {
+            (fault, levels)
+        }
+        (read, _) => return read,
+    };
+    if text.starts_with('[') {
+        let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| fault)?;
+        items.into_iter().map(|item| read(item.get(), levels)).collect()
+    } else if text.starts_with('{') {
+        let members =
+            serde_json::Deserializer::from_str(text).deserialize_map(Members).map_err(|_| fault)?;
+        let read = |(name, value): (String, &str)| {
+            let is_arguments = ARGUMENTS.contains(&name.as_str());
+            let kept = if is_arguments {
+                whole(value).unwrap_or_else(|_| value.into())
+            } else {
+                read(value, levels)?
+            };
+            Ok((name, kept))
+        };
+        members.into_iter().map(read).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+    } else {
+        Ok(Value::Null)
+    }
+}
+
+/// Parses a whole text as a tree.
+fn whole(text: &str) -> Result<Value, JsonFault> {
+    parse_strict(&exact(text, fits))
+}
+
+/// Reads the members of an object as text. Fails if a member appears twice.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = BTreeMap<String, &'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut found = BTreeMap::new();
+        while let Some((name, value)) = members.next_entry::<String, &'de RawValue>()? {
+            if found.insert(name, value.get()).is_some() {
+                return Err(A::Error::custom("a member appears twice"));
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcell_contract::call::ToolCall;
+    use toolcell_contract::json::check;
+
+    use super::*;
+
+    #[test]
+    fn bad_arguments_leave_the_other_calls_readable() {
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        for bad in [
+            r#"{"n":1e400}"#,
+            r#"{"s": "\ud83d"}"#,
+            r#"{"a":1,"a":2}"#,
+            r#""{\"s\":\"\ud83d\"}""#,
+            &deep,
+        ] {
+            for (provider, template) in [
+                (
+                    Provider::OpenAi,
+                    r#"[{"id":"a","index":0,"function":{"name":"t","arguments":BAD}},
+                        {"id":"b","index":1,"function":{"name":"t","arguments":{}}}]"#,
+                ),
+                (
+                    Provider::OpenAiResponses,
+                    r#"{"output":[{"type":"function_call","call_id":"a","name":"t","arguments":BAD},
+                                  {"type":"function_call","call_id":"b","name":"t","arguments":{}}]}"#,
+                ),
+                (
+                    Provider::Anthropic,
+                    r#"{"content":[{"type":"tool_use","id":"a","name":"t","input":BAD},
+                                   {"type":"tool_use","id":"b","name":"t","input":{}}]}"#,
+                ),
+                (
+                    Provider::Gemini,
+                    r#"{"parts":[{"functionCall":{"id":"a","name":"t","args":BAD}},
+                                 {"functionCall":{"id":"b","name":"t","args":{}}}]}"#,
+                ),
+                (
+                    Provider::AgUi,
+                    r#"{"toolCalls":[{"id":"a","function":{"name":"t","arguments":BAD}},
+                                     {"id":"b","function":{"name":"t","arguments":{}}}]}"#,
+                ),
+            ] {
+                let text = template.replace("BAD", bad);
+                let document =
+                    Provider::document(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+                let read =
+                    provider.calls(&document).unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert_eq!(
+                    read.calls,
+                    [ToolCall::new("a", "t", bad), ToolCall::new("b", "t", "{}")],
+                    "{text}"
+                );
+                assert!(check(bad).is_err(), "the executor refuses {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn unrepresentable_values_outside_arguments_are_null() {
+        for (text, expected) in [
+            (
+                r#"[{"text":"\ud83d","usage":1e400,"id":"a"}]"#,
+                json!([{"text": null, "usage": null, "id": "a"}]),
+            ),
+            (
+                r#" {"a": [1, {"b": 123456789012345678901}]} "#,
+                json!({"a": [1, {"b": "123456789012345678901"}]}),
+            ),
+            (
+                r#"{"type":"TOOL_CALL_ARGS","delta":"\ud83d"}"#,
+                json!({"type": "TOOL_CALL_ARGS", "delta": r#""\ud83d""#}),
+            ),
+        ] {
+            assert_eq!(Provider::document(text), Ok(expected), "{text}");
+        }
+        let deep = format!("{}1e400{}", "[".repeat(100_000), "]".repeat(100_000));
+        let many = format!("[1e400{}]", ",0".repeat(Json::MAX_NODES));
+        for text in [r#"{"id":1,"id":2}"#, "{} {}", "", "[1,]", r#"{"input":nul}"#, &deep, &many] {
+            assert!(Provider::document(text).is_err(), "{:.40}", text);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The format of AG-UI, a protocol between an agent and its user interface.
+//!
+//! `Provider` calls these functions: `tool` writes a definition, `calls` reads the calls of an
+//! assistant message or of a list of events, `result` writes a tool's message. An embedder that
+//! serves an AG-UI front end also passes each event of a run to [`agui_events`], which returns the
+//! events to send, and ends the agent's run with [`agui_run_end`]. An event without a counterpart
+//! becomes `CUSTOM`. AG-UI accepts text only, so images are described.
+//!
+//! Source: the protocol's reference of events, messages and tools.
+
+mod events;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::event::Event;
+use toolcell_contract::json::parse_strict;
+use toolcell_contract::message::{Halted, Message, RunEvent, Settled};
+
+use super::openai::chat_list;
+use crate::calls::Calls;
+use crate::note::Changes;
+use crate::part::text;
+use crate::place::Place;
+use crate::schema::Rewrite;
+use crate::{Note, ProviderError};
+
+pub(crate) fn tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
+    let parameters = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes)
+        .object_of_any_form()?;
+    Ok(
+        json!({"name": definition.name, "description": definition.description, "parameters": parameters}),
+    )
+}
+
+pub(crate) fn calls(input: &Place<'_>) -> Result<Calls, ProviderError> {
+    const EXPECTED: &str = "an assistant message, or a list of events";
+    if input.value.is_array() {
+        return events::calls(&input.items(EXPECTED)?);
+    }
+    match input.get("toolCalls") {
+        Some(calls) => chat_list(&calls),
+        None if input.is_word("role", "assistant") => Ok(Calls::default()),
+        None => Err(input.malformed(EXPECTED)),
+    }
+}
+
+pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let mut result = json!({
+        "id": message_id(&message.tool_call_id),
+        "role": "tool",
+        "toolCallId": message.tool_call_id,
+        "content": content(message, notes),
+    });
+    if message.is_error {
+        result["error"] = error_text(&message.content).into();
+    }
+    result
+}
+
+/// Returns a failure's text for a user interface, without the JSON for the model around it.
+fn error_text(content: &str) -> String {
+    match parse_strict(content).ok().and_then(|mut told| told.get_mut("error").map(Value::take)) {
+        Some(Value::String(text)) => text,
+        _ => content.to_owned(),
+    }
+}
+
+/// Returns the content of the message that answers a call: the same in the event and in the
+/// history. AG-UI accepts text only.
+fn content(message: &Message, notes: &mut Vec<Note>) -> String {
+    text(message, |_| false, notes)
+}
+
+/// Returns the id of the message that answers a call: the same in the event and in the history.
+fn message_id(call: &str) -> String {
+    format!("{call}-result")
+}
+
+/// Converts an event of a run to AG-UI events, in order. A call is shown when it starts. An event
+/// without an AG-UI counterpart, such as a halt, becomes `CUSTOM` with its own name, and its own
+/// JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message with the id that
+/// [`Provider::results`](crate::Provider::results) produces, parts included.
+///
+/// # Shape
+/// A list of events, ready to be sent.
+#[must_use]
+pub fn agui_events(event: &RunEvent) -> Vec<Value> {
+    match event {
+        RunEvent::Call(Event::Started { id, name, arguments }) => vec![
+            json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name}),
+            json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": id}),
+        ],
+        RunEvent::Call(
+            event @ (Event::Progress { .. }
+            | Event::Log { .. }
+            | Event::Denied { .. }
+            | Event::Completed { .. }
+            | _),
+        ) => {
+            vec![custom(event)]
+        }
+        RunEvent::Settled { settled, message } => {
+            let result = json!({
+                "type": "TOOL_CALL_RESULT",
+                "messageId": message_id(&message.tool_call_id),
+                "toolCallId": message.tool_call_id,
+                "role": "tool",
+                "content": content(message, &mut Vec::new()),
+            });
+            match settled {
+                Settled::Encoded { .. } => vec![result],
+                Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
+            }
+        }
+        RunEvent::Error(failure) => {
+            vec![
+                json!({"type": "RUN_ERROR", "message": failure.0.to_string(), "code": failure.0.reason()}),
+            ]
+        }
+        // `RUN_FINISHED` and `RUN_ERROR` would end the agent's run, of which this run is a part;
+        // see `agui_run_end`.
+        RunEvent::Halted(_) | _ => vec![custom(event)],
+    }
+}
+
+/// Returns the last event of an agent's run, for a front end that does not know toolcell. No event
+/// may follow it, so the agent sends it after its loop, with the ids of its own `RUN_STARTED`.
+///
+/// # Shape
+/// `RUN_FINISHED` with the outcome `interrupt` for a question, which a front end shows and answers
+/// with the next run's `resume`: the interrupt's id is the call's, `responseSchema` the answer's
+/// schema, `metadata` has `options` and `state`. `RUN_ERROR` with the code `tool_error` for a
+/// failure under a policy that halts. Otherwise `RUN_FINISHED` with the outcome `success`, and the
+/// `result` of the handler that halted.
+#[must_use]
+pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> Value {
+    let mut finished = json!({"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id});
+    finished["outcome"] = json!({"type": "success"});
+    match halted {
+        Some(Halted::Handler { result, .. }) => finished["result"] = result.to_value(),
+        Some(Halted::AskUser { question, tool_call_id: id, options, answer_schema, state }) => {
+            let mut interrupt = json!({"id": id, "reason": "input_required", "message": question, "toolCallId": id});
+            if let Some(schema) = answer_schema {
+                interrupt["responseSchema"] = schema.to_value();
+            }
+            for (name, value) in [("options", options), ("state", state)] {
+                if let Some(value) = value {
+                    interrupt["metadata"][name] = value.to_value();
+                }
+            }
+            finished["outcome"] = json!({"type": "interrupt", "interrupts": [interrupt]});
+        }
+        Some(Halted::ToolError { tool_call_id, exception }) => {
+            let why = exception
+                .as_ref()
+                .map(|exception| format!("; the policy for failures {exception}"));
+            let message = format!("the call `{tool_call_id}` failed{}", why.unwrap_or_default());
+            return json!({"type": "RUN_ERROR", "message": message, "code": "tool_error"});
+        }
+        Some(_) | None => {}
+    }
+    finished
+}
+
+/// Wraps one of this crate's events as a custom event: its type becomes the name, the rest the
+/// value.
+fn custom(event: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    let name =
+        value.as_object_mut().and_then(|members: &mut Map<String, Value>| members.remove("type"));
+    json!({"type": "CUSTOM", "name": name, "value": value})
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_contract::call::ToolCall;
+    use toolcell_contract::error::Error;
+    use toolcell_contract::event::{LogLevel, LogSource};
+    use toolcell_contract::json::Json;
+    use toolcell_contract::message::RunFailure;
+    use toolcell_contract::outcome::{Media, Part};
+
+    use super::*;
+    use crate::Provider;
+
+    #[test]
+    fn run_end_is_interrupt_error_or_success() {
+        let with = |mut event: Value, rest: Value| {
+            event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            event
+        };
+        let finished = json!({"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"});
+        let finished = |rest: Value| with(finished.clone(), rest);
+        let ask = |given: Option<Json>| Halted::AskUser {
+            question: "When?".into(),
+            tool_call_id: "c".into(),
+            options: given.clone(),
+            answer_schema: given.clone(),
+            state: given,
+        };
+        let interrupt = |rest: Value| {
+            let one = json!({"id": "c", "reason": "input_required", "message": "When?", "toolCallId": "c"});
+            finished(json!({"outcome": {"type": "interrupt", "interrupts": [with(one, rest)]}}))
+        };
+        let (success, given) = (json!({"type": "success"}), json!({"type": "string"}));
+        let failed = |exception: Option<&str>| Halted::ToolError {
+            tool_call_id: "c".into(),
+            exception: exception.map(str::to_owned),
+        };
+        let error =
+            |message: &str| json!({"type": "RUN_ERROR", "code": "tool_error", "message": message});
+        for (halted, expected) in [
+            (None, finished(json!({"outcome": success}))),
+            (
+                Some(Halted::Handler {
+                    reason: "done".into(),
+                    tool_call_id: "c".into(),
+                    result: json!([1]).into(),
+                }),
+                finished(json!({"outcome": success, "result": [1]})),
+            ),
+            (Some(ask(None)), interrupt(json!({}))),
+            (
+                Some(ask(Some(given.clone().into()))),
+                interrupt(
+                    json!({"responseSchema": given, "metadata": {"options": given, "state": given}}),
+                ),
+            ),
+            (Some(failed(None)), error("the call `c` failed")),
+            (
+                Some(failed(Some("panicked: no"))),
+                error("the call `c` failed; the policy for failures panicked: no"),
+            ),
+        ] {
+            assert_eq!(agui_run_end("t1", "r1", halted.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn run_events_convert_to_agui_events() {
+        let id = || "c".to_owned();
+        let settled = |settled: Settled| {
+            let message = Message::new(settled.id(), "book", settled.content());
+            RunEvent::Settled { settled, message }
+        };
+        let ask = Settled::AskUser {
+            tool_call_id: id(),
+            tool_name: "book".into(),
+            question: "When?".into(),
+            options: None,
+            answer_schema: None,
+            state: None,
+        };
+        let halt = Settled::Halt {
+            tool_call_id: id(),
+            reason: "done".into(),
+            result: Json::from(json!(1)),
+            content: "1".into(),
+        };
+        let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
+        for (event, expected) in [
+            (
+                RunEvent::Call(Event::Started {
+                    id: id(),
+                    name: "book".into(),
+                    arguments: "{}".into(),
+                }),
+                vec![
+                    json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
+                    json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
+                    json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
+                ],
+            ),
+            (
+                RunEvent::Call(Event::Progress {
+                    id: id(),
+                    done: 1,
+                    total: Some(2),
+                    message: None,
+                }),
+                vec![json!({"type": "CUSTOM", "name": "tool_progress",
+                    "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
+            ),
+            (
+                RunEvent::Call(Event::Log {
+                    id: id(),
+                    source: LogSource::Stdout,
+                    level: LogLevel::Info,
+                    message: "hi".into(),
+                }),
+                vec![json!({"type": "CUSTOM", "name": "tool_log",
+                    "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
+            ),
+            (settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
+            (
+                settled(ask),
+                vec![
+                    json!({"type": "CUSTOM", "name": "ask_user_requested",
+                        "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": null}}),
+                    result("<awaiting user response>"),
+                ],
+            ),
+            (
+                settled(halt),
+                vec![
+                    json!({"type": "CUSTOM", "name": "tool_halt",
+                        "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),
+                    result("1"),
+                ],
+            ),
+            (
+                RunEvent::Error(RunFailure(Error::no_such_tool("x", Vec::new()))),
+                vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
+                    "message": Error::no_such_tool("x", Vec::new()).to_string()})],
+            ),
+        ] {
+            assert_eq!(agui_events(&event), expected);
+        }
+        // The event includes the content beside the result, like the history's message of that id.
+        let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
+        let message = Message::new("c", "book", "ok")
+            .with_part(Part::Text { text: "beside".into() })
+            .with_part(image);
+        let history = Provider::AgUi.results(std::slice::from_ref(&message)).value;
+        let event = RunEvent::Settled {
+            settled: Settled::Encoded { id: id(), content: "ok".into() },
+            message,
+        };
+        let told = &agui_events(&event)[0];
+        assert_eq!(
+            (&told["messageId"], &told["content"]),
+            (&history[0]["id"], &history[0]["content"])
+        );
+        assert_eq!(
+            told["content"],
+            "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]"
+        );
+        // The events can be read back as the call that they show.
+        let started = RunEvent::Call(Event::Started {
+            id: id(),
+            name: "book".into(),
+            arguments: "{\"a\":1}".into(),
+        });
+        let events = agui_events(&started).into();
+        let read = Provider::AgUi.calls(&events).unwrap();
+        assert_eq!(
+            (read.calls, read.unreadable),
+            (vec![ToolCall::new("c", "book", "{\"a\":1}")], vec![])
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! The formats of OpenAI's two APIs, chat completions and responses.
+//!
+//! `Provider` calls these functions: `chat_tool` and `responses_tool` write a definition,
+//! `chat_calls` and `responses_calls` read the calls of a response, `chat_result` and
+//! `responses_result` write a tool's message. Functions are declared without `strict`: strict mode
+//! requires that every member is required and every object closed, which third-party schemas do not
+//! satisfy. The root of a schema must be a plain object, and an array must describe its items;
+//! other schemas are rewritten, with notes. Chat results are text only; responses take images.
+//!
+//! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
+
+use std::collections::BTreeSet;
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+use toolcell_contract::definition::Definition;
+use toolcell_contract::message::Message;
+
+use crate::calls::Calls;
+use crate::note::Changes;
+use crate::part::{base64, image, text};
+use crate::place::Place;
+use crate::schema::{Open, Rewrite, each_subschema, is_array};
+use crate::{Note, Provider, ProviderError};
+
+/// Image types of a result. Source: the guide to images.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Finish reasons of a chat completion that was cut: OpenAI's, then those of compatible providers.
+const CHAT_CUTS: [&str; 6] = [
+    "length",
+    "content_filter",
+    "max_tokens",
+    "model_length",
+    "error",
+    "insufficient_system_resource",
+];
+/// Statuses of an incomplete response.
+const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cancelled", "failed"];
+/// Keywords that the root of a schema must not have, beside the alternatives, which are merged
+/// before.
+const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
+
+pub(crate) fn chat_tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
+    Ok(json!({"type": "function", "function": function(definition, changes)?}))
+}
+
+pub(crate) fn responses_tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
+    let mut tool = function(definition, changes)?;
+    tool.insert("type".into(), "function".into());
+    Ok(tool.into())
+}
+
+fn function(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Map<String, Value>, ProviderError> {
+    let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
+    let mut parameters = rewrite.object(&mut Open::new())?;
+    for keyword in NOT_AT_TOP {
+        if let Some(value) = parameters.remove(keyword) {
+            rewrite.describe_keyword(
+                &mut parameters,
+                keyword,
+                &value,
+                "/parameters",
+                "the API does not allow it at the top",
+            );
+        }
+    }
+    let mut parameters = rewrite.plain(parameters)?;
+    each_subschema(&mut parameters, &mut |schema| {
+        if is_array(schema) {
+            schema.entry("items").or_insert_with(|| json!({}));
+        }
+    });
+    // Set explicitly, because the default is false in one API and true in the other.
+    let mut function = Map::from_iter([
+        ("name".to_owned(), definition.name.as_str().into()),
+        ("parameters".to_owned(), parameters),
+        ("strict".to_owned(), false.into()),
+    ]);
+    if !definition.description.is_empty() {
+        function.insert("description".into(), definition.description.as_str().into());
+    }
+    Ok(function)
+}
+
+pub(crate) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+    const EXPECTED: &str =
+        "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
+    if response.value.is_array() {
+        return chat_list(response);
+    }
+    let (choice, message) = match response.get("choices") {
+        Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
+            Some(choice) => {
+                let message = choice.need(
+                    "message",
+                    "the message of a choice; put a streamed answer together first",
+                )?;
+                (choice, message)
+            }
+            None => return Ok(Calls::default()),
+        },
+        None => (response.clone(), response.get("message").unwrap_or_else(|| response.clone())),
+    };
+    if let Some(call) = message.get("function_call") {
+        return Err(call.malformed("`tool_calls`: a `function_call` has no id to answer to"));
+    }
+    let calls = match message.get("tool_calls") {
+        Some(calls) => chat_list(&calls)?,
+        None if has(&message, "role") || has(&message, "content") => Calls::default(),
+        None => return Err(message.malformed(EXPECTED)),
+    };
+    Ok(calls.cut(Provider::OpenAi, choice.word("finish_reason", &CHAT_CUTS)))
+}
+
+fn has(place: &Place<'_>, name: &str) -> bool {
+    place.get(name).is_some()
+}
+
+/// Returns the calls of a list. AG-UI uses the same form.
+pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
+    let calls = list.items("a list of tool calls")?;
+    let is_function = |call: &Place<'_>| {
+        let is_bare = !has(call, "type")
+            && (has(call, "function") || !(has(call, "name") || has(call, "choices")));
+        call.is_word("type", "function") || (is_bare && call.value.is_object())
+    };
+    let functions = Place::calls_among(calls, is_function)?;
+    if has_pieces(&functions) {
+        return Err(list.malformed(
+            "whole calls: these are pieces of a stream, to be put together by their `index`",
+        ));
+    }
+    Ok(Calls::of(functions.iter().map(|call| {
+        let function = call.need("function", "the function that is called");
+        call.read(call.text("id", "the id of the call"), function, "arguments")
+    })))
+}
+
+/// Returns true if items with an `index` are pieces of a stream. Some APIs write an `index` in
+/// whole calls too.
+fn has_pieces(calls: &[Place<'_>]) -> bool {
+    let mut places = BTreeSet::new();
+    calls.iter().any(|call| {
+        let Some(index) = call.get("index") else { return false };
+        let member =
+            |name: &str| call.value.get("function").and_then(|function| function.get(name));
+        let is_whole = match member("arguments") {
+            // Arguments that a tree cannot hold count as whole: that call is refused alone.
+            Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
+            arguments => arguments.is_some(),
+        };
+        !has(call, "id")
+            || member("name").is_none()
+            || !is_whole
+            || !places.insert(index.value.to_string())
+    })
+}
+
+pub(crate) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+    const EXPECTED: &str = "a response with `output`, or the list of its items";
+    let items = if response.value.is_array() {
+        response.items(EXPECTED)?
+    } else {
+        response.need("output", EXPECTED)?.items(EXPECTED)?
+    };
+    let calls = Place::calls_among(items, |item| item.is_word("type", "function_call"))?;
+    let details = response.value.pointer("/incomplete_details/reason").and_then(Value::as_str);
+    let cut = response.word("status", &RESPONSES_CUTS).map(|status| details.unwrap_or(status));
+    Ok(Calls::of(calls.iter().map(|call| {
+        let is_unfinished =
+            ["incomplete", "in_progress"].into_iter().any(|status| call.is_word("status", status));
+        let finished = if is_unfinished {
+            Err(call.malformed("a call that the model has finished"))
+        } else {
+            Ok(call.clone())
+        };
+        call.read(call.text("call_id", "the `call_id` of the call"), finished, "arguments")
+    }))
+    .cut(Provider::OpenAiResponses, cut))
+}
+
+pub(crate) fn chat_result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let content = text(message, |_| false, notes);
+    json!({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
+}
+
+pub(crate) fn responses_result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let said = text(message, |part| image(part, &IMAGES).is_some(), notes);
+    let images: Vec<_> = message.parts.iter().filter_map(|part| image(part, &IMAGES)).collect();
+    let output = if images.is_empty() {
+        Value::String(said)
+    } else {
+        let shown = images.into_iter().map(|media| {
+            let url = format!("data:{};base64,{}", media.mime_type, base64(&media.data));
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+        });
+        let said = (!said.is_empty()).then(|| json!({"type": "input_text", "text": said}));
+        said.into_iter().chain(shown).collect()
+    };
+    json!({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
+}

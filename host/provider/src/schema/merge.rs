@@ -1,0 +1,137 @@
+//! Merges two JSON Schemas that must both hold into one.
+//!
+//! The rewriting of schemas for an API calls `merge` to remove `allOf` and `$ref`, which some APIs
+//! do not accept. It takes a schema and adds the keywords of another: required members are joined,
+//! bounds become the tighter one, types and listed values are intersected, inner schemas are put
+//! into an `allOf` that is merged later. Two values that do not fit into one keyword are kept by
+//! describing the second one in the text, with a note.
+
+use serde_json::{Map, Value, json};
+
+use super::{Rewrite, inside};
+
+/// Keywords that have a meaning only at their original place, or none for the model.
+const LEFT_BEHIND: [&str; 7] =
+    ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
+
+impl Rewrite<'_, '_> {
+    /// Adds a schema that must hold as well. A rule that does not fit into one keyword goes into
+    /// the description.
+    pub(crate) fn merge(
+        &mut self,
+        into: &mut Map<String, Value>,
+        other: Map<String, Value>,
+        at: &str,
+    ) {
+        for (keyword, value) in other {
+            match into.get_mut(&keyword) {
+                _ if LEFT_BEHIND.contains(&keyword.as_str()) => {}
+                None => drop(into.insert(keyword, value)),
+                Some(held) if *held == value => {}
+                Some(held) => {
+                    if let Err(value) = combine(&keyword, held, value) {
+                        self.describe_keyword(
+                            into,
+                            &keyword,
+                            &value,
+                            &inside(at, &keyword),
+                            "it is given two different values",
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Combines both values of a keyword, or returns the second one if that is impossible.
+fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
+    match (keyword, &mut *held, other) {
+        ("properties" | "patternProperties", Value::Object(held), Value::Object(other)) => {
+            for (name, schema) in other {
+                match held.get_mut(&name) {
+                    None => drop(held.insert(name, schema)),
+                    Some(own) if *own == schema => {}
+                    Some(own) => both(own, schema),
+                }
+            }
+        }
+        ("items" | "additionalProperties", _, other) => both(held, other),
+        ("required", Value::Array(held), Value::Array(other)) => {
+            for name in other {
+                if !held.contains(&name) {
+                    held.push(name);
+                }
+            }
+        }
+        ("enum", Value::Array(held), Value::Array(other))
+            if held.iter().any(|value| other.contains(value)) =>
+        {
+            held.retain(|value| other.contains(value));
+        }
+        ("type", _, other) => match common_types(held, &other) {
+            Some(common) => *held = common,
+            None => return Err(other),
+        },
+        ("description", Value::String(held), Value::String(other)) => {
+            held.push('\n');
+            held.push_str(&other);
+        }
+        (
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
+            Value::Number(_),
+            other @ Value::Number(_),
+        ) => {
+            if held.as_f64() < other.as_f64() {
+                *held = other;
+            }
+        }
+        (
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties",
+            Value::Number(_),
+            other @ Value::Number(_),
+        ) => {
+            if held.as_f64() > other.as_f64() {
+                *held = other;
+            }
+        }
+        (_, _, other) => return Err(other),
+    }
+    Ok(())
+}
+
+/// Puts inner schemas into one `allOf`, which is merged when the conversion reaches it.
+fn both(held: &mut Value, other: Value) {
+    match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf"))
+    {
+        Some(Value::Array(all)) if all.contains(&other) => {}
+        Some(Value::Array(all)) => all.push(other),
+        _ => *held = json!({"allOf": [held.take(), other]}),
+    }
+}
+
+/// Returns the types that both schemas allow, or `None` if there is no such type.
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(list) => list.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            vec![value.clone()]
+        }
+    };
+    let (one, other) = (list(one), list(other));
+    // An integer is a number.
+    let allows = |types: &[Value], kind: &Value| {
+        types.contains(kind) || kind == "integer" && types.contains(&json!("number"))
+    };
+    let mut common: Vec<_> = one.iter().filter(|kind| allows(&other, kind)).cloned().collect();
+    for kind in other {
+        if allows(&one, &kind) && !common.contains(&kind) {
+            common.push(kind);
+        }
+    }
+    match common.len() {
+        0 => None,
+        1 => common.pop(),
+        _ => Some(common.into()),
+    }
+}

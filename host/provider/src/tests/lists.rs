@@ -1,0 +1,113 @@
+//! Tests of lists with a tool that an API cannot express: its note, and the other tools, which
+//! stay.
+//!
+//! They also check the note of a recursive schema that was cut, and parts of 0 bytes in every
+//! format.
+
+use serde_json::json;
+use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
+
+use super::super::schema::MAX_RECURSION;
+use super::super::{Converted, Definition, Message, Provider};
+use super::{Value, gemini};
+
+#[test]
+fn recursion_is_cut_with_a_note() {
+    let words = "More of the same form, which is not written out here.";
+    let cut = json!({"type": "OBJECT", "description": words});
+    let inside = |inner: Value| json!({"type": "OBJECT", "properties": {"next": inner}});
+    let whole = |times: usize| (0..=times).fold(cut.clone(), |inner, _| inside(inner));
+    assert_eq!(
+        gemini(json!({"$ref": "#/$defs/Loop"})).unwrap(),
+        (whole(MAX_RECURSION), vec!["/parameters/$defs/Loop".to_owned()])
+    );
+    // Too large with the full number of expansions, but not with one.
+    let many = |_| json!({"description": "x".repeat(30), "anyOf": vec![json!({"$ref": "#/$defs/Wide"}); 12]});
+    let members: serde_json::Map<_, _> = (0..4).map(|n| (format!("m{n}"), many(n))).collect();
+    let schema = json!({
+        "properties": {"x": {"$ref": "#/$defs/Wide"}}, "$defs": {"Wide": {"type": "object", "properties": members}},
+    });
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let converted = Provider::Gemini.definitions([&definition]).unwrap();
+    let changes: Vec<_> = converted.notes.iter().map(|note| note.change.as_str()).collect();
+    assert_eq!(changes, ["written out inside of itself once, and cut there"]);
+    // A cycle of references without a value in between is accepted.
+    for circle in ["#/$defs/Round", "#"] {
+        let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
+        assert!(
+            notes.iter().any(|pointer| pointer.starts_with("/parameters")),
+            "{circle}: {notes:?}"
+        );
+    }
+}
+
+#[test]
+fn bad_tool_is_left_out_of_the_list() {
+    let tool =
+        |name: &str, schema: Value| Definition::new(name, "").unwrap().with_parameters(schema);
+    let bad = [
+        tool("nowhere", json!({"properties": {"a": {"$ref": "#/$defs/missing"}}})),
+        tool("none", json!({"type": "object", "not": {}})),
+    ];
+    let good = tool("good", json!({"type": "object"}));
+    for provider in Provider::ALL {
+        let given = [&bad[0], &good, &bad[1], &good];
+        let Converted { value, notes } = provider.definitions(given).unwrap();
+        let list =
+            if provider == Provider::Gemini { &value[0]["functionDeclarations"] } else { &value };
+        let left_out: Vec<_> =
+            notes.iter().filter(|note| note.change.contains("left out of the list")).collect();
+        let listed = list.as_array().unwrap().len();
+        assert_eq!(listed + left_out.len(), 4, "{provider}: {value} {notes:?}");
+        assert!(value.to_string().contains("good") && left_out.len() >= 2, "{provider}: {notes:?}");
+        assert_eq!(
+            left_out.last().map(|note| (&*note.tool, &*note.pointer)),
+            Some(("good", "/name")),
+            "{provider}"
+        );
+        // The list, or a page of it, is empty then.
+        assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
+        let Converted { value, notes } = provider.page([&bad[1]]);
+        assert_eq!((value, notes.len()), (json!([]), 1), "{provider}");
+        assert_eq!(provider.definitions([]).unwrap().value, json!([]), "{provider}");
+    }
+}
+
+#[test]
+fn empty_media_is_described_in_every_form() {
+    let media = |data: &[u8]| Media { mime_type: String::new(), data: data.to_vec() };
+    for part in [Part::Image(media(b"")), Part::Audio(media(b""))] {
+        let message = Message::new("c", "draw", "drawn").with_part(part.clone());
+        for provider in Provider::ALL {
+            let Converted { value, notes } = provider.results(std::slice::from_ref(&message));
+            let (value, case) = (value.to_string(), format!("{provider}: {part:?}"));
+            assert!(
+                !value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"),
+                "{case}: {value}"
+            );
+            let reasons: Vec<_> =
+                notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
+            assert_eq!(reasons, [("/parts/0", "it has no bytes")], "{case}");
+        }
+    }
+    let uri = || "x:y".to_owned();
+    let bytes = ResourceContent::Bytes { data: vec![0] };
+    for part in [
+        Part::Image(media(b"a")),
+        Part::Audio(media(b"a")),
+        Part::Resource(Resource { uri: uri(), mime_type: Some(" ".into()), content: bytes }),
+        Part::ResourceLink {
+            uri: uri(),
+            name: None,
+            description: None,
+            mime_type: Some(String::new()),
+            size: None,
+        },
+    ] {
+        let sent = Provider::Mcp
+            .results(&[Message::new("c", "draw", "").with_part(part)])
+            .value
+            .to_string();
+        assert!(sent.contains(r#""mimeType":"application/octet-stream""#), "{sent}");
+    }
+}

@@ -1,0 +1,424 @@
+//! Tests of all formats with payloads as in each API's public reference.
+//!
+//! For each provider, a file of expected definitions, calls and results is compared with the
+//! conversion of common inputs. Further tests cover the detection of an API, the special rules of
+//! Gemini's schemas, and hostile schemas, whose conversion must take bounded time.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolcell_contract::call::ToolCall;
+use toolcell_contract::outcome::Part;
+
+use super::*;
+
+mod lists;
+
+/// The input of every provider.
+#[derive(Deserialize)]
+struct Inputs {
+    definitions: BTreeMap<String, Vec<Definition>>,
+    messages: BTreeMap<String, Vec<InputMessage>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InputMessage {
+    tool_call_id: String,
+    name: String,
+    content: String,
+    #[serde(default)]
+    parts: Vec<Part>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    end_turn: bool,
+    #[serde(default)]
+    attributes: BTreeMap<String, Value>,
+}
+
+impl From<&InputMessage> for Message {
+    fn from(said: &InputMessage) -> Self {
+        let mut message = Self::new(&said.tool_call_id, &said.name, &said.content);
+        message.parts = said.parts.clone();
+        message.is_error = said.is_error;
+        message.end_turn = said.end_turn;
+        message.attributes = said.attributes.clone();
+        message
+    }
+}
+
+/// The expected result for one provider: an output, or the pointer of an error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Payloads {
+    definitions: Vec<Case>,
+    calls: Vec<Case>,
+    results: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    name: String,
+    input: Value,
+    output: Option<Value>,
+    /// Unreadable calls: the id, and the pointer of the error or `cut: REASON`.
+    #[serde(default)]
+    unreadable: Vec<(Option<String>, String)>,
+    error: Option<String>,
+    #[serde(default)]
+    notes: Vec<String>,
+}
+
+impl Case {
+    /// Returns the name of an input.
+    fn key(&self) -> &str {
+        self.input.as_str().unwrap()
+    }
+
+    fn check(&self, provider: Provider, got: Result<Converted, ProviderError>) {
+        let case = format!("{provider}: {} {}", self.name, self.input);
+        match got {
+            Ok(converted) => {
+                assert_eq!(Some(&converted.value), self.output.as_ref(), "{case}");
+                let pointers: Vec<_> =
+                    converted.notes.into_iter().map(|note| note.pointer).collect();
+                assert_eq!(pointers, self.notes, "{case}");
+            }
+            Err(
+                ProviderError::Inexpressible { pointer, .. }
+                | ProviderError::Malformed { pointer, .. },
+            ) => {
+                assert_eq!(Some(pointer), self.error, "{case}");
+            }
+            Err(error) => panic!("{case}: {error}"),
+        }
+    }
+}
+
+fn inputs() -> Inputs {
+    serde_json::from_str(include_str!("../payloads/given.json")).unwrap()
+}
+
+fn payloads(provider: Provider) -> Payloads {
+    serde_json::from_str(match provider {
+        Provider::OpenAi => include_str!("../payloads/openai.json"),
+        Provider::OpenAiResponses => include_str!("../payloads/openai-responses.json"),
+        Provider::Anthropic => include_str!("../payloads/anthropic.json"),
+        Provider::Gemini => include_str!("../payloads/gemini.json"),
+        Provider::Mcp => include_str!("../payloads/mcp.json"),
+        Provider::AgUi => include_str!("../payloads/agui.json"),
+    })
+    .unwrap()
+}
+
+#[test]
+fn definitions_convert_for_every_provider() {
+    let given = inputs();
+    for provider in Provider::ALL {
+        for case in payloads(provider).definitions {
+            case.check(provider, provider.definitions(&given.definitions[case.key()]));
+        }
+    }
+}
+
+#[test]
+fn calls_parse_from_every_provider() {
+    for provider in Provider::ALL {
+        for case in payloads(provider).calls {
+            let mut unreadable = Vec::new();
+            let calls = provider.calls(&case.input).map(|read| {
+                unreadable.extend(read.unreadable.into_iter().map(|call| match call.error {
+                    ProviderError::Malformed { pointer, .. } => (call.id, pointer),
+                    ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
+                    error @ (ProviderError::Unknown { .. }
+                    | ProviderError::Inexpressible { .. }
+                    | ProviderError::UnknownForm
+                    | ProviderError::AmbiguousForm { .. }) => panic!("{error}"),
+                }));
+                let calls =
+                    read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
+                Converted { value: calls.collect(), notes: Vec::new() }
+            });
+            assert_eq!(unreadable, case.unreadable, "{provider}: {} {}", case.name, case.input);
+            case.check(provider, calls);
+        }
+    }
+}
+
+/// Each payload that contains a call identifies its API.
+#[test]
+fn payload_form_is_detected() {
+    let mut seen = 0;
+    for provider in Provider::ALL {
+        for case in payloads(provider).calls {
+            let has_calls = provider.calls(&case.input).is_ok_and(|read| !read.calls.is_empty());
+            // The parameters of an MCP request alone have the same form as this crate's calls.
+            let is_bare = provider == Provider::Mcp
+                && case.input.get("params").is_none()
+                && !case.input.is_array();
+            if has_calls && !is_bare {
+                assert_eq!(
+                    Provider::detect(&case.input),
+                    Ok(provider),
+                    "{provider}: {}",
+                    case.input
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 20, "{seen} payloads");
+}
+
+/// The answers of unreadable calls are at the positions of these calls.
+#[test]
+fn unreadable_calls_are_answered_in_order() {
+    let call =
+        |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+    let list = json!([
+        call(json!("a"), ""),
+        call(json!("b"), "t"),
+        call(json!(null), "t"),
+        call(json!("d"), ""),
+        call(json!("e"), "t")
+    ]);
+    let read = Provider::OpenAi.calls(&list).unwrap();
+    assert_eq!(read.calls, ["b", "e"].map(|id| ToolCall::new(id, "t", "{}")));
+    let places: Vec<_> =
+        read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();
+    assert_eq!(places, [(0, Some("a")), (2, None), (3, Some("d"))]);
+    let messages = read.answered(["b", "e"].map(|id| Message::new(id, "t", "ok")).into());
+    let answers: Vec<_> =
+        messages.iter().map(|message| (message.tool_call_id.as_str(), message.is_error)).collect();
+    assert_eq!(answers, [("a", true), ("b", false), ("d", true), ("e", false)]);
+    assert_eq!(
+        messages[0].content,
+        r#"{"error":"not as openai sends it: at `/0/function/name`: expected the function's name"}"#
+    );
+}
+
+#[test]
+fn results_convert_for_every_provider() {
+    let given = inputs();
+    for provider in Provider::ALL {
+        for case in payloads(provider).results {
+            let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();
+            case.check(provider, Ok(provider.results(&messages)));
+        }
+    }
+}
+
+#[test]
+fn provider_names_parse_and_typos_get_a_hint() {
+    for provider in Provider::ALL {
+        assert_eq!(provider.name().parse(), Ok(provider));
+    }
+    for (asked, hint) in
+        [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")]
+    {
+        let error = asked.parse::<Provider>().unwrap_err();
+        assert!(
+            error.to_string().contains(asked) && error.hint().contains(hint),
+            "{}",
+            error.hint()
+        );
+    }
+}
+
+/// Converts one member of a Gemini schema. Returns the result and the places of the notes.
+fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
+    let schema = json!({"properties": {"x": member}, "$defs": {
+        "Unit": {"type": "string", "enum": ["m", "ft"], "description": "A unit."},
+        "Loop": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}},
+        "Round": {"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Round"}]},
+        "Deep": {"anyOf": [{"$ref": "#/$defs/Unit"}, {"type": "null"}]},
+    }});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let mut converted = Provider::Gemini.definitions([&definition])?;
+    let member =
+        converted.value[0]["functionDeclarations"][0]["parameters"]["properties"]["x"].take();
+    let short = |note: Note| note.pointer.replace("/parameters/properties/x", "");
+    Ok((member, converted.notes.into_iter().map(short).collect()))
+}
+
+#[test]
+fn schemas_convert_to_gemini_with_notes() {
+    let string = json!({"type": "STRING"});
+    for (member, expected, notes) in [
+        (json!({"type": ["string", "null"]}), json!({"type": "STRING", "nullable": true}), vec![]),
+        (
+            json!({"type": ["integer", "string"], "minLength": 1, "minimum": 2, "description": "Which."}),
+            json!({"anyOf": [
+                {"type": "STRING", "minLength": 1, "description": "Which."},
+                {"type": "INTEGER", "minimum": 2, "description": "Which."},
+            ]}),
+            vec![],
+        ),
+        (
+            json!({"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "title": "X"}),
+            json!({"type": "STRING", "nullable": true, "title": "X", "description": "default: null"}),
+            vec!["/anyOf/0/default"],
+        ),
+        (
+            json!({"oneOf": [{"type": "string"}, {"type": "boolean"}, false]}),
+            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
+            vec!["/oneOf"],
+        ),
+        (
+            json!({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}, {"type": "string"}]}),
+            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
+            vec![],
+        ),
+        (
+            json!({"properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"type": "string"}]}),
+            json!({"anyOf": [
+                {"type": "OBJECT", "properties": {"a": string}, "required": ["a"]},
+                string,
+            ]}),
+            vec!["/anyOf/0"],
+        ),
+        (json!({"const": "fixed"}), json!({"type": "STRING", "enum": ["fixed"]}), vec![]),
+        (
+            json!({"enum": ["a", null]}),
+            json!({"type": "STRING", "enum": ["a"], "nullable": true}),
+            vec![],
+        ),
+        (json!({"enum": [true, false]}), json!({"type": "BOOLEAN"}), vec![]),
+        (
+            json!({"enum": [1, 2]}),
+            json!({"type": "INTEGER", "description": "enum: [1,2]"}),
+            vec!["/enum"],
+        ),
+        (
+            json!({"enum": ["", "a"]}),
+            json!({"type": "STRING", "description": "enum: [\"\",\"a\"]"}),
+            vec!["/enum"],
+        ),
+        (
+            json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9, "maximum": 5}),
+            json!({"type": "INTEGER", "minimum": 1, "maximum": 5}),
+            vec![],
+        ),
+        (
+            json!({"type": "number", "exclusiveMinimum": 0.5, "description": "Big."}),
+            json!({"type": "NUMBER", "minimum": 0.5, "description": "Big.\nexclusiveMinimum: 0.5"}),
+            vec!["/exclusiveMinimum"],
+        ),
+        (
+            json!({"type": "string", "format": "date-time"}),
+            json!({"type": "STRING", "format": "date-time"}),
+            vec![],
+        ),
+        (
+            json!({"type": "string", "format": "uri"}),
+            json!({"type": "STRING", "description": "format: \"uri\""}),
+            vec!["/format"],
+        ),
+        (
+            json!({"$ref": "#/$defs/Unit", "description": "Of length."}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "Of length.\nA unit."}),
+            vec![],
+        ),
+        (
+            json!({"$ref": "#/$defs/Deep"}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit.", "nullable": true}),
+            vec![],
+        ),
+        (
+            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"enum": ["m"]}, {"minLength": 1}, {"minLength": 2}]}),
+            json!({"type": "STRING", "enum": ["m"], "description": "A unit.", "minLength": 2}),
+            vec![],
+        ),
+        (
+            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Unit"}], "$ref": "#/$defs/Unit"}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit."}),
+            vec![],
+        ),
+        (json!({"type": "object"}), json!({"type": "OBJECT"}), vec![]),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "required": ["a"]}),
+            json!({"type": "OBJECT", "description": "additionalProperties: {\"type\":\"string\"}\nrequired: [\"a\"]"}),
+            vec!["/additionalProperties", "/required"],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 1}),
+            json!({"type": "ARRAY", "items": string, "minItems": 1, "description": "uniqueItems: true"}),
+            vec!["/uniqueItems"],
+        ),
+        (json!({"type": "null"}), json!({"type": "NULL"}), vec![]),
+        (json!({"type": "string", "not": {"$ref": "#/$defs/Unit"}}), string.clone(), vec!["/not"]),
+        (json!(false), Value::Null, vec![""]),
+    ] {
+        let (got, noted) = gemini(member.clone()).unwrap();
+        assert_eq!(got, expected, "{member}");
+        assert_eq!(noted, notes, "{member}");
+    }
+}
+
+#[test]
+fn schema_gemini_cannot_express_is_refused() {
+    let nested =
+        |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
+    for (member, problem) in [
+        (json!({"$ref": "#/$defs/Missing"}), "names no part"),
+        (json!({"$ref": "https://example.com/schema"}), "names no part"),
+        (json!({"type": "elephant"}), "no value can fit"),
+        (json!({"oneOf": []}), "no value can fit"),
+        (json!("string"), "not a JSON Schema"),
+        (nested(60), "stand inside each other"),
+    ] {
+        let error = gemini(member.clone()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{member}: {error}");
+    }
+}
+
+/// Schemas that would double at each level, or that are cyclic, take bounded time in every
+/// conversion.
+#[test]
+fn hostile_schemas_are_refused() {
+    let doubling = |keyword: &str| {
+        let level = |n: u32| {
+            let next = json!({"$ref": format!("#/$defs/l{}", n + 1)});
+            (format!("l{n}"), json!({keyword: [next, next]}))
+        };
+        let mut defs: Value = (0..60).map(level).collect::<serde_json::Map<_, _>>().into();
+        defs["l60"] = json!({"type": "object"});
+        json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/l0"}}, "allOf": [{"$ref": "#/$defs/l0"}]})
+    };
+    let chain: serde_json::Map<_, _> = (0..900)
+        .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
+        .collect();
+    let wide: Vec<_> = (0..2000).map(|n| json!({"const": format!("{n}")})).collect();
+    for schema in [
+        doubling("allOf"),
+        doubling("anyOf"),
+        doubling("oneOf"),
+        json!({"$defs": chain, "$ref": "#/$defs/d0"}),
+        json!({"properties": {"x": {"description": "x".repeat(30_000), "oneOf": wide}}}),
+        (0..3000).fold(json!({}), |inner, _| json!({ "not": inner })),
+    ] {
+        let definition =
+            Definition::new("t", "").unwrap().with_parameters(schema.clone()).with_output(schema);
+        assert!(Provider::Gemini.definitions([&definition]).is_err());
+        for provider in Provider::ALL {
+            // Some may succeed in APIs with references: each conversion only has to return.
+            let _ = provider.definitions([&definition]);
+        }
+    }
+}
+
+#[test]
+fn reference_into_a_rewritten_part_is_refused() {
+    let schema = json!({"allOf": [{"properties": {"a": {"type": "string"}, "b": {"$ref": "#/allOf/0/properties/a"}}}]});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
+    assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
+    assert!(
+        Provider::Mcp.definitions([&definition]).is_ok()
+            && Provider::Gemini.definitions([&definition]).is_ok()
+    );
+}
