@@ -2,8 +2,8 @@
 //!
 //! In: the sources, parsed by `syn`. Out: `tests/api/*.txt`, one line for each public path and each
 //! member of a type.
-//! Invariants: a re-export is followed to its definition; the members of a type stand below its
-//! shortest path. Items behind `#[cfg(test)]` and `#[doc(hidden)]` are left out; any other `cfg`
+//! Invariants: a re-export is followed to its definition, also into a part of `toolcell`; the
+//! members of a type stand below its shortest path. Items behind `#[cfg(test)]` and `#[doc(hidden)]` are left out; any other `cfg`
 //! counts as set.
 //! Not here: items that a macro defines, implementations of traits, signatures.
 
@@ -21,6 +21,9 @@ const CRATES: [(&str, &str); 4] = [
     ("toolcell-config", "host/config/src"),
     ("toolcell-server", "host/server/src"),
 ];
+/// Crates that `toolcell` re-exports, each with the folder of its sources.
+const PARTS: [(&str, &str); 2] =
+    [("toolcell_contract", "host/contract/src"), ("toolcell_provider", "host/provider/src")];
 /// Imports that are followed to resolve a name, and modules in modules, at most.
 const DEEPEST: usize = 8;
 
@@ -41,8 +44,11 @@ struct Use {
     is_public: bool,
 }
 
+/// A crate with its parts: crates of this repository that it may re-export. The paths of a part
+/// begin with the part's name.
 #[derive(Default)]
 struct Crate {
+    parts: Vec<String>,
     /// A module and a function can have the same path.
     definitions: BTreeMap<Path, Vec<Definition>>,
     /// The imports of each module.
@@ -52,10 +58,14 @@ struct Crate {
 }
 
 impl Crate {
-    /// Reads the crate whose sources lie in `folder`.
-    fn read(files: &[File], folder: &str) -> Self {
+    /// Reads the crate whose sources lie in `folder`, and its parts.
+    fn read(files: &[File], folder: &str, parts: &[(&str, &str)]) -> Self {
         let mut tree = Self::default();
         tree.file(files, &format!("{folder}/lib.rs"), &[], folder);
+        for (name, folder) in parts {
+            tree.file(files, &format!("{folder}/lib.rs"), &[(*name).to_owned()], folder);
+            tree.parts.push((*name).to_owned());
+        }
         for (module, of, members) in std::mem::take(&mut tree.impls) {
             for target in tree.resolve(&module, &of, 0) {
                 let types = tree.definitions.get_mut(&target).into_iter().flatten();
@@ -117,10 +127,13 @@ impl Crate {
     /// Returns the paths of the definitions that `path` means in the module `from`; none for a name
     /// of another crate.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> BTreeSet<Path> {
+        let root = from.first().filter(|first| self.parts.contains(first));
+        let root = Vec::from_iter(root.cloned());
         let mut found = BTreeSet::from([from.to_vec()]);
-        for name in path {
+        for (at, name) in path.iter().enumerate() {
             let next = found.iter().flat_map(|place| match name.as_str() {
-                "crate" => vec![Vec::new()],
+                "crate" => vec![root.clone()],
+                _ if at == 0 && self.parts.contains(name) => vec![vec![name.clone()]],
                 "self" => vec![place.clone()],
                 "super" => vec![place[..place.len().saturating_sub(1)].to_vec()],
                 _ => self.bound(place, name, depth),
@@ -325,7 +338,7 @@ fn public_names_match_the_snapshots() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("api");
     let mut found = Vec::new();
     for (name, sources) in CRATES {
-        let names = Crate::read(&files, sources).names();
+        let names = Crate::read(&files, sources, &PARTS).names();
         assert!(names.len() > 10, "{name}: these are not all names: {names:?}");
         let snapshot = folder.join(format!("{name}.txt"));
         if std::env::var_os("UPDATE").is_some() {
@@ -344,23 +357,54 @@ fn public_names_match_the_snapshots() {
     );
 }
 
+/// Returns the public names of the parts that the crate does not re-export.
+fn further_names(tree: &Crate) -> Vec<String> {
+    let mut own = BTreeSet::new();
+    tree.walk(&[], &[], &mut own);
+    let own: BTreeSet<_> = own.into_iter().map(|(_, target)| target).collect();
+    let mut offered = BTreeSet::new();
+    for part in &tree.parts {
+        tree.walk(std::slice::from_ref(part), std::slice::from_ref(part), &mut offered);
+    }
+    let is_module = |target: &Path| {
+        tree.definitions.get(target).is_some_and(|all| all.iter().all(|one| one.kind == "mod"))
+    };
+    let further =
+        offered.into_iter().filter(|(_, target)| !own.contains(target) && !is_module(target));
+    further.map(|(public, _)| public.join("::")).collect()
+}
+
+#[test]
+fn parts_of_toolcell_offer_only_its_names() {
+    let (_, sources) = CRATES[0];
+    let further = further_names(&Crate::read(&repository(), sources, &PARTS));
+    assert!(further.is_empty(), "`toolcell` does not re-export these: {further:?}");
+}
+
 #[test]
 fn removed_and_added_names_are_reported() {
     let root = "mod a; pub use a::{Engine, make as build}; pub use serde::Serialize; use a::make; \
         pub mod b { pub use crate::a::g::*; #[doc(hidden)] pub struct No; pub const N: u8 = 0; } \
-        #[cfg(test)] pub mod tests; #[macro_export] macro_rules! m { () => {} }";
+        #[cfg(test)] pub mod tests; #[macro_export] macro_rules! m { () => {} } \
+        pub use part::c::Part;";
+    let part = "pub mod c { pub struct Part; pub struct Other; } impl crate::c::Part { pub fn go() {} } \
+        #[doc(hidden)] pub struct Internal;";
     let module = "pub struct Engine { pub size: u8, private: u8 } pub fn make() {} mod make {} \
         impl Engine { pub const MOST: u8 = 1; pub fn run(&self) {} fn no() {} #[doc(hidden)] pub fn not() {} } \
         pub(crate) mod g { pub enum Kind { One(u8), Two { at: u8 } } pub use super::Engine; \
         pub trait Act { fn act(&self); } } impl super::b::Kind { pub fn name(self) {} }";
     let file = |(path, text): (&str, &str)| File { path: path.into(), text: text.into() };
-    let files = [("src/lib.rs", root), ("src/a/mod.rs", module)].map(file);
-    let mut names = Crate::read(&files, "src").names();
+    let files = [("src/lib.rs", root), ("src/a/mod.rs", module), ("part/lib.rs", part)].map(file);
+    let tree = Crate::read(&files, "src", &[("part", "part")]);
+    assert_eq!(further_names(&tree), ["part::c::Other"]);
+    let mut names = tree.names();
     let expected = [
         "Engine: struct",
         "Engine::MOST: const",
         "Engine::run(): fn",
         "Engine::size: field",
+        "Part: struct",
+        "Part::go(): fn",
         "Serialize: from serde::Serialize",
         "b: mod",
         "b::Act: trait",

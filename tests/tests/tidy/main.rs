@@ -426,11 +426,7 @@ fn each_check_can_fail() {
             &[("host/core/src/tool/mod.rs", "use crate::{json, schema};")],
             "names no module",
         ),
-        (
-            upward_uses,
-            &[("host/core/src/tool/mod.rs", "use crate::Executor;")],
-            "names no module",
-        ),
+        (upward_uses, &[("host/core/src/tool/mod.rs", "use crate::Executor;")], "names no module"),
         (upward_uses, &[("host/core/src/new.rs", "")], "no layer"),
         (
             foreign_reexports,

@@ -17,7 +17,7 @@ use futures_util::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::error::Error;
-use toolcell_contract::event::{Event, EventSink};
+use toolcell_contract::event::Event;
 use toolcell_contract::message::{Halted, RunEvent, RunFailure};
 
 use super::batch::Batch;
@@ -43,7 +43,9 @@ impl RunStream {
         options: RunOptions,
     ) -> Self {
         let queue = Arc::new(Queue::default());
-        let executor = runner.executor.clone().with_additional_events(Arc::clone(&queue));
+        let sink = Arc::clone(&queue);
+        let executor =
+            runner.executor.clone().with_additional_events(move |event| sink.receive(event));
         let observed = Runner { executor, ..runner.clone() };
         let waiting = Arc::clone(&queue);
         let start = |batch: Batch| batch.call_ends(move || !waiting.is_empty()).boxed();
@@ -137,10 +139,9 @@ impl Queue {
     fn pop(&self) -> Option<RunEvent> {
         self.events.lock().pop_front()
     }
-}
 
-impl EventSink for Arc<Queue> {
-    fn emit(&self, event: Event) {
+    /// Queues an event of a call.
+    fn receive(&self, event: Event) {
         self.push(RunEvent::Call(event));
         self.reader.wake();
     }

@@ -20,7 +20,7 @@ use toolcell_contract::call::usage::Meter;
 use toolcell_contract::controls::{Control, enforced};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::limits::Limits;
-use toolcell_contract::outcome::{Outcome, Question};
+use toolcell_contract::outcome::Outcome;
 use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 

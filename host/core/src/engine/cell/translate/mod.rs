@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcell_contract::definition::{Checks, Definition, Hints, Need};
+use toolcell_contract::definition::{Definition, Need};
 use toolcell_contract::error::Error;
 use toolcell_contract::json::{Json, parse_within};
 use toolcell_contract::outcome::tool_error::ReturnRule;
