@@ -43,7 +43,7 @@ pub fn dispose(panic: Panic) {
     }
 }
 
-/// Returns the text of a panic's payload, cut after [`MAX_WORDS`] characters, and disposes of the
+/// Returns the text of a panic's payload, cut after `MAX_WORDS` characters, and disposes of the
 /// payload.
 pub fn into_text(panic: Panic) -> String {
     let words = text(&*panic);
@@ -54,7 +54,7 @@ pub fn into_text(panic: Panic) -> String {
 /// Characters of a panic's message that are kept.
 const MAX_WORDS: usize = 2048;
 
-/// Returns the payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a
+/// Returns the payload of a panic as text, cut after `MAX_WORDS` characters. Rust cannot print a
 /// payload of unknown type, so the common types are tried one by one.
 pub fn text(panic: &(dyn Any + Send)) -> String {
     payload_text(panic)

@@ -101,8 +101,8 @@ fn entry<'a>(manifest: &'a str, key: &str) -> &'a str {
     value.and_then(|value| value.strip_suffix('"')).unwrap_or_default()
 }
 
-/// Returns the module folders in `folder` with their first sentences, in the order of its root file
-/// (`lib`, `main` or `mod`).
+/// Returns the module folders in `folder` except tests, with their first sentences, in the order of
+/// its root file (`lib`, `main` or `mod`).
 fn folders(files: &[File], folder: &str, root: &str) -> Vec<(String, String)> {
     let root = named(files, &format!("{folder}/{root}.rs"))
         .or_else(|| named(files, &format!("{folder}/main.rs")));
@@ -114,7 +114,8 @@ fn folders(files: &[File], folder: &str, root: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for module in modules {
         let path = format!("{folder}/{module}");
-        if !files.iter().any(|file| file.path.starts_with(&format!("{path}/"))) {
+        let is_folder = files.iter().any(|file| file.path.starts_with(&format!("{path}/")));
+        if module == "tests" || !is_folder {
             continue;
         }
         let header = named(files, &format!("{path}/mod.rs"))
@@ -177,10 +178,11 @@ fn each_outdated_map_is_reported() {
             (PAGE, page.as_str()),
             ("Cargo.toml", "[workspace]\nmembers = [\"host/a\"]\n"),
             ("host/a/Cargo.toml", "name = \"a\"\ndescription = \"Does it\"\n"),
-            ("host/a/src/lib.rs", "//! A.\nmod b;\npub(crate) mod c;\nmod tests {}\n"),
+            ("host/a/src/lib.rs", "//! A.\nmod b;\npub(crate) mod c;\nmod tests;\n"),
             ("host/a/src/b.rs", "//! Reads [`B`]: all. In: it.\n//!\n//! Out: that.\n"),
             ("host/a/src/b/d.rs", "//! D.\n"),
             ("host/a/src/c.rs", "//! C.\n"),
+            ("host/a/src/tests/mod.rs", "//! Tests.\n"),
         ];
         let files = files.map(|(path, text)| File { path: path.into(), text: text.into() });
         let complaints = outdated_map(&files);
