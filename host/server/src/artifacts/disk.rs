@@ -1,10 +1,18 @@
-//! The artifact store on disk.
+//! Stores artifacts as files in one directory, with a quota for each tenant and an expiry.
 //!
-//! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as
-//! JSON, the content. `TENANT` is a digest of the tenant's name, `ID` one of the content.
-//! Invariants: a file gets its name only when it is complete and flushed to the disk, so the count
-//! at opening matches the files. A path consists of digests only. Tenants share no file. Only files
-//! that the store has written are removed.
+//! The parent module calls it for every upload, lookup and removal. A put takes a tenant, bytes, a
+//! name and a media type, and returns an `ArtifactInfo`, or an error if the tenant's quota has no
+//! room. The store keeps an index of its files in memory, which it reads from the directory when it
+//! is opened. Expired artifacts of a tenant are removed before each of its lookups. A lock file
+//! makes sure that one process at a time uses the directory; a temporary store removes its
+//! directory when it is dropped.
+//!
+//! Layout: the file `TENANT/ID` is one artifact. It has the length of a head (4 bytes, big endian),
+//! the head as JSON (name and media type), and the content. `TENANT` is a digest of the tenant's
+//! name, `ID` one of the content. So a path consists of digests only, and tenants share no file.
+//!
+//! A file gets its name only when it is complete and flushed to the disk. Only files that the store
+//! has written are removed.
 
 mod sweep;
 

@@ -1,10 +1,15 @@
-//! Middleware for artifacts in calls: files for references in arguments, links for long content.
+//! Wraps a tool, so that it reads artifacts as files and returns long content as links.
 //!
-//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool with a
-//! middleware that mounts files for references in arguments, and replaces long content of results
-//! by links.
-//! Invariants: a reference is looked up for the call's own tenant. A file is mounted for one call,
-//! read-only. Content that cannot be stored stays in the result.
+//! A service with an artifact store wraps each of its tools in this middleware, which is code that
+//! runs before and after the tool's handler. Before the call it looks at the arguments: a property
+//! whose schema has `"format": "toolcell-file"` holds the URI of an artifact. The artifact is
+//! copied to a file that the tool sees read-only for this one call, and the URI is replaced by the
+//! file's path. A URI that is not one of the call's own tenant is a fault of the arguments. Native
+//! tools (Rust closures) have no cell to mount files in, so their arguments stay as they are.
+//!
+//! After a successful call, each content part over
+//! [`ArtifactOptions::above`](super::ArtifactOptions::above) is stored as an artifact and replaced
+//! by a link. A part that cannot be stored stays in the result.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,10 @@
-//! Reads members of a JSON object as text.
+//! Reads single members of a JSON object as text, without building a tree of the object.
 //!
-//! In: the text of an object, and names. Out: the text of each member of these names.
-//! Invariants: no tree is built, however large the other members are.
+//! The middleware for artifacts and the MCP code use it on arguments and messages of clients, whose
+//! trees could take many times the bytes of the text. [`members`] takes the text of an object and
+//! some names, and returns the JSON text of each member with one of these names. [`each_member`]
+//! calls a closure for every member. Both return `None` for a text that is not an object. They do
+//! not check the text for duplicate names; the callers check it before.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,15 @@
 //! Artifacts: content that is stored outside of an agent's messages and read by reference.
 //!
-//! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`],
-//! whose URI stands for the content in results, in arguments and in `resources/read`.
-//! Invariants: every lookup names a tenant and finds artifacts of that tenant only. An unknown
-//! artifact, an expired one and another tenant's have the same answer.
+//! An artifact is a file that a client has uploaded, or a part of a tool's result that is too long
+//! for a model. The HTTP routes, the MCP resources and the middleware around tools use one
+//! [`Artifacts`] store, which the embedder opens in a directory. Storing returns an
+//! [`ArtifactInfo`]. Its URI stands for the content in results, in the arguments of tools and in
+//! the MCP method `resources/read`.
+//!
+//! Every lookup names a tenant and finds only artifacts of that tenant. An unknown artifact, an
+//! expired one and another tenant's have the same answer. [`ArtifactOptions`] bound the bytes of an
+//! artifact, the bytes and the number of a tenant's artifacts, and their lifetime. The methods
+//! block on the filesystem.
 
 mod disk;
 mod layer;

@@ -1,7 +1,9 @@
-//! Checks if a directory can be written to, and if a disk is full.
+//! Checks if a directory can be written to, and if an error means that the disk is full.
 //!
-//! Invariants: the disk is accessed at most once in [`CACHE_TIME`], because every client can cause
-//! a check. The file that is written is removed.
+//! The readiness of the server asks a [`Probe`] for the artifact directory and one for the state
+//! directory. The probe writes a small file, removes it, and returns true if both succeeded. Every
+//! client can cause a check, so the result is cached for [`CACHE_TIME`]. [`is_full`] recognises
+//! errors of a full disk and of a used-up disk quota.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

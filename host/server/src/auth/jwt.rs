@@ -1,10 +1,18 @@
 //! Validates bearer tokens (JWT) of a configured issuer: the server as an OAuth resource server.
 //!
-//! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
-//! Invariants: the key decides the algorithm; the token only chooses between keys of one `kid`.
-//! Issuer, audience, expiry, subject and tenant are required. A token with critical headers is
-//! refused, and so is one whose header or claims contain a member twice. A token is for this server
-//! only, and is never forwarded.
+//! A [`JwtIssuer`] is built from the URL of an issuer, an audience (the URL of this server) and the
+//! issuer's public keys as a JWK set. The authenticator gives it each token that a request sends.
+//! It returns a [`Principal`], which is the tenant and the user that the request acts for, or an
+//! [`AuthError`]. Issuer, audience, expiry, subject and tenant are required; a scope can be
+//! required too.
+//!
+//! The key decides the algorithm; the token only chooses between keys of one key id (`kid`).
+//! Algorithms with a shared secret are not accepted. A token with critical headers is refused, and
+//! so is one whose header or claims contain a member twice. A token is for this server only and is
+//! never forwarded.
+//!
+//! Not here: fetching the keys, in `auth/published.rs`.
+//!
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;

@@ -1,11 +1,14 @@
 //! The store of tenants' API keys, in a file.
 //!
-//! In: changes by an operator, and keys that clients send. Out: [`NewKey`], [`KeyInfo`], and the
-//! principal of a key. Format: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`;
-//! `created` in seconds since 1970.
-//! Invariants: the file contains digests only. Only its owner can read it. A change replaces the
-//! whole file, under a lock, so that processes can share it. If the file cannot be used, the keys
-//! that were read before stay valid.
+//! An operator adds, lists and revokes keys, for example with `toolcell tenant`; a running server
+//! looks up the key of each request in the same file. Adding returns a [`NewKey`], which is shown
+//! once; the store keeps only its digest. A lookup returns the [`Principal`] of the key. The server
+//! reads the file again when it was replaced, so that a change counts from the next request on. If
+//! the file cannot be used, the keys that were read before stay valid.
+//!
+//! The file is `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`, with `created` in
+//! seconds since 1970. Only its owner may be able to read it; other permissions are an error. A
+//! change replaces the whole file under a lock, so that several processes can share it.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};

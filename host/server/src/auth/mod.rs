@@ -1,8 +1,15 @@
 //! Authentication of requests: from headers to a principal.
 //!
-//! In: a request's headers. Out: a [`Principal`], or [`AuthError`].
-//! Invariants: every failure of a credential has the same text and the same challenge, so the
-//! answer does not reveal what was wrong.
+//! The HTTP API gives the headers of each request to an [`Authenticator`]. It returns a
+//! [`Principal`], which is a tenant together with the key or the user that acts for it, or an
+//! [`AuthError`]. The credential is an API key or a token of a configured issuer, as
+//! `Authorization: Bearer …`. An open authenticator accepts every request as the local principal; a
+//! server with it listens on loopback only.
+//!
+//! Every refused credential has the same text and the same challenge (the header
+//! `WWW-Authenticate`), so the answer does not reveal what was wrong with it. Only a missing scope
+//! has an error of its own. While a stream or session is open, the authenticator is asked again at
+//! intervals if its principal is still accepted.
 
 mod jwt;
 mod keys;

@@ -1,8 +1,14 @@
-//! Requests that the server itself sends: for an issuer's keys, and to a collector of spans.
+//! Sends the HTTP requests of the server itself: for the keys of an issuer, and to a collector of
+//! spans.
 //!
-//! In: a request with an absolute URL. Out: the whole response, or [`OutboundError`].
-//! Invariants: without TLS only this machine is connected to, unless the operator allows it.
-//! Redirects are not followed. Time and bytes are bounded. Each connection is used once.
+//! [`Outbound::send`] takes a request with an absolute URL and returns the whole response, of any
+//! status, or an [`OutboundError`]. Time and the bytes of the response are bounded, redirects are
+//! not followed, and each connection is used once. TLS trusts the certificate authorities of the
+//! public internet. Without TLS it connects only to this machine, unless the operator allows other
+//! hosts; the address is checked after the name was resolved. [`checked`] does the check of a URL
+//! alone, for configurations.
+//!
+//! Not here: requests of tools, which the library sends under their grants.
 
 use std::io;
 use std::sync::Arc;

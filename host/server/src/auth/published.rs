@@ -1,9 +1,16 @@
-//! Fetches the keys that an issuer publishes.
+//! Fetches the public keys that an issuer of tokens publishes, and fetches them again when they may
+//! have changed.
 //!
-//! In: the issuer's URL, or the URL of its keys. Out: the text of a JWK set.
-//! Invariants: metadata are used only if they name the issuer that was asked for. The keys of an
-//! issuer with TLS are fetched with TLS. Redirects are not followed. Time and bytes are bounded.
-//! Keys are fetched at most once a minute, however many tokens with unknown keys arrive.
+//! [`PublishedKeys::fetch`] returns the text of a JWK set. It uses a given URL of the keys, or
+//! reads that URL from the issuer's metadata (OpenID Connect Discovery, else OAuth).
+//! [`PublishedKeys::refresh`] runs as long as the server: it fetches every 15 minutes, and earlier
+//! if a token names an unknown key. After a successful fetch it waits at least a minute, however
+//! many such tokens arrive. A failed fetch is repeated after a second, and the wait doubles up to a
+//! minute.
+//!
+//! Metadata are used only if they name the issuer that was asked for. The keys of an issuer with
+//! TLS are fetched with TLS. Redirects are not followed; time and bytes are bounded.
+//!
 //! Source: OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.
 
 use std::time::Duration;

@@ -1,4 +1,9 @@
-//! Verifies signatures of tokens with `ring`, the cryptography that TLS uses too.
+//! Verifies the signatures of tokens with `ring`, the cryptography library that TLS uses too.
+//!
+//! The crate `jsonwebtoken` needs a cryptography provider that is installed once for the process;
+//! [`install`] installs this one, unless the embedding program has installed another. `JwtIssuer`
+//! calls it before it reads keys. The provider only verifies, with RSA, P-256, P-384 and Ed25519
+//! keys. It signs nothing, and refuses algorithms with a shared secret (HS256 to HS512).
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};

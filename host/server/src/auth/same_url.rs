@@ -1,7 +1,10 @@
 //! Normalizes URLs and origins, to compare them by meaning instead of text.
 //!
-//! In: a URL or an origin as text. Out: its normal form: scheme and host in lower case, no default
-//! port, no final slash.
+//! The check of tokens compares audiences with [`normal`]. The checks of the header `Origin`, which
+//! names the web page that a browser sends a request for, use [`normal_origin`]. Both take a text
+//! and return it with scheme and host in lower case, without a default port and a final slash.
+//! [`normal`] returns a text that is no URL unchanged; [`normal_origin`] returns `None` if the text
+//! has a path, or a scheme other than `http` and `https`.
 
 use url::Url;
 

@@ -1,10 +1,14 @@
-//! The issuer of a configuration, whose tokens the server accepts, and its keys.
+//! Keeps the authenticator's token issuer in step with the section `[issuer]` of a configuration.
 //!
-//! In: `[issuer]` of a configuration, again after each reload. Out: an issuer for the
-//! authenticator.
-//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them.
-//! Fetched keys stay in use through a reload that does not change the issuer. An issuer that the
-//! embedder set stays while the configuration names none.
+//! `ConfigServer` calls [`Accepted::replace`] at the start and after each reload of the file. It
+//! builds a `JwtIssuer` from the section and gives it to the authenticator. If the keys are not in
+//! a file, [`Accepted::refresh`] fetches them from the issuer's URL and repeats that as long as the
+//! server runs.
+//!
+//! Keys that cannot be used or fetched change nothing; `/ready` reports them, and the embedder gets
+//! a [`Notice`] once. Without earlier keys the server is then not ready; with earlier keys it is,
+//! because it accepts tokens as before. Fetched keys stay in use through a reload that does not
+//! change the issuer. An issuer that the embedder set stays while the configuration names none.
 
 use tokio::sync::watch;
 use toolcell_config::Issuer;

@@ -1,7 +1,10 @@
 //! Reports to `/ready` the parts of a configuration that are not served, or only partly.
 //!
-//! Invariants: the public part names no component, tenant or secret; the operator's part has all
-//! details.
+//! `ConfigServer` calls it after each attempt to load the configuration: for components and tenants
+//! with a problem, for a changed file that cannot be used, and to clear the report after a
+//! successful reload. Each report has a public summary, which names no component, tenant or secret,
+//! and details for the operator. The server stays ready, because it serves what it can or what it
+//! served before.
 
 use toolcell_config::{Error, Loaded, Reason};
 

@@ -1,8 +1,13 @@
 //! Routes of artifacts: upload, list, read with ranges, delete.
 //!
-//! Invariants: an artifact is sent as a download with its own type, so that no browser guesses a
-//! type or displays it. An unknown artifact, an expired one and another tenant's have the same
-//! answer.
+//! An artifact is content that the server keeps outside of messages; each belongs to a tenant.
+//! `POST /v1/artifacts` stores the body and answers with the artifact's URI. `GET` returns the
+//! list, or one artifact by its id, whole or one range of bytes; the content is read while it is
+//! sent. `DELETE` removes one. A server without an artifact store answers `no_artifacts`.
+//!
+//! An artifact is sent as a download with its own media type, so that no browser guesses a type or
+//! displays it. An unknown artifact, an expired one and another tenant's have the same answer. Not
+//! here: the store, in `artifacts/`.
 
 use std::ops::Range;
 use std::sync::Arc;

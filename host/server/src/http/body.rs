@@ -1,8 +1,15 @@
 //! Reads the body of a request under limits, and checks that it is JSON.
 //!
-//! Invariants: a body is read after its request was authenticated. The bytes of all bodies in
-//! memory are bounded, and count as they arrive. Each tenant leaves room for others. Of a body over
-//! the limit, at most as much again is read and discarded.
+//! The routes and the MCP endpoint call it after the request was authenticated. It returns the
+//! bytes together with [`RequestResources`], which hold the request's slot and the room for its
+//! bytes until its work has ended. The bytes of all bodies in memory are bounded; they count as
+//! they arrive, and each tenant leaves room for others. A body that is too long, too slow or
+//! encoded is refused with a [`Problem`]. Of a body over the limit, at most as much again is read
+//! and discarded, because many clients read no answer before they have sent everything.
+//!
+//! [`parse`] then converts the bytes to a type; it refuses duplicate members, deep nesting and a
+//! value that is not an object.
+//!
 //! Source: docs/threat-model.md, rows 18, 72 and 78.
 
 use std::time::Duration;

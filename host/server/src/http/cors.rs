@@ -1,9 +1,15 @@
-//! Answers to browser pages of listed origins (CORS): the requests that they can send, and the
-//! headers that they can read.
+//! Lets browser pages of listed origins use the API (CORS).
 //!
-//! In: the header `Origin`. Out: headers of the answer, and the answer to a preflight request.
-//! Invariants: only a listed origin is named, never `*`. Browsers add no credentials of their own.
-//! A preflight reaches no route and needs no key, because browsers send none with it.
+//! A browser lets a page read an answer of another origin only if the answer's headers allow it.
+//! For some requests it first sends a preflight, an `OPTIONS` request that asks for permission. The
+//! outermost layer of the HTTP API calls [`listed`] with the headers of each request, answers a
+//! preflight of a listed origin with [`preflight`], and calls [`mark`] to set the headers of every
+//! answer.
+//!
+//! Only a listed origin is named, never `*`, and browsers are not allowed to add credentials of
+//! their own. A preflight reaches no route and needs no key, because browsers send none with it.
+//! Not here: the refusal of other origins, in `http/guard.rs`.
+//!
 //! Source: docs/http.md, "Browser pages".
 
 use axum::extract::Request;

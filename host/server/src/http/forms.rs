@@ -1,7 +1,14 @@
-//! The JSON bodies of requests.
+//! The JSON bodies of requests that make calls, and their conversion to requests of the service.
 //!
-//! Invariants: unknown members are refused. A call has the format of docs/json.md. The schemas of
-//! `/openapi.json` accept exactly what is read here, as far as a schema can express it.
+//! `POST /v1/calls`, `/v1/batch`, `/v1/runs` and `/v1/steps` parse their bodies to [`CallBody`],
+//! [`RunBody`] and [`StepBody`]. The method `request` of each returns a [`CallRequest`], a
+//! [`RunRequest`] or a [`StepRequest`], or a [`Problem`] for a value that is out of range. Unknown
+//! members are refused, except in the single calls of a run or a step: a run ignores them, and a
+//! step keeps its calls as a model wrote them. An array in place of an object is refused. The
+//! schemas in `/openapi.json` are derived from these types, and accept exactly what is read here,
+//! as far as a schema can express it.
+//!
+//! A call has the format of docs/json.md.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,14 @@
 //! The outermost layers: checks of every request before its route, and headers of every answer.
 //!
-//! Invariants: a request with a wrong Host or Origin reaches no route and no check of credentials.
-//! A panic in a route is an answer with status 500, and affects no other request.
+//! The router installs two functions around its routes. [`finish`] handles every request: it reads
+//! or generates the request id, opens the tracing span, refuses a Host or Origin that is not
+//! listed, and writes errors and headers of the answer. A panic in a route becomes an answer with
+//! status 500 and affects no other request. [`authenticate`] handles routes that need credentials:
+//! it finds the principal (the tenant, and its key or user), takes one of the limited slots for
+//! open requests, and ends a stream of events when its key is revoked.
+//!
+//! A request with a wrong Host or Origin reaches no route and no check of credentials.
+//!
 //! Source: docs/threat-model.md, row 76.
 
 use std::panic::AssertUnwindSafe;

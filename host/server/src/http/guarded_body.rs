@@ -1,7 +1,10 @@
 //! Response bodies that hold a resource until they are sent, or that end early.
 //!
-//! Invariants: the response keeps its length. The resource is freed when little of the answer is
-//! left to send, however slowly the client reads.
+//! [`with_guard`] wraps a response so that a value, such as the slot of an open request, is dropped
+//! when little of the answer is left to send, however slowly the client reads. For that it hands
+//! the body to the connection in pieces of 16 KiB; the response keeps its length. [`end_with`]
+//! wraps a response so that its body ends when a future does, for example when the key of a stream
+//! was revoked. The HTTP layers, the MCP endpoint and the listener use them.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,12 +1,18 @@
-//! Answers to requests that a client repeats with the same `Idempotency-Key`.
+//! Stores answers for requests that a client repeats with the same `Idempotency-Key`.
 //!
-//! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first request, the
-//! stored answer for the others.
-//! Invariants: a key belongs to its principal. Only answers of calls that were made are stored, for
-//! [`LIFETIME`]. A principal has at most [`MAX_KEYS`] keys, [`MOST_RUNNING`] of them with running
-//! requests, and [`MOST_BYTES`] of answers. All principals of a tenant together have at most
-//! [`OF_TENANT`] times as much, because an issuer can name any number of them. The oldest answers
-//! are removed first. A claim that ends without an answer frees its key.
+//! A client that lost its connection repeats a request with the same key, so that its calls are not
+//! made twice. The routes for calls, batches and steps call [`Idempotency::begin`] with the
+//! principal (the authenticated sender), the key, the route and the body. The first request gets a
+//! [`Claim`], with which it stores its answer; a repeated one gets the stored answer. It is refused
+//! while the first still runs, or if its body differs. A claim that ends without an answer frees
+//! its key, so only answers of calls that were made are stored. They are kept in memory for
+//! [`LIFETIME`].
+//!
+//! A key belongs to its principal. A principal has at most [`MAX_KEYS`] keys, [`MOST_RUNNING`] of
+//! them with running requests, and [`MOST_BYTES`] of answers. All principals of a tenant together
+//! have at most [`OF_TENANT`] times as much, because an issuer can name any number of them. The
+//! oldest answers are removed first.
+//!
 //! Source: docs/threat-model.md, row 112.
 
 use std::collections::HashMap;

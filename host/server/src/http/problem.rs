@@ -1,8 +1,11 @@
-//! Errors as RFC 9457 problems.
+//! Errors of the HTTP API, as RFC 9457 problems: JSON with a status, a stable code and a hint.
 //!
-//! In: a [`Refused`], or a fault of a request. Out: a response whose body is written by
-//! `guard::finish`, which knows the request's id.
-//! Invariants: `code` is stable. A problem never repeats a body, a header or a query.
+//! Routes and layers return a [`Problem`]. They create it from a [`Refused`] of the service, from
+//! an error of the authentication, or from a fault of the request. As a response it has no body at
+//! first; `guard::finish`, which knows the request's id, writes the body and the headers
+//! `Retry-After` and `WWW-Authenticate`. The module also has the answers for an unknown path and
+//! for a method that a path does not have. Programs depend on `code`, so it is stable; the other
+//! texts are for people.
 
 use std::time::Duration;
 

@@ -1,8 +1,13 @@
 //! Routes that make calls, and the route that cancels them.
 //!
-//! Invariants: a request without an idempotency key ends with its connection, and its guests are
-//! stopped. A request with a key continues, so that the client can ask for the answer again; it can
-//! be cancelled.
+//! `POST /v1/calls` makes one call, `/v1/batch` several calls as one run, and `/v1/steps` the steps
+//! of an agent loop; each answers once with JSON. `/v1/runs` answers with a stream of events while
+//! the calls run. `DELETE /v1/calls/{id}` cancels the running request with that `x-request-id`.
+//! Each route reads its body, converts it and calls the service.
+//!
+//! A request without an idempotency key ends with its connection, and its guests (the running
+//! tools) are stopped. A request with a key continues in a task of its own, so that the client can
+//! ask for the answer again; it can still be cancelled. Streams accept no key.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -1,7 +1,10 @@
-//! Schemas of the answers that the library writes, for `/openapi.json`.
+//! JSON schemas of answers that the library writes itself, for `/openapi.json`.
 //!
-//! These types are only schemas; no value is created. docs/json.md and docs/events.md show the same
-//! formats as examples of the library's own, and a test checks each example against its schema.
+//! The types mirror the JSON of completions, definitions and outcomes, whose real types are in the
+//! library and know no OpenAPI. Only their derived schemas are used; no value is created. The
+//! routes name them in their descriptions. The formats are described, with examples, in
+//! docs/json.md and docs/events.md; a test checks each example against its schema. Not here:
+//! request bodies, in `http/forms.rs`, whose types have schemas and values.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 mod run;

@@ -1,4 +1,11 @@
 //! Routes that describe the server: usage, health, readiness, version, and the API's description.
+//!
+//! `GET /health` says that the process answers. `GET /ready` says if the server takes calls, with
+//! status 503 if not, and if requests need a key. `GET /version`, `GET /openapi.json` and the
+//! metadata for OAuth clients describe the server. These need no credentials. `GET /v1/usage` needs
+//! them: it returns the use of the tenant since the start, and the rest of its quota.
+//!
+//! Not here: the decision about readiness, in `service/health.rs`.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

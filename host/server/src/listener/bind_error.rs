@@ -1,4 +1,8 @@
-//! The reasons why a server does not listen.
+//! The errors with which a server refuses to start listening, each with a hint for the operator.
+//!
+//! [`BindError`] is returned by the check of the options and by `HttpServer::bind`. It covers an
+//! address that other machines can reach without keys or without TLS, a listed host or origin that
+//! is not valid, and an address that the operating system refuses.
 
 use std::io;
 use std::net::SocketAddr;

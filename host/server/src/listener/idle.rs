@@ -1,9 +1,11 @@
 //! The table of open connections; chooses the one to close when there are too many.
 //!
-//! In: connections, and the begin and end of their requests. Out: the connection that has been idle
-//! for longest, told to close.
-//! Invariants: a connection with a running request is never told to close. A full table accepts a
-//! new connection as long as another one is idle.
+//! The listener waits for [`Connections::room`] before it accepts, and calls [`Connections::enter`]
+//! for each new connection. If the table is full, the connection that has been idle for longest is
+//! told to close, and the new one takes its slot. A connection is busy while one of its requests
+//! runs, until the answer is sent; a busy connection is never told to close. If all are busy, the
+//! new one waits to be accepted.
+//!
 //! Source: docs/threat-model.md, row 78.
 
 use std::collections::HashMap;

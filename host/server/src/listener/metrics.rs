@@ -1,8 +1,13 @@
 //! Serves the metrics and the health details at a loopback address of their own.
 //!
-//! In: a [`Service`], a loopback address. Out: [`MetricsServer`].
-//! Invariants: only this machine can connect, and a browser page of another host cannot read the
-//! answer. Keys of tenants have no effect here.
+//! A [`MetricsServer`] takes a [`Service`] and a loopback address, and answers `GET /metrics` in
+//! the OpenMetrics text format, which Prometheus reads, and `GET /health` with details for the
+//! operator. The answers name tenants, tools and components, so an address that other machines can
+//! reach is refused. The header `Host` must name this machine, so that a browser page whose host
+//! name was made to resolve here cannot read the answers. Keys of tenants have no effect here. At
+//! most 8 connections are open at once, each for at most 10 seconds.
+//!
+//! Not here: the metrics themselves, in `observe/metrics.rs`.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,9 +1,15 @@
 //! The listener: accepts connections under limits, and closes them in order at shutdown.
 //!
-//! In: a [`Service`], an [`Authenticator`], [`ListenOptions`]. Out: [`HttpServer`].
-//! Invariants: without credentials the server listens on loopback only. On other addresses a
-//! client's key is sent over TLS, or to a proxy that the operator has declared. An idle connection
-//! has a time limit, and is closed if a new connection needs its slot.
+//! [`HttpServer::bind`] takes a [`Service`], an [`Authenticator`] and [`ListenOptions`], builds the
+//! router of the HTTP API, and binds the address. [`HttpServer::serve`] then accepts connections
+//! until a future completes. At shutdown it accepts no more, waits for running requests, cancels
+//! those that take too long, and returns when every connection is closed.
+//!
+//! Without credentials the server listens on loopback only. On other addresses a client's key is
+//! sent over TLS, or to a proxy that the operator has declared. Connections are limited in total
+//! and for each address. An idle connection has a time limit, and is closed if a new one needs its
+//! slot.
+//!
 //! Source: docs/threat-model.md, rows 76, 78 and 81.
 
 mod bind_error;

@@ -1,4 +1,9 @@
-//! Counts and limits the connections of each address.
+//! Counts and limits the open connections of each remote address.
+//!
+//! The listener calls [`Peers::enter`] for each accepted connection. It returns a [`Place`], which
+//! counts the connection until it is dropped, or `None` if the address has as many as it may; the
+//! listener then closes the connection. Loopback has no limit. Behind a proxy, where all
+//! connections come from one address, the listener sets no limit.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,7 +1,9 @@
 //! Closes connections whose client does not read.
 //!
-//! Without it, a client that stops reading an answer would keep its request running, and its slot
-//! among the open requests.
+//! The listener wraps the stream of each connection in [`Stalling`]. A write or flush that has
+//! waited for the given time fails with the error `TimedOut`, which ends the connection and its
+//! request. Without it, a client that stops reading an answer would keep its request running, and
+//! its slot among the open requests. Reads pass unchanged.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,10 @@
-//! The server side of TLS.
+//! The server side of TLS: loads a certificate with its key, and performs the handshake.
+//!
+//! An operator's certificate chain and private key are read from two PEM files into a [`Tls`],
+//! which goes into the options of the listener. The listener calls `accept` with each new TCP
+//! connection and gets the encrypted stream. TLS 1.2 and 1.3 are accepted, with HTTP/1.1 only;
+//! clients need no certificate. A file that cannot be read, or a key that does not fit, is a
+//! [`TlsError`].
 
 use std::fmt;
 use std::io;

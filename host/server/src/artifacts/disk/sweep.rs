@@ -1,8 +1,12 @@
-//! Removes expired artifacts, including those of tenants that send no requests or are no longer
-//! served.
+//! Removes expired artifacts from the disk, also those of tenants that send no requests or are no
+//! longer served.
 //!
-//! Invariants: one sweep removes a bounded number of files, and other requests use the store
-//! between its pieces. A directory is removed when it is empty.
+//! `Artifacts::sweep` calls it once a minute while a server listens, and the store calls it when it
+//! is opened. One sweep removes at most 1,000 files; the next removes the rest. It locks the store
+//! for at most 16 files at a time, so that requests can use the store in between. A tenant's
+//! directory is removed when it holds no artifact; a directory with files that the store has not
+//! written stays.
+//!
 //! Source: docs/threat-model.md, row 97.
 
 use std::fs;

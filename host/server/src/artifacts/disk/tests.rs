@@ -1,4 +1,8 @@
-//! Tests of the store's work on the disk: which files it opens and removes, and how many.
+//! Tests of the artifact store's work on the disk: which files it opens and removes, and how many.
+//!
+//! A lookup of another tenant's artifact must take as many steps as one of an unknown artifact. A
+//! sweep must remove expired files of every tenant, a bounded number at once, and no file that the
+//! store did not write.
 
 use std::sync::atomic::AtomicUsize;
 

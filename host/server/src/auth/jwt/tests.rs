@@ -1,4 +1,7 @@
 //! Tests of tokens that are accepted, and of each reason to refuse one.
+//!
+//! They sign tokens with test keys and change one claim, header or key at a time. A further test
+//! checks which keys of a JWK set an issuer accepts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,4 +1,8 @@
-//! Schemas of runs, their events, and steps.
+//! JSON schemas of runs, their events, and steps, for `/openapi.json`.
+//!
+//! A run is several calls under one policy, and a step tells an agent loop what to do after a call.
+//! `/v1/batch`, `/v1/runs` and `/v1/steps` answer with these formats. As in the parent module, the
+//! types are only schemas of JSON that the library writes; no value of them is created.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use std::collections::BTreeMap;
