@@ -1,9 +1,13 @@
 //! One session: the client's capabilities, its running requests, and its open questions.
 //!
-//! In: ids of requests, questions, answers. Out: [`Running`] for a running request,
-//! [`PendingQuestion`] for an open question.
-//! Invariants: an id is in use until the task of its request has ended, even if its connection
-//! ended before. A session has a bounded number of open questions.
+//! A transport creates a [`Session`] when a client opens one, and asks [`Requests::enter`] for each
+//! request. That returns a [`Running`], or nothing if a request with this id runs already. An id is
+//! in use until the task of its request has ended, even if its connection ended before.
+//! [`Session::ask`] opens a question of the server to the client and returns a [`PendingQuestion`],
+//! to which the client's answer is delivered. The number of open questions is bounded.
+//!
+//! A session counts as idle when no request runs, or when every running one waits for an answer of
+//! the client. Not here: the table of all sessions over HTTP, in `mcp/transport/sessions.rs`.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 pub(super) mod client;

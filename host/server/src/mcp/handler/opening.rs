@@ -1,7 +1,12 @@
 //! Opens sessions, and checks the metadata of requests without one.
 //!
-//! In: the params of `initialize`, or metadata. Out: the server's description of itself, or an
-//! error.
+//! The transports call [`Handler::initialize`] for the request `initialize`. It checks the params
+//! and returns the server's description of itself (revision, capabilities, instructions) and the
+//! capabilities that the client declared. An unknown revision is answered with one that the server
+//! has. For a request without a session, [`check_metadata`] refuses an unsupported revision and
+//! metadata that are not complete. [`Handler::header_schema`] gives the schema by which the
+//! endpoint compares headers with arguments; a tool that decides its own visibility has none,
+//! because an error would reveal it.
 
 use bytes::Bytes;
 use rmcp::model::{

@@ -1,8 +1,13 @@
 //! Offers artifacts as MCP resources.
 //!
-//! In: a URI. Out: the content, or the error of an unknown resource.
-//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer. The
-//! bytes that are read are bounded.
+//! An artifact is content that the server stores for a tenant. The handler calls this module for
+//! `resources/list` and `resources/read`, and after a call whose value is too long for a message,
+//! to store the value and link to it. Reading returns text for textual media types and base64 for
+//! others, at most 4 MiB. [`room`] tells in advance the bytes of memory that an answer will take,
+//! so that the endpoint can refuse it.
+//!
+//! An unknown artifact, an expired one and another tenant's have the same answer. The store itself
+//! is in `artifacts/`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,10 @@
-//! The metadata of a request, as far as the server uses them.
+//! Reads the metadata of a request: the member `_meta` of its params.
 //!
-//! In: the text of `_meta`. Out: its members by name.
-//! Invariants: unknown members are skipped, and take no memory.
+//! The decoder calls [`Meta::of`] with the JSON text of that member. It returns the members that
+//! the server uses: the revision and the client's capabilities (in the era without sessions), the
+//! progress token, the log level, an answer to a tool's question, and the trace that the request
+//! continues. A member of a wrong type counts as absent. Unknown members are skipped and take no
+//! memory.
 #![expect(deprecated, reason = "clients name the level of the log of the protocol")]
 
 use rmcp::model::{LoggingLevel, ProgressToken, ProtocolVersion};

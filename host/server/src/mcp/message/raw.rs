@@ -1,4 +1,9 @@
 //! The JSON text of a part of a message, shared without a copy, and the ids in it.
+//!
+//! A [`Raw`] points into the bytes of the received message. The MCP code gets members of it by name
+//! as further `Raw`s, and reads strings, numbers and small types from it, so that no tree of a
+//! client's message is built. A member that is `null` counts as absent. [`read_id`] reads an id of
+//! JSON-RPC: an integer, or a string of at most 256 bytes.
 
 use bytes::Bytes;
 use rmcp::model::RequestId;

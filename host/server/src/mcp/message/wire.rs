@@ -1,10 +1,13 @@
 //! Decodes one JSON-RPC message strictly.
 //!
-//! In: the bytes of a body or of a line. Out: [`Message`], or [`BadMessage`] with the code of the
-//! error.
-//! Invariants: only an unambiguous object is accepted: no batch, no duplicate member, an id that is
-//! a string or an integer, params that are an object. A message is never parsed into a tree: its
-//! parts are text.
+//! Both transports call [`decode`] with the bytes of a body or of a line. It returns a [`Message`]
+//! (a request, a notification, or the client's response to a question, with its params and
+//! metadata), or a [`BadMessage`] with the error to send. Only an unambiguous object is accepted:
+//! no batch, no duplicate member, an id that is a string or an integer, params that are an object.
+//! A refused message keeps its id for the error if the id could be read.
+//!
+//! A message is never parsed into a tree; its parts are text.
+//!
 //! Source: JSON-RPC 2.0; MCP, "Base Protocol"; docs/threat-model.md, row 73.
 
 use bytes::Bytes;

@@ -1,9 +1,12 @@
 //! The queue of messages of one stream to a client.
 //!
-//! In: messages as text. Out: the same, each with its number, for one reader at a time.
-//! Invariants: a client that does not read delays neither a call nor its end: notifications over a
-//! bound are dropped. Requests and answers are never dropped. The last messages that were read are
-//! kept for a client that reconnects.
+//! The handler adds messages as text: notifications with `notify`, requests and answers with
+//! `send`. A transport reads them with a [`Reader`], each with its number. Adding never waits, so a
+//! client that does not read delays neither a call nor its end. Notifications are dropped when too
+//! many are unread; requests and answers are never dropped.
+//!
+//! Over HTTP up to 16 messages are kept after they were read, so that a client that reconnects can
+//! resume after the last one it saw. A new reader replaces the earlier one.
 
 use std::collections::VecDeque;
 use std::pin::pin;

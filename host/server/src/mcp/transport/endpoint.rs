@@ -1,12 +1,16 @@
 //! The endpoint of MCP over HTTP.
 //!
-//! In: requests that have passed the checks of [`router`](crate::http::router): Host, Origin,
-//! credentials. Out: responses. A request passes, in this order: the limits of its body, the strict
-//! decoding, its session or its metadata, the comparison of its headers with its body, the limits
-//! of its tenant, then its method.
-//! Invariants: a session of another principal gets the answer of an unknown one. A request of a
-//! session runs in a task of its own, which keeps the id, the slot and the bytes of the request
-//! until it has ended, whatever happens to the connection.
+//! [`routes`] creates the route `/mcp`. Its requests have passed the checks of
+//! [`router`](crate::http::router): Host, Origin, credentials. `POST` brings one message, `GET`
+//! opens a stream of events of a session, `DELETE` ends a session. A posted request passes, in this
+//! order: the limits of its body, the strict decoding, its session or its metadata, the comparison
+//! of its headers with its body, the limits of its tenant, then its method. The answer is JSON, or
+//! a stream of server-sent events.
+//!
+//! A session of another principal gets the answer of an unknown one. A request of a session runs in
+//! a task of its own, which keeps the id, the slot and the bytes of the request until it has ended,
+//! whatever happens to the connection. A task ends sessions that are idle or whose key was revoked.
+//!
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 
 use std::sync::Arc;

@@ -1,8 +1,13 @@
 //! Responses of MCP over HTTP: JSON, and streams of server-sent events.
 //!
-//! In: an answer, or the messages of a stream. Out: a response.
-//! Invariants: an idle stream gets comments, so that proxies keep it open. A request without a
-//! session is cancelled when its response is dropped, and has its grace to end by itself.
+//! The endpoint calls it with an answer, a refusal, or the messages of a stream, and gets the HTTP
+//! response. Events of a session have ids, so that a client can resume a stream after the last
+//! event that it saw. An idle stream gets a comment every 15 seconds, so that proxies keep it open.
+//! In the era without sessions some errors have an HTTP status of their own.
+//!
+//! A [`DetachedRequest`] is a running request without a session: if its response is dropped because
+//! the client has gone, it is cancelled, and runs on in the background for its grace, to end by
+//! itself.
 
 use std::convert::Infallible;
 use std::future::Future;

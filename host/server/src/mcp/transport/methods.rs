@@ -1,4 +1,8 @@
-//! The names of the methods of MCP, for traces.
+//! Lists the names of the methods of MCP, for traces.
+//!
+//! The endpoint writes the method of each request into its tracing span. [`known_method`] returns
+//! the name if it is in the list, else `other`, because a client can invent names without limit.
+//! Not here: the code of the methods, in `mcp/handler.rs`.
 
 const METHODS: [&str; 16] = [
     "initialize",

@@ -1,6 +1,11 @@
 //! Refuses requests over HTTP before their method is handled.
 //!
-//! In: headers and a message. Out: nothing, or the response with the fault.
+//! The endpoint calls these checks with the headers and the decoded message; each returns nothing
+//! or the response with the fault. [`version`] checks the header of the protocol's revision,
+//! [`check_modern`] the metadata and headers of a request without a session. [`admit`] refuses a
+//! call whose tenant has no quota or no free slot, before its tool is looked up, so that a refusal
+//! reveals nothing of the tools; it also refuses to read a resource that does not fit in memory.
+//! The other functions write fixed refusals, such as that of an unknown session.
 
 use axum::response::Response;
 use http::header::ALLOW;

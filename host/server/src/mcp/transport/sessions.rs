@@ -1,11 +1,14 @@
-//! The open sessions over HTTP.
+//! The table of open sessions over HTTP.
 //!
-//! In: a principal that opens a session. Out: the session's id, and later the session, for its
-//! principal.
-//! Invariants: an id has 128 random bits. A session is found only by the principal that opened it.
-//! A tenant has a bounded number of sessions. A session ends when it is idle, even if its requests
-//! wait for answers of the client, and when its key is revoked. A session that has ended is removed
-//! from the table.
+//! The endpoint calls [`Sessions::open`] for `initialize` and gets an id with 128 random bits,
+//! which the client sends with each later request; [`Sessions::find`] returns the session for it. A
+//! session is found only by the principal that opened it, and a tenant has a bounded number of
+//! sessions. Each running request has a stream of its own, which a client can resume after a lost
+//! connection.
+//!
+//! [`Sessions::sweep`] ends sessions that are idle, even if their requests wait for answers of the
+//! client, and those whose key was revoked. A session that has ended is removed from the table.
+//!
 //! Source: docs/threat-model.md, rows 75 and 106.
 
 use std::collections::HashMap;

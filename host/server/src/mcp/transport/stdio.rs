@@ -1,10 +1,15 @@
-//! MCP over lines: one message a line, on standard input and output.
+//! Serves MCP over lines: one message a line, on standard input and output.
 //!
-//! In: lines. Out: lines of protocol, and nothing else.
-//! Invariants: a line over the limit is skipped to its end and takes no memory beyond the limit. A
-//! bad line is answered, and the next one is read. A request whose id is in use is refused. One
-//! task writes, so that lines are never mixed. After the last line the running requests are
-//! answered. If the output is closed, they are stopped.
+//! A client starts the server as a child process and writes messages to its standard input.
+//! [`serve_stdio`] serves it for one principal until the input ends, [`serve_stdio_until`] also
+//! until a shutdown, and [`serve_lines`] over any pair of streams. The output has lines of protocol
+//! and nothing else. Each request runs in a task of its own, up to a limit; one task writes, so
+//! that lines are never mixed.
+//!
+//! A line over the limit is skipped to its end and takes no memory beyond the limit. A bad line is
+//! answered, and the next one is read. A request whose id is in use is refused. After the last line
+//! the running requests are answered; if the output is closed, they are stopped.
+//!
 //! Source: docs/threat-model.md, rows 72 and 73.
 
 use std::future::pending;

@@ -1,8 +1,10 @@
 //! Notifies a client of the progress and the log of a running call.
 //!
-//! In: the events of the call. Out: `notifications/progress` and `notifications/message`.
-//! Invariants: the progress increases. Only requested notifications are sent. A client that does
-//! not read delays neither the call nor its end.
+//! A call passes its events to a [`Notices`], which sends `notifications/progress` and
+//! `notifications/message` to the client. Progress is sent only if the request has a progress
+//! token, and log lines only from the level on that the session or the request sets. Progress that
+//! does not increase is dropped. Sending never waits: a client that does not read delays neither
+//! the call nor its end.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,15 @@
 //! Converts a tool's question to a person into MCP's formats, and its answers back.
 //!
-//! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a
-//! retry, and from the client's response the [`Resume`] of the next call.
-//! Invariants: a form is a flat object of primitives. State that passes through the client is
-//! sealed for its principal, tool and arguments, and checked before it is used. Only the service
-//! opens a tool's own state.
+//! The module `call` uses it when a call ends with a [`Question`]. [`form`] makes a form that the
+//! client shows its user: a flat object of texts, numbers, truth values and choices.
+//! [`input_required`] makes the result of a request without a session, which carries the question
+//! as sealed state (encrypted and authenticated) through the client. [`answer_of_retry`] and
+//! [`parse_elicitation`] return the [`Resume`], with which the next call answers the question. A
+//! client that can show no form gets the question as a result for the model, and answers in the
+//! metadata of another request.
+//!
+//! State that passes through the client is sealed for its principal, tool and arguments, and
+//! checked before it is used. Only the service opens a tool's own state.
 
 use std::collections::BTreeSet;
 

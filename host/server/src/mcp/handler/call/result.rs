@@ -1,9 +1,15 @@
 //! Converts a completion to a result of `tools/call` or an error.
 //!
-//! In: a [`Completion`], or [`Refused`]. Out: the SDK's result or error.
-//! Invariants: a failure that the model can correct is a result with `isError`. Unknown tools,
-//! invisible tools and tools without a handler have the same error. Metadata have the typed reason,
-//! the limits and the receipt.
+//! The module `call` calls [`of`] with the end of a call, and [`of_refused`] if the service refused
+//! to make it. The failure of a call becomes a result with `isError`, which the model reads, except
+//! for an answer to a question that cannot be accepted. A refusal becomes a result if waiting
+//! helps, otherwise an error of the protocol. The metadata of a result have the typed reason, the
+//! time after which to retry, and the receipt (the resources that the call used). A value is
+//! structured content if it is an object, and in the era without sessions whenever the tool has an
+//! output schema.
+//!
+//! Unknown tools, invisible tools and tools without a handler have the same error.
+//!
 //! Source: docs/mcp.md, "Results".
 
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData};

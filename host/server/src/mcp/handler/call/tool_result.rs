@@ -1,7 +1,11 @@
-//! A result of `tools/call`: its content, its structured value, the members of its metadata.
+//! The result of `tools/call` as it is written: content, structured value, metadata.
 //!
-//! Invariants: values and metadata are JSON text, never trees; the text of a large structured value
-//! is its head.
+//! The modules `result` and `question` build a [`ToolResult`], and its method `answer` writes it as
+//! JSON for the era of the request. Values and metadata stay JSON text, because a tree takes many
+//! times their memory. A structured value is also written as text for the model; if that text is
+//! longer than 64 KiB, only its first 4 KiB are written. The constants are the names of the
+//! metadata.
+//!
 //! Source: docs/mcp.md, "Results".
 
 use std::collections::BTreeMap;
