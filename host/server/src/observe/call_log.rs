@@ -1,9 +1,10 @@
 //! Logs calls and denials in the diagnostic log, for the operator.
 //!
-//! In: the events of a tenant's calls. Out: a line for each call at the level `info`, and one for
-//! each new denial at `warn`.
-//! Invariants: a denial is logged once, and the number of logged denials is bounded, because a tool
-//! can make requests without end. All denials are counted (`metrics`).
+//! Each tenant's executor passes the events of its calls to a [`CallLog`]. It writes a line at the
+//! level `info` for each call that ended, and one at `warn` for each new denial, which is a request
+//! of a tool that its rights do not allow. A denial is logged once, and at most 256 are logged for
+//! a tenant until the tools are reloaded, because a tool can make requests without end. All denials
+//! are counted in `observe/metrics.rs`.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};

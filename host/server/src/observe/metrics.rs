@@ -1,8 +1,13 @@
 //! Metrics of the server, for its operator.
 //!
-//! In: the events of calls, refusals, sessions. Out: the text that Prometheus reads.
-//! Invariants: a label is the name of a tenant, a tool, an ending or a code, never text of a tool
-//! or a client. The number of names is bounded. No tenant can read the metrics.
+//! Each tenant has a [`TenantMetrics`], which counts the events of its calls and the requests that
+//! were refused; sessions and waiting times are counted too. [`Metrics::text`] returns all of it in
+//! the text format of OpenMetrics, which Prometheus reads. The metrics server, at a loopback
+//! address, sends that text; no tenant can read it.
+//!
+//! A label is the name of a tenant, a tool, an ending or a code, never text of a tool or a client.
+//! At most 1,000 pairs of a tenant and a tool have metrics of their own; further ones are counted
+//! as `other`, and so are names of tools that do not exist.
 
 mod engines;
 

@@ -1,8 +1,12 @@
-//! The trace that a request continues (W3C Trace Context).
+//! Reads the trace that a request continues (W3C Trace Context), and records it in the request's
+//! span.
 //!
-//! In: `traceparent` and `tracestate`, from the headers of a request or from the metadata of an MCP
-//! request. Out: fields of the request's span: the ids of the caller's trace and span.
-//! Invariants: invalid values are ignored.
+//! A caller that traces its own work names its trace in `traceparent` and `tracestate`. The HTTP
+//! layer reads these from headers, and MCP from the metadata of a message. [`TraceContext::record`]
+//! writes the ids of the caller's trace and span into fields of the `tracing` span of the request,
+//! from which the exporter in `otlp/` takes them. An invalid `traceparent` is ignored, and so is a
+//! `tracestate` that is over 512 bytes or has characters that cannot be printed.
+//!
 //! Source: W3C Trace Context, sections 3.2 and 3.3; MCP 2026-07-28, "Trace context".
 
 use http::HeaderMap;

@@ -1,7 +1,9 @@
-//! The exporter's HTTP client.
+//! The HTTP client of the exporter of spans.
 //!
-//! Invariants: it runs on the exporter's thread only, so a slow collector blocks no thread of a
-//! call.
+//! The OpenTelemetry exporter calls it with each request to the collector. It sends the request
+//! with `Outbound`, so the same rules hold for time, size and TLS as for other requests of the
+//! server. It records the error, or that there was none, in the exporter's `State`. It runs on the
+//! exporter's thread only and blocks that thread, so a slow collector blocks no thread of a call.
 
 use std::io;
 use std::sync::Arc;

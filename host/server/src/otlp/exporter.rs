@@ -1,4 +1,9 @@
 //! Tracks if the collector accepts spans, and reports failures.
+//!
+//! [`Exporter`] wraps the OpenTelemetry exporter and records the result of each batch of spans in
+//! [`State`]. When the first batch of a series fails, the operator's log gets a warning, and the
+//! service reports `traces` as degraded; it stays ready. When a batch succeeds again, the report is
+//! cleared. The spans of a failed batch are lost.
 
 use std::fmt;
 

@@ -1,9 +1,13 @@
 //! Converts spans of `tracing` to those of OpenTelemetry.
 //!
-//! In: the spans that [`names`](super::names) knows. Out: finished spans for the processor.
-//! Invariants: the parent of a span is the span that was current at its begin, or its caller's,
-//! given by its fields `trace_id` and `parent_id`. Spans that the caller does not sample are not
-//! exported. [`OpenSpans`] counts the spans that have begun and not ended.
+//! [`SpanLayer`] is a layer that the program adds to its `tracing` subscriber. It collects the
+//! fields of the spans that [`names`](super::names) knows, and passes each span to the batch
+//! processor when it ends. The parent of a span is its parent in `tracing`, or the caller's span if
+//! the fields `trace_id` and `parent_id` name one. Spans that the caller does not sample are not
+//! exported.
+//!
+//! [`OpenSpans`] counts the spans that have begun and not ended, so that a shutdown can wait for
+//! them.
 
 use std::str::FromStr as _;
 use std::sync::Arc;

@@ -1,9 +1,13 @@
 //! Exports spans to an OpenTelemetry collector, as protobuf over HTTP (OTLP).
 //!
-//! In: the spans of [`tracing`], by [`SpanLayer`]. Out: batches at `/v1/traces` of the collector.
-//! Invariants: only the spans and fields of a fixed table are exported: no argument, result, path,
-//! secret or log line. A call never waits for the collector: spans over the queue's limit are lost.
-//! A failing collector is reported once, until it works again.
+//! A program calls [`Otlp::start`] with the URL of a collector, and adds the [`SpanLayer`] to its
+//! [`tracing`] subscriber. A thread then sends finished spans in batches to `/v1/traces` of the
+//! collector. [`Otlp::finish`] sends the rest at shutdown.
+//!
+//! Only the spans and fields of a fixed table are exported: no argument, result, path, secret or
+//! log line. A call never waits for the collector: spans over the queue's limit are lost. A failing
+//! collector is reported once, until it works again.
+//!
 //! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two
 //! are in development).
 

@@ -1,6 +1,13 @@
-//! TABLE: the names of OpenTelemetry for the spans and fields of `tracing`.
+//! Maps the spans and fields of `tracing` to the names of OpenTelemetry.
 //!
-//! Invariants: spans and fields that are not in this table are not exported.
+//! TABLE: one line for each field of a span.
+//!
+//! The layer collects the fields of a span in [`Fields`]. When the span ends, [`described`] returns
+//! its name, kind, attributes and status in OpenTelemetry's terms. There are three kinds of spans:
+//! a request, a call of a tool, and a call of a tool into the host. Spans and fields that are not
+//! in the tables are not exported; a text has at most 256 bytes, except for those of the trace
+//! context.
+//!
 //! Source: OpenTelemetry semantic conventions 1.38: `execute_tool` spans of GenAI, server spans of
 //! MCP, HTTP spans.
 

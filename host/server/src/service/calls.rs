@@ -1,8 +1,11 @@
-//! One call for a principal.
+//! Makes one call for a principal, the authenticated sender of a request.
 //!
-//! In: a [`CallRequest`]. Out: an [`Answer`] with the call's completion, or [`Refused`].
-//! Invariants: the principal decides the tenant, whatever the request's context says. A call to an
-//! invisible tool gets the answer of an unknown tool.
+//! The HTTP route for calls and the MCP handler pass a [`CallRequest`] to [`Service::call`]. It
+//! returns an [`Answer`] with the call's completion, also if the call failed, or [`Refused`] if the
+//! call was not made. Before the tool is looked up, the request passes the limits of the server and
+//! the tenant's quota. The principal decides the tenant, whatever the request's context says.
+//!
+//! A call to a tool that the principal may not see gets the answer of an unknown tool.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,13 @@
 //! Lists the tools that a principal sees, in pages.
 //!
-//! Invariants: tools are sorted by name. Tools that decide their own visibility are asked, but only
-//! those that a page needs. A cursor contains the last name of its page, so the next page is right
-//! even after tools were added or removed.
+//! HTTP and MCP call [`Service::tools`] with the cursor of the previous page, and [`Service::tool`]
+//! for one name. A [`Page`] has tools sorted by name and the cursor of the next page. The cursor
+//! contains the last name of its page, so the next page is right even after tools were added or
+//! removed.
+//!
+//! Some tools decide by code of their own if they are visible. They are asked while a page is
+//! filled, at most 32 at once, and not the whole list. The fuel (instruction units) for that is
+//! charged to the tenant's quota, so a tenant without fuel is refused.
 
 use std::ops::Bound;
 use std::sync::Arc;

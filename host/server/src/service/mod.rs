@@ -1,8 +1,14 @@
 //! The core of the server, independent of protocols: the operations of a principal.
 //!
-//! In: [`Served`], and requests of [`Principal`]s. Out: answers, or [`Refused`].
-//! Invariants: every call passes one admission (`Service::admit`). Every question is sealed and
-//! bound to its principal.
+//! A [`Service`] is built from a [`Served`], which is one version of the tools and tenants. HTTP
+//! and MCP give it requests of a [`Principal`] (a tenant, with the key or user that acts for it):
+//! to list tools, to make calls, runs and steps, and to cancel them. It returns answers, or
+//! [`Refused`]. [`Service::replace`] serves another version while running requests finish on
+//! theirs; [`Service::drain`] ends the service in order.
+//!
+//! Every call passes one admission (`Service::admit`), which checks the limits of the server and
+//! the tenant's quota before a tool is looked up. Every question of a tool to a person is sealed
+//! and bound to its principal.
 
 pub(crate) mod calls;
 pub(crate) mod catalogue;

@@ -1,4 +1,9 @@
 //! The id of a request: given by the client, or generated.
+//!
+//! The HTTP layer parses the header `x-request-id` to a [`RequestId`], or generates one; MCP
+//! generates one for each call. The id appears in answers and logs, and cancels the request while
+//! it runs. A client's id has 1 to 128 letters, digits and `. _ : -`. A generated one has 128
+//! random bits; a thread requests them from the system for 64 ids at once.
 
 use std::cell::RefCell;
 use std::fmt;

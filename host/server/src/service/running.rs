@@ -1,11 +1,13 @@
 //! The table of running requests, by principal and id.
 //!
-//! In: a principal and the id of its request. Out: a [`RunningRequest`] with the abort signal of
-//! its calls.
-//! Invariants: the calls of all requests are bounded, because the results of a request are kept
-//! until its last call has ended. If there are several tenants, each leaves as many calls free as
-//! it holds. A principal has at most one running request of an id. Only that principal can cancel
-//! it. A request is removed from the table when it is dropped.
+//! The admission calls [`Running::begin`] with a principal, the id of its request and the number of
+//! its calls. It returns a [`RunningRequest`] with the abort signal of these calls, and removes the
+//! request from the table when that is dropped. [`Running::cancel`] raises the signal. At shutdown
+//! [`Running::drain`] refuses new requests.
+//!
+//! The calls of all requests are bounded, because the results of a request are kept until its last
+//! call has ended. If there are several tenants, each leaves room for the others. A principal has
+//! at most one running request of an id, and only that principal can cancel it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,8 +1,14 @@
-//! Several calls of one model answer for a principal: as a run, as a stream of events, or as steps
-//! of an agent loop.
+//! Makes several calls of one model answer for a principal: as a run, as a stream of events, or as
+//! steps of an agent loop.
 //!
-//! Invariants: as for one call. A tool that is not visible is removed from the request's registry
-//! before the run begins, so that the run treats it as an unknown tool.
+//! The HTTP routes pass a [`RunRequest`] to [`Service::run`] or [`Service::stream`], and a
+//! [`StepRequest`] to [`Service::steps`]. The same rules hold as for one call: admission before any
+//! tool is looked up, and a tenant that the principal decides. A request can choose how many calls
+//! run at once, and the tenant's quota can lower it. The request is [`Refused`] only if no call was
+//! made; the failure of a call is part of the result.
+//!
+//! A tool that is not visible to the principal is removed from the request's registry before the
+//! run begins, so that the run treats it as an unknown tool.
 
 use std::collections::BTreeSet;
 use std::fmt;

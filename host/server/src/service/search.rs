@@ -1,8 +1,13 @@
 //! Full-text search over tools: names, descriptions and parameters, ranked by BM25.
 //!
-//! In: definitions. Out: names, the best match first.
-//! Invariants: the same definitions and words give the same names in the same order. Text of a
-//! query is never interpreted as query syntax.
+//! The tool `tools_search` builds an [`Index`] from the definitions of a tenant's tools at its
+//! first call. [`Index::search`] takes words and returns names of tools that contain one of them,
+//! the best match first. The index is an SQLite table in memory. Words in a name weigh more than
+//! those in a description, and these more than those of parameters; frequent words such as "the"
+//! are left out.
+//!
+//! Equal definitions and words give the same names in the same order. Text of a query is never
+//! interpreted as query syntax.
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,14 @@
 //! The account of one tenant: its quota's buckets, and the totals that the tenant sees.
 //!
-//! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
-//! Invariants: an account lives as long as the service, across versions of what is served. A call
-//! is charged by the executor's last event, not by its answer, so a call that its caller dropped is
-//! charged too. Fuel that tools use outside of calls, and fuel of calls to hidden tools, is charged
-//! to the quota and not shown, because it would reveal that such tools exist.
+//! The admission of a request asks [`Account::admit`], which returns [`Slots`] for its calls or a
+//! refusal with the time to wait. The executor's last event of each call goes to
+//! [`Account::charge`]. So a call that its caller dropped is charged too. [`Account::usage`]
+//! returns the totals and the rest of the quota as [`TenantUsage`]. An account lives as long as the
+//! service, across versions of the served tools.
+//!
+//! Fuel (instruction units) that tools use outside of calls, and fuel of calls to hidden tools, is
+//! charged to the quota and not shown, because it would reveal that such tools exist. The fuel of a
+//! call that another tool made is part of the outer call's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

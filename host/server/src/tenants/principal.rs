@@ -1,7 +1,13 @@
 //! The sender of a request, as authenticated by the server.
 //!
+//! The authenticator returns a [`Principal`] for the key or token of a request: the tenant, an id
+//! of the key or the user, and possibly the time at which the credential expires. The service and
+//! all protocols take it to choose tools, quotas and artifacts. A server without authentication has
+//! one principal, which has no tenant.
+//!
 //! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another
-//! principal, even of the same tenant, cannot use them.
+//! principal, even of the same tenant, cannot use them. A user with a new token is the same
+//! principal, because the expiry is not compared.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

@@ -1,9 +1,12 @@
 //! The reasons why the server did not make a call.
 //!
-//! In: decisions of [`Service`](crate::Service) before a tool ran. Out: one error with a stable
-//! code, which each protocol writes in its own format.
-//! Invariants: unknown tools, tools that the tenant may not see, and tools without a handler have
-//! the same text.
+//! [`Service`](crate::Service) returns a [`Refused`] when a request is turned away: no access,
+//! unknown tool, quota, overload, shutdown and others. Each has a stable code, a hint and, if
+//! waiting helps, the time to wait. HTTP writes it as a problem, MCP as an error or a result. A
+//! call that was made and failed is not refused; its failure is in its completion.
+//!
+//! Unknown tools, tools that the tenant may not see, and tools without a handler have the same
+//! text.
 
 use std::time::Duration;
 

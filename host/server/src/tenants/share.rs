@@ -1,9 +1,12 @@
-//! A bounded resource that tenants share fairly.
+//! Divides a bounded resource fairly between tenants.
 //!
-//! In: the amount that a tenant requests. Out: a [`Share`], freed on drop.
-//! Invariants: the bound is never exceeded. If there are several tenants, each leaves as much free
-//! as it holds, so one tenant alone gets half, and two that act together leave a third. A tenant
-//! that holds nothing can begin while there is room.
+//! A [`Room`] has a size, for example bytes of request bodies, open requests, or running calls.
+//! Code that needs some of it takes a [`Share`] for its principal and grows it; growing fails if
+//! there is no room. A share is freed when it is dropped. The size is never exceeded.
+//!
+//! If there are several tenants, a tenant that holds something may only take as much more as leaves
+//! free at least what it then holds. So one tenant that grows step by step gets half, and two that
+//! act together leave a third. A tenant that holds nothing can begin while there is room.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! Labels in metrics are names of tenants and tools, and their number is bounded.
+//! Tests that labels in metrics are names of tenants and tools, and that their number is bounded.
+//!
+//! Names that clients invent must be counted together. Denials and refusals are counted by their
+//! kind only. The use of engines must be read when the metrics are.
 
 use serde_json::json;
 use toolcell::grants::{Denial, Layer};
