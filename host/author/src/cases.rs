@@ -1,9 +1,16 @@
 //! Runs the cases of a tool: calls with recorded answers to their requests, and the expected
 //! results.
 //!
-//! A case runs in a cell like every call, with the same checks, limits and redaction, and with the
-//! grants that its tool declares as needs. Requests and calls of other tools are answered from the
-//! case; nothing is sent over the network.
+//! A case is an entry of a file such as `cases.yaml` that an author keeps beside a tool;
+//! `toolcell test` and `toolcell dev` run them. [`find`] and [`read`] load the files, [`Cases`]
+//! takes them with a compiled component (the WebAssembly file of one or more tools) and returns a
+//! [`Report`] with a result for each case. With the option `bless`, endings that differ are written
+//! into the files as the new expectations.
+//!
+//! Each case runs in a cell (a fresh WebAssembly instance for one call) with the same checks,
+//! limits and removal of secrets as any call. Its tool is granted the access that it declares as
+//! needs. HTTP requests and calls of other tools are answered from the case; nothing is sent over
+//! the network. Fuzzing calls the tools with generated arguments instead.
 
 mod bounds;
 mod compare;

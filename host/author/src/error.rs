@@ -1,4 +1,10 @@
 //! The error type for creating, building and testing projects.
+//!
+//! The fallible public functions of this crate return an [`Error`]: a message, an [`ErrorKind`],
+//! and a hint that says how to correct the problem. An error in the author's source can have a
+//! [`Fault`] for each place, with file, line and column, which a command prints. If the place is in
+//! a package of `node_modules`, the hint names that package, because its file is not the author's
+//! to correct.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,12 @@
 //! Builds a project: detects its language, and writes its component.
+//!
+//! `toolcell build`, `test` and `dev` call [`build_with`] with a project folder or a single source
+//! file. The language follows from the files: `Cargo.toml` means Rust, otherwise the first of a
+//! list of main files, such as `src/tool.ts` or `tool.py`. The matching module of `languages`
+//! compiles the source. The component, which is the WebAssembly file with the tools, replaces
+//! `NAME.wasm` in the folder atomically, so that it is never half written. The result is a
+//! [`Built`] with the path, the tools' names and the warnings. A file that is not WebAssembly is
+//! never overwritten; this is checked before the build starts.
 
 pub(crate) mod create;
 pub(crate) mod language;

@@ -1,4 +1,9 @@
-//! Name clashes: tools of several components that a call or a model cannot tell apart.
+//! Finds name clashes: tools of several components that a call or a model cannot tell apart.
+//!
+//! A command that offers the tools of several components together adds each tool with its component
+//! to a [`ToolOwners`]. A second tool of the same name is an error, because a call names its tool
+//! and not the component. [`ToolOwners::check`] is called at the end and refuses two names that
+//! look alike, such as names with characters of another alphabet, since a model may confuse them.
 
 use std::collections::HashMap;
 

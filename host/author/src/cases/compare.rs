@@ -1,4 +1,13 @@
-//! Compares the result of a call with the expected ending.
+//! Compares the result of a case's call with the expected ending and the budget.
+//!
+//! The runner of cases calls [`failures`] with the completion of the call (its result and its
+//! resource usage) and the expectation from the file. It returns a sentence for each deviation; an
+//! empty list means that the case passed. An ending is one of `ok`, `error`, `ask_user`, `halt`,
+//! `tool_error` and `refusal`. All members of the expectation must match, and an empty expectation
+//! always fails. The budget bounds fuel (instruction units of the engine), memory and time.
+//!
+//! [`actual`] does the reverse: it writes a result as an expectation that it meets, which `--bless`
+//! stores in the file.
 
 use std::time::Duration;
 

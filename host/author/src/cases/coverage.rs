@@ -1,5 +1,11 @@
 //! Computes the coverage of a component's cases: the endings, parameters and values that no case
 //! has.
+//!
+//! It is part of the report if the option `coverage` is set. [`coverage`] takes the component's
+//! tools and the reports of the cases that ran, each with its arguments. For each tool it counts
+//! the cases by ending (`ok`, `error` and so on, zero included). It lists the top-level parameters
+//! of the tool's schema that no case passes, and the values of an `enum` that no case passes. It
+//! looks at no deeper level of the schema, and measures no coverage of source lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,13 @@
-//! The file format of cases, in YAML or JSON.
+//! The file format of cases, in YAML or JSON, with the functions that find and read the files.
+//!
+//! [`Suite`] and the types below it mirror the file: each [`Case`] has a name, arguments, recorded
+//! answers to HTTP requests and to calls of other tools, secrets, stored keys, a clock, and an
+//! [`Expect`] with the expected ending. [`find`] returns the case files of a project folder.
+//! [`read`] parses one: JSON if its name ends in `.json`, otherwise YAML. It refuses files over 16
+//! MiB, unknown members, two cases with one name, and answers that contradict themselves; the error
+//! names the file. Unset members are left out when the types are serialised.
+//!
+//! Not here: the execution of cases, in `run.rs`, and the rewriting of a file, in `rewrite.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

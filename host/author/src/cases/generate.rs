@@ -1,7 +1,11 @@
-//! Generates values that a JSON Schema accepts, with a preference for unusual ones.
+//! Generates values that a JSON Schema probably accepts, with a preference for unusual ones.
 //!
-//! In: a schema of any shape and a seed. Out: a value that probably fits; the caller validates it.
-//! Invariants: ends for every schema, recursive ones included; equal seeds give equal values.
+//! Fuzzing creates a [`Generator`] with the schema of a tool's parameters and a seed, and asks it
+//! for the arguments of each call. The values favour bounds and texts that programs often handle
+//! wrongly, such as an empty string, `i64::MIN` or a control character. A value is not guaranteed
+//! to fit; the caller validates it and drops misfits. Generation ends for every schema, recursive
+//! ones included, because nesting, lengths and repetitions are bounded. Equal seeds give equal
+//! values.
 
 use fastrand::Rng;
 use regex_syntax::hir::{Class, Hir, HirKind};

@@ -1,4 +1,10 @@
-//! Formats a report as JUnit XML, which most CI servers read.
+//! Formats the report of cases as JUnit XML, which most CI servers read.
+//!
+//! `toolcell test --junit` writes the text that [`junit`] returns into a file. It takes the report
+//! of the cases and the reports of fuzzing, and returns one `testsuite` with a `testcase` for each
+//! case and for each fuzzed tool; failures become `failure` elements. Names and messages can come
+//! from an untrusted tool, so every attribute is escaped, and characters that XML 1.0 cannot
+//! express become `?`.
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,12 @@
-//! Provides the other tools that the tool of a case can call. Tools that the case names give its
-//! answers; the other tools of the same component run as they are.
+//! Provides the other tools that the tool of a case can call.
 //!
-//! In: the answers of a case, and the component's tools. Out: an executor with these tools, and the
-//! grants to call them.
-//! Invariants: no other tool can be called; an answer of the case takes precedence over a tool of
-//! the component.
+//! The runner of cases calls [`executor`] with the answers that the case gives for calls of other
+//! tools, and with the tools of the component itself. It returns an executor (the part of the
+//! library that makes calls) that knows exactly these tools: one that the case names returns the
+//! first answer whose arguments match, and the others of the component run as they are. An answer
+//! of the case takes precedence over a tool of the component of that name. [`rules`] returns the
+//! grants with which the tool may call the tools that it declares to need; no other tool can be
+//! called.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! Regular expressions in files of cases.
+//! The regular expressions in files of cases, as in `ok_matches: "^[0-9]+$"`.
+//!
+//! A [`Pattern`] is compiled when the file is read, so an invalid expression is an error of the
+//! file. The comparison of a result calls [`Pattern::matches`], which is true if the expression
+//! matches any part of the text. The syntax is that of the crate `regex`. A pattern is serialised
+//! as its text.
 
 use std::fmt;
 

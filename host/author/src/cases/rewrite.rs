@@ -1,8 +1,12 @@
-//! Writes endings into a file of cases.
+//! Writes endings into a file of cases and keeps the rest of its text.
 //!
-//! In: a file, YAML or JSON, and the endings of some of its cases. Out: the file with these endings.
-//! Invariants: the rest of the text, with its comments, is unchanged; a file is written only if it
-//! then parses to the expected suite.
+//! The runner of cases calls [`write_endings`] after the cases of a file have run with `--bless`,
+//! that is, when the author accepts the endings that were seen as the new expectations. It takes
+//! the file, the expected content after the change, and the numbers of the cases to change. It
+//! finds the places of the members in the YAML or JSON text and edits only these, so comments,
+//! order and layout of everything else stay. The file is written only if the new text parses to the
+//! expected content. Otherwise, for example if a case is an alias of YAML, it stays as it is and an
+//! error is returned.
 
 use std::fs;
 use std::iter::Peekable;

@@ -1,4 +1,10 @@
-//! Simplifies JSON values, to find the smallest one that has a property.
+//! Proposes simpler forms of a JSON value, to find the smallest one that has a property.
+//!
+//! Fuzzing calls [`simplified`] with arguments at which a tool fails. It returns candidates that
+//! are one step simpler, the simplest first: shorter ones (halves, without one item or member),
+//! then equally long ones with plainer content, such as `a` in place of another character. None has
+//! a longer text. The caller tries them in order, continues from the first that still fails, and
+//! ends when none does.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,14 @@
-//! Builds a C project: runs a C compiler on the author's files and the SDK, and wraps the core
-//! module that it makes as a component.
+//! Builds a C project: compiles the author's files with the SDK, and wraps the result as a
+//! component.
 //!
-//! In: a folder with `tool.c`. Out: the component. Not here: the choice of the compiler and its
-//! arguments ([`compiler`]).
+//! [`build`] takes a folder and the path of its main file, such as `tool.c`. It writes the headers
+//! and sources of the SDK into a temporary folder, runs the compiler on them and on the author's C
+//! files, and returns the bytes of the component with the compiler's warnings. The compiler makes a
+//! core module (plain WebAssembly); this module adds the description of the interface and the
+//! adapter for WASI, the system interface of WebAssembly. A message of a failed compiler becomes an
+//! error with the places in the author's files. A source without any `TOOLCELL_TOOL` is an error.
+//!
+//! Not here: the choice of the compiler and its arguments, in [`compiler`].
 
 mod compiler;
 mod lines;

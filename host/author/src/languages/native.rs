@@ -1,11 +1,11 @@
-//! Starts the native programs of a build with the environment variables of [a list](KEPT), and no
-//! others.
+//! Starts the native programs of a build, such as cargo, Zig or Python, with few environment
+//! variables.
 //!
-//! In: a program. Out: a [`Command`], to which the caller adds arguments, streams and variables of
-//! its own.
-//! Invariants: every program that a build starts is started here. Such a program runs code of the
-//! author and of the author's dependencies, and a variable of a shell or of a CI job is often a
-//! secret.
+//! Every program that a build starts is started with [`command`], which takes the program and
+//! returns a [`Command`]. It has only those variables of this process that `KEPT_VARIABLES` lists
+//! and whose names do not end like those of credentials (`TOKEN`, for instance). The caller adds
+//! arguments, streams and variables of its own. The reason: such a program runs code of the author
+//! and of the author's dependencies, and a variable of a shell or of a CI job is often a secret.
 
 use std::ffi::OsStr;
 use std::process::Command;

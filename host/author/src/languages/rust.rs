@@ -1,4 +1,10 @@
-//! Builds a Rust project with cargo.
+//! Builds a Rust project with the cargo that is installed on the machine.
+//!
+//! [`build`] takes the folder of a crate, runs `cargo build --release --target wasm32-wasip2`, and
+//! returns the bytes of the component that cargo made. Before that it checks that the toolchain has
+//! the target's standard library and, if the crate uses the guest SDK, that rustc is new enough;
+//! each error has a hint with the command that helps. The compiler's messages go straight to
+//! standard error. A crate that is not a `cdylib` makes no component, which is an error.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,9 @@
 //! A temporary folder for the files that a compiler reads and writes.
+//!
+//! The builds of C and Python create a [`Scratch`] at their start, write the SDK's files into it,
+//! and let the compiler write its output there. Only this user can read the folder. It is removed
+//! when the value is dropped. It is in the process's directory for temporary files, which a command
+//! that a signal ends removes too.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,9 @@
 //! The steps of a slow build, for progress messages.
+//!
+//! The builds of C and Python pass a [`Step`] to a callback of their caller when they start to
+//! search a compiler and when they start to run it. The command prints its `Display` text, such as
+//! "looking for a C compiler". Builds of JavaScript and TypeScript take no time worth reporting,
+//! and cargo reports its own steps.
 
 use std::fmt;
 

@@ -1,5 +1,12 @@
 //! Reads the tools of a component that was just built, since a component that compiles can still
 //! have an invalid definition.
+//!
+//! The build calls [`names`] with the component's bytes. It loads the component in a throwaway
+//! engine without grants, and so runs its function that describes the tools. It returns the tools'
+//! names, and warnings about tools that cannot be used and about parts of their schemas that are
+//! not enforced. A component that cannot be loaded is an error with the caller's hint.
+//! [`unenforced`] gives the warnings for a definition that is already known, which the JavaScript
+//! build has.
 
 use tokio::runtime::Builder;
 use toolcell::component::{LoadOptions, OnMissingGrant};

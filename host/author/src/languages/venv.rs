@@ -1,6 +1,11 @@
-//! The virtual environment `.venv` of a project: the first place where a compiler from PyPI is
-//! searched, and the command that installs it there. If the system manages the packages of its own
-//! Python, pip installs into virtual environments only.
+//! The virtual environment `.venv` of a project: paths in it, and the command that installs a
+//! package into it.
+//!
+//! The builds of C and Python can use compilers that PyPI distributes as packages (Zig,
+//! componentize-py). They first look for one at the path that [`program`] returns. If there is
+//! none, the error's hint is made by [`hint`], with a shell command that creates the environment
+//! and installs the package; folders are quoted for the shell. An environment is suggested because
+//! pip refuses to install into a Python whose packages the system manages.
 
 use std::path::{Path, PathBuf};
 

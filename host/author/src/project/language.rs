@@ -1,4 +1,10 @@
-//! The languages that a tool can be written in.
+//! The languages that a tool can be written in, with their short names.
+//!
+//! [`Language`] is parsed from `toolcell new --lang`, which accepts `js` as well as `javascript`
+//! and so on, and is part of the report of a build. An unknown name is an error that lists the
+//! known ones.
+//!
+//! Not here: how a language is built, in `languages`, and how it is detected, in `project`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,9 @@
 //! The command line of `new`, `build`, `test` and `dev`, the commands for authors of tools.
+//!
+//! Each command has a struct that clap, the parser, fills from the command line, for example
+//! [`TestArgs`]. The comments of structs and fields are the text of `--help`, with examples and
+//! exit statuses. Values are only parsed here; the modules in `commands/author` take the structs
+//! and do the work.
 
 use std::path::PathBuf;
 use std::time::Duration;

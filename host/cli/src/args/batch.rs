@@ -1,4 +1,10 @@
-//! The command line of `batch`, and its help.
+//! The command line of `batch`, which makes many calls, and its help.
+//!
+//! clap, the parser, fills [`BatchArgs`] from the command line; `commands/batch` takes it. The
+//! comments of the fields are the text of `--help`. Two options are enums of this module:
+//! [`OnFailure`] says if a failed call stops the loop of the agent, and [`Unknown`] says what
+//! happens to a call of a tool that no component has. Both convert to the library's own types. The
+//! long help describes the forms of calls that are read and the events that are printed.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,11 @@
 //! The operands of `run` and `learn`: a component, its tool, and the tool's arguments.
+//!
+//! clap, the parser, fills [`CallArgs`] from the words `[COMPONENT] [TOOL] [ARGS]…`. The component
+//! defaults to the current folder, where the one that was built there is used. Components and tools
+//! are completed in a shell.
+//!
+//! Not here: the division of the words into a tool's name and arguments, in `target.rs`; a word can
+//! be either.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,8 @@
-//! The command line of `init`.
+//! The command line of `init`, which writes a commented `toolcell.toml`.
+//!
+//! clap, the parser, fills [`InitArgs`], whose only own option is `--json`; the file to write is
+//! the global option `--config`. The comments are the text of `--help`. Not here: the writing of
+//! the file, in `commands/init.rs`.
 
 /// Write a commented `toolcell.toml` that names the components of this folder
 ///

@@ -1,9 +1,11 @@
-//! Repairs JSON with typing mistakes: single quotes, names and words without quotes, an extra
-//! comma.
+//! Repairs JSON with typing mistakes, for a hint: single quotes, names and words without quotes, an
+//! extra comma.
 //!
-//! In: a text that is not JSON.
-//! Out: the JSON that was probably meant, for a hint.
-//! Invariants: the result is for a hint only, never used as arguments. Size and depth are bounded.
+//! A shell removes quotes, so users often pass text such as `{name: Ada}`. When an argument or a
+//! context is not valid JSON, the error calls [`repaired`] with the text and prints the result as
+//! "did you mean". It returns the object that was probably meant, or `None` for valid JSON and for
+//! text that is too far from it. The result is never used as arguments. Text over 500 bytes and
+//! deep nesting are not repaired.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -1,10 +1,12 @@
 //! The command line: its options and its help.
 //!
-//! In: the command line.
-//! Out: [`Args`].
-//! Invariants: each limit shows its default and its unit; the defaults are the library's. `-h` fits
-//! on one screen; `--help` is complete.
-//! Not here: the implementation of the commands (`run`, `batch`, `inspect`, and so on).
+//! [`Args`] is the whole command line as clap, the parser, fills it: the options of every command
+//! in [`Global`], and one [`Command`] with a struct of its own options. `main` parses it and passes
+//! the struct to the module of that command in `commands`. The structs of the most used commands
+//! are here, the others in the modules of this folder. The comments of structs and fields are the
+//! text of the help: `-h` fits on one screen, `--help` is complete. Each limit shows its default,
+//! which is the library's, with its unit. Three commands are hidden: this program starts itself
+//! with them as a child process.
 
 mod author;
 mod batch;

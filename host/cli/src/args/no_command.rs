@@ -1,8 +1,12 @@
-//! Handles a command line without a command to run: help, the version, or a usage error.
+//! Parses the command line, and handles one without a command to run: help, the version, or a usage
+//! error.
 //!
-//! In: the parser's error.
-//! Out: its text and tips, with our hint in place of its last line.
-//! Invariants: the hidden commands are not mentioned.
+//! `main` calls [`read`]. If the parser returns an error, `main` passes it to [`show`], which
+//! prints the help or version that was asked for, or the error with our own hint in place of the
+//! parser's last line; `--json` prints it as JSON. It returns the exit status: 0 for help, 2 for a
+//! usage error. Two usual mistakes are handled: a negative number after an option is read as its
+//! value, and a tool's argument typed as an option (`--name Ada`) gets a hint with the right form.
+//! The hidden commands are not mentioned.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,9 @@
-//! The command line of `serve` and `tenant`.
+//! The command line of `serve`, which runs the server, and of `tenant`, which manages API keys.
+//!
+//! clap, the parser, fills [`ServeArgs`] and [`TenantArgs`]; `commands/serve` and
+//! `commands/tenant.rs` take them. The comments of structs and fields are the text of `--help`.
+//! Options that exclude each other are declared here, for example `--stdio` (the MCP protocol on
+//! standard input and output) and `--listen`. Addresses must be an IP address with a port.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,10 +1,13 @@
 //! Parses the tool and its arguments after a component: `[TOOL] [ARGS]…`.
 //!
-//! In: words.
-//! Out: the tool that they name, and its arguments as JSON text.
-//! Invariants: the form of a word alone decides if it is a tool's name. The tool's schema decides
-//! the type of a value.
-//! Not here: the check of the arguments (the library).
+//! `run` and `learn` call [`Target::of_call`] with the typed words. It decides by the form of the
+//! first word alone if it is a tool's name or the first argument: `{…}`, `@FILE`, `-` and
+//! `NAME=VALUE` are arguments. Then [`TypedArguments::read`] reads a file or standard input if one
+//! is named. [`Read::of`] makes JSON text once the tool is known: a `NAME=VALUE` is text unless the
+//! tool's schema expects another type there, and `NAME:=JSON` is always JSON. [`tool`] finds the
+//! tool in the component, with the nearest name as a hint.
+//!
+//! Not here: the check of the arguments against the schema, which the library does at the call.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,11 @@
 //! Finds a C compiler for WebAssembly: Zig of a tested version, or clang with the WASI libc.
+//!
+//! The build of a C project calls [`Compiler::find`], which tries Zig of the project's `.venv`, of
+//! `PATH` and of `python3 -m ziglang`, then clang under several names. Zig must have a version from
+//! 0.14 to 0.17; a clang must compile and link a small program. The result gives commands with the
+//! arguments of every build: allocation functions are replaced by ones that end the call when
+//! memory is exhausted, and warnings about undefined behaviour are errors. If none works, the error
+//! says which versions were found and how to install one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

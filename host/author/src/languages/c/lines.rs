@@ -1,7 +1,10 @@
 //! Reduces the debug information of a compiled module to the author's own files.
 //!
-//! The debug information of Zig's libraries takes a megabyte and has paths of the machine that
-//! built them. The reduced information is small and the same in every folder.
+//! The host needs DWARF (the debug information of compilers) to show the source line of a trap.
+//! That of Zig's libraries takes a megabyte and has paths of the machine that built them.
+//! [`of_authors`] takes the core module, the project folder and the author's files. It returns the
+//! DWARF sections of the compilation units of these files only, with their paths relative to the
+//! folder. The result is small and the same in every folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

@@ -1,8 +1,11 @@
-//! Keeps the custom sections of a core module that a component needs: function names, and the debug
-//! information of the author's files.
+//! Keeps the custom sections of a core module that a component needs, and drops the others.
 //!
-//! Functions of the SDK are renamed to the SDK's name, because the host leaves those out of a
-//! backtrace.
+//! Custom sections hold data that is not executed. [`only_needed`] takes the module that a C
+//! compiler made and returns it with two kinds of them: the function names, and the debug
+//! information of the author's files. Functions of the SDK are renamed to the SDK's name, because
+//! the host leaves those out of a backtrace. [`has_function`] says if a function is in the module,
+//! by which the build notices a source without a tool. [`without_producers`] removes the section
+//! that names the language of the WASI adapter.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,12 @@
 //! Runs a core module that is part of this crate: passes it bytes, and returns the bytes that it
 //! answers.
 //!
-//! Invariants: the imports of the module are traps, so it can only compute; its memory and its fuel
-//! are bounded; a process compiles each module once, however often `toolcell dev` builds.
+//! The build of a JavaScript tool uses it for two modules: the parser of source files, and the
+//! JavaScript runtime in which the author's modules are evaluated. [`Machine::start`] compiles and
+//! instantiates a module; [`Machine::exchange`] passes it JSON and returns its answer, or a
+//! [`Stopped`] with the reason why there is none. The imports of the module are traps, so that it
+//! can only compute. Its memory is at most 512 MiB, and its fuel (instruction units) is enough for
+//! some seconds. A process compiles each module once, however often `toolcell dev` builds.
 
 use std::sync::{LazyLock, OnceLock};
 

@@ -1,9 +1,12 @@
-//! Removes unused parts of a core module: imports, so that the component does not require them;
-//! functions that only the loading called; headers of data segments.
+//! Removes unused parts of the core module of a JavaScript tool.
 //!
-//! A removed import or function becomes a function that traps. The module is named after the SDK,
-//! and its functions have no names: the host leaves those out of a backtrace, so that it has no
-//! frames of the runtime.
+//! The snapshot calls [`trim`] with the module and the interfaces that the tools do not need. It
+//! removes three things: imports of these interfaces, so that the component does not require them;
+//! the bodies of functions that only the loading called; and headers of data segments, by joining
+//! segments. A removed import or function becomes a function that traps, which nothing calls.
+//!
+//! The module is named after the SDK, and its functions have no names. The host leaves frames of
+//! the SDK out of a backtrace, so that an author sees no frames of the runtime.
 
 mod reached;
 mod segments;

@@ -1,10 +1,14 @@
-//! Runs a compiler with a time limit. The compiler runs the author's source, which may never end.
+//! Runs a compiler with a time limit, and leaves none of its processes behind.
 //!
-//! In: a program and a time limit. Out: its output, or none if it took longer.
-//! Invariants: none of its processes is left when the call returns, nor when this process ends for
-//! any reason. The program has its own process group. A shell in that group reads from a pipe whose
-//! only writer is this process, which never writes. When the pipe is closed, which the system does
-//! at a process's end, the shell kills the group.
+//! The Python build needs this because its compiler runs the author's source, which may never end.
+//! The caller gets a [`Command`] from [`command`], adds arguments, and passes it to [`output`] with
+//! a limit. It returns the program's output, or `None` if the program took longer; then the program
+//! is killed with all processes of its group.
+//!
+//! They are also killed when this process ends for any reason. The program has its own process
+//! group, in which a shell reads from a pipe whose only writer is this process. This process never
+//! writes. When the pipe is closed, which the system does at a process's end, the shell kills the
+//! group.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,11 +1,14 @@
 //! `toolcell approve`: shows the new or changed components, asks, and writes the lock after a yes.
 //!
-//! In: the configuration, its lock, the components in their present form.
-//! Out: a page that shows them; after a yes, a new lock and the record that this user approved the
-//! configuration.
-//! Invariants: approval covers exactly the content of the page. No guest code runs but `describe`,
-//! and no secret is read. Without a yes nothing is written. A file is written whole or not at all.
-//! The question is asked only if the whole page was shown.
+//! The lock, `toolcell.lock`, records the form of each component that a person approved: digest,
+//! imports, the tools' definitions. [`approve`] reads the configuration and the lock, loads each
+//! component without grants, compares it with the lock, and prints a page of the differences, the
+//! effective grants and the warnings. After a yes, or with `--yes`, it writes the lock, and the
+//! record that this user approved the configuration. Without a yes nothing is written.
+//!
+//! Approval covers exactly the content of the page, so the question is asked only if the whole page
+//! was shown on a terminal. No code of a component runs but `describe`, which returns the
+//! definitions, and no secret is read. A file is written whole or not at all.
 
 mod page;
 pub(crate) mod rollback;

@@ -1,9 +1,12 @@
-//! The page that a person reads before the question: configuration, components, grants and
+//! Makes the page that a person reads before approving: configuration, components, grants and
 //! warnings.
 //!
-//! Invariants: the page has everything that the approval covers, or says that it is cut. A new
-//! component is shown in the form of `inspect`, followed by the facts that `inspect` omits. The
-//! warnings are the last lines, directly above the question.
+//! `approve` calls `to_page` on its review and prints the lines. For a configuration that is not
+//! approved in its present form, the page has its whole text or the changes of it. A new component
+//! is shown in the form of `inspect`, with the facts that `inspect` omits; a changed one as a
+//! difference. The page has everything that the approval covers, or it says that it is cut. The
+//! warnings are the last lines, directly above the question; they include names that look alike,
+//! needs that are not granted, and imports that no tool declares. Untrusted texts are escaped.
 
 use toolcell::names;
 

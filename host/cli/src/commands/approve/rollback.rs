@@ -1,4 +1,11 @@
 //! `toolcell rollback`: makes the previously approved version of a component current again.
+//!
+//! [`rollback`] reads the configuration, asks `toolcell-config` to restore the version of the named
+//! component before the current one, and prints both digests, as text or as JSON. If the replaced
+//! file was never approved, a copy of it is kept, and its path is printed.
+//!
+//! Not here: the change of the lock and of the file, in `configuration/rollback.rs` of
+//! `toolcell-config`.
 
 use serde_json::json;
 

@@ -1,8 +1,12 @@
 //! Converts a CommonJS module of a package into ECMAScript modules.
 //!
-//! Each becomes two. The first wraps the source in a function, `$require`, which evaluates it at
-//! the first call, as Node does. The second, its front, calls this function and exports the
-//! properties of `exports`.
+//! CommonJS is Node's older module system (`require`, `exports`), which many npm packages still use
+//! and the runtime does not know. The collector of modules calls [`module`] and [`front_module`]
+//! for such a file. They return two texts. The first wraps the source in a function, `$require`,
+//! which evaluates it at the first call, as Node does. The second, called its front, calls this
+//! function and exports the properties of `exports`; it is made only if an ECMAScript module
+//! imports the file. The exported names must be known in advance: [`names`] takes them from the
+//! texts and from the imports, at most 100,000 in all.
 
 use std::collections::{BTreeMap, BTreeSet};
 

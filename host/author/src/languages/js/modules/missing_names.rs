@@ -1,4 +1,11 @@
-//! Finds names that modules use and the runtime lacks, and suggests alternatives.
+//! Finds names that JavaScript modules use and the runtime lacks, and suggests alternatives.
+//!
+//! A tool has no Node.js and no browser, so `Buffer` or `document` do not exist. The collector of
+//! modules gives [`Absent`] the global names that each file uses, and the `import()` calls that
+//! have no target. It returns a warning for each, such as "use Uint8Array" for `Buffer`. In files
+//! of packages only well-known names are reported, since packages test for others. It also says if
+//! a module uses `Intl`, for which a larger runtime is chosen, and which packages use names of web
+//! pages, so that their files for other platforms are tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,13 @@
-//! Reads `package.json` of an npm package, and resolves specifiers with it.
+//! Reads `package.json` of an npm package, and looks up files with it.
+//!
+//! The resolver of imports reads each package once into a [`Package`], which returns the main
+//! files, the target of an entry of `exports` or `imports`, and the file that replaces another in
+//! browsers. Conditions are chosen as bundlers do for browsers, because a tool runs without Node;
+//! [`Package::without_browser`] gives the view of Node. A member of an unexpected type counts as
+//! absent. A file over 1 MiB or with invalid JSON is an error with its place. A package that needs
+//! native code of Node is recognised, so that it can be refused.
+//!
+//! Not here: the search in `node_modules`, in `resolve.rs`.
 
 use std::fs;
 use std::path::Path;

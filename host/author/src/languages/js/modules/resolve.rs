@@ -1,7 +1,12 @@
-//! Resolves a specifier to a file of the project, or of a package in `node_modules`.
+//! Resolves the specifier of a JavaScript import to a file of the project, or of a package in
+//! `node_modules`.
 //!
-//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: the
-//! resolved file is in the project's folder, with links followed.
+//! A specifier is the text in `import … from "…"`. The collector of modules calls
+//! [`Resolver::resolve`] with the importing file and the specifier. It returns the path of a file
+//! in the project, [`EMPTY`] for a module that its package excludes in browsers, or an error with a
+//! hint: for a missing file, a module of Node.js, or a package with native code. Packages are
+//! resolved as bundlers do for browsers. The resolved file is in the project's folder, with links
+//! followed. Redirections from one specifier to another are bounded, so that a cycle is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,9 @@
-//! Finds the functions of a core module that can be called: from its exports, its start function,
-//! its tables and its globals.
+//! Finds the functions of a core module that can be called.
+//!
+//! `trim` calls [`reachable`] with a module and a filter for its exports. It follows references
+//! from the exports that stay, the start function, the tables and the globals through the bodies of
+//! functions. It returns true or false for each function, imported ones first. A function in a
+//! table counts as called, since an indirect call names no function.
 
 use wasmparser::{
     ConstExpr, ElementItems, FunctionBody, Operator, OperatorsReader, Parser, Payload,

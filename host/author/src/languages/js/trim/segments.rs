@@ -1,7 +1,10 @@
-//! Rewrites the data of a core module in fewer segments.
+//! Rewrites the data of a core module in fewer segments, to make the file smaller.
 //!
-//! A snapshot has a segment for each run of bytes that are not zero. A segment's header takes more
-//! bytes than a short run of zeros, so two segments with a gap shorter than the header are joined.
+//! A data segment is a run of bytes with an address, which the engine copies into memory at the
+//! start. A snapshot has one for each run of bytes that are not zero. A segment's header takes more
+//! bytes than a short run of zeros, so [`join_active`] joins two segments with a gap shorter than
+//! the header and fills the gap with zeros. It returns the new segments, or `None` if the section
+//! has other kinds of segments; `trim` then leaves it as it is.
 
 use wasmparser::{DataKind, DataSectionReader, Operator};
 
