@@ -1,7 +1,15 @@
 //! Loads components by name or by file, and collects the tools of several.
 //!
-//! Invariants: a name stands for one tool; if two components offer it, the error names both files
-//! and neither is used. The error for a missing grant has the lines to add, and their place.
+//! A component is a WebAssembly file with tools; a user names it by its section in `toolcell.toml`,
+//! its file, or the folder of its project. Commands resolve such a word with [`choose`] or, if the
+//! component is to be used and not only shown, [`resolve_for_use`]. [`alone`] and [`tools`] load
+//! components for calls: under their grants, and only in the form that was approved.
+//! [`load_without_grants`] loads one to show it. The error for a missing grant has the lines to
+//! add, and their place.
+//!
+//! A name stands for one tool: if two components offer it, the error names both files and neither
+//! is used. With all components of the configuration, one that lacks a grant is left out with a
+//! warning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,13 @@
 //! The command `toolcell`: command line → [`args`] → one command → [`print::printer`] and an exit
 //! status.
 //!
-//! Invariants: data on standard output, everything else on standard error. Only [`print::printer`]
-//! writes output. Only [`env`] and the libraries read the environment, only [`os::files`] and the
-//! libraries read files, [`grants::dry_run_files`] and the libraries write them. Untrusted text is
+//! `main` disables core dumps, parses the command line, starts the log and the handling of signals,
+//! and calls the function of one command in `commands`. Three hidden commands run in children of
+//! this program: the compiler, the search for source lines, and the worker process with a tenant's
+//! tools. A command whose standard output cannot be written to does not run.
+//!
+//! Results are on standard output, everything else is on standard error, and both go through
+//! [`print::printer`]. Only [`env`] and the libraries read environment variables. Untrusted text is
 //! made harmless before it reaches a terminal.
 
 mod args;

@@ -1,8 +1,13 @@
 //! `toolcell explain`: tells if a tool may do something, which rule decides, and which grant would
 //! allow it.
 //!
-//! Invariants: the decision comes from the functions that decide in a call, private networks
-//! included.
+//! [`explain`] takes a component, a tool and a request such as `GET https://example.com/x` or
+//! `kv read a`. It loads the component without grants, computes the tool's rights, and prints
+//! "allowed" or the denial, with the line of `toolcell.toml` that decides and the lines that would
+//! allow the request. The decision comes from the functions that decide in a call; names of hosts
+//! are looked up, because private networks need a grant of their own. It also reports other reasons
+//! for which a call would fail: no such import, a secret without a value, no approval. The exit
+//! status is 21 if the request is denied. `learn` uses [`find`] to load a tool.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,11 @@
 //! `toolcell init`: writes a commented `toolcell.toml` that names the components of its folder.
 //!
-//! Invariants: an existing file is never changed. The new file is a valid configuration, and so is
-//! each of its examples (`tests/command/init.rs`).
+//! [`init`] looks at the `.wasm` files of the folder. A component, and a program for WASI preview 1
+//! (an older interface of WebAssembly programs), gets a section under its file's name, without
+//! grants; one that does not describe its tools itself also gets the key `as`. The most used
+//! settings follow as examples that are commented out. The file is created and never overwritten;
+//! the next commands are printed. The new file is a valid configuration, and so is each of its
+//! examples.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,10 @@
-//! `toolcell list`: the tools of several components, one a line.
+//! `toolcell list`: lists the tools of several components, one a line.
+//!
+//! [`list`] takes components by name or file, or all of the configuration. It loads each without
+//! grants and prints a line for each tool: the component, the tool's name, and the first sentence
+//! of its description, or everything as one JSON object. Suspicious texts and suggestions for the
+//! author are warnings on standard error. A component that cannot be loaded is reported, and the
+//! others are listed; the exit status is then that of the first error.
 
 use serde_json::json;
 use toolcell::Component;

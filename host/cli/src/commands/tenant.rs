@@ -1,7 +1,11 @@
-//! `toolcell tenant`: API keys of tenants.
+//! `toolcell tenant`: adds, lists and revokes the API keys of tenants.
 //!
-//! Invariants: a key is printed once and never stored. A key is created only for a tenant that the
-//! configuration names.
+//! A tenant is a customer whose calls are kept apart; a server with tenants accepts a request only
+//! with one of their keys. [`tenant`] runs the subcommand on the key store of the configuration,
+//! which is in the user's state directory. `add` appends the section `[tenants.NAME]` to the
+//! configuration if it is missing, then makes a key; `key` makes a further one for a tenant that
+//! the configuration names. A key is printed once and only its digest is stored. `serve` opens the
+//! same store with [`store`].
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,4 +1,11 @@
 //! `toolcell tools`: prints definitions in the format of a model provider.
+//!
+//! [`tools`] loads the named components, or all of the configuration, and prints the definitions of
+//! their tools (name, description, JSON schema of the arguments) as one JSON list. With `--format`
+//! the list has the form that a provider's API expects in `tools` of a request. A note on standard
+//! error tells each change that this form made necessary.
+//!
+//! Not here: the conversion, in `toolcell::Provider`.
 
 use toolcell::Tool;
 

@@ -1,10 +1,12 @@
-//! Advice for denied requests: the warnings, notes and hints of `explain` and `run`, and the hint
-//! to learn what a call asks for.
+//! Gives advice for denied requests: the warnings, notes and hints of `explain` and `run`.
 //!
-//! In: denied requests, the tool that made them, the configuration.
-//! Out: lines to paste, and their place.
-//! Invariants: a host's name is looked up only if the caller allows it. Warnings of dangerous
-//! grants come first.
+//! A denial says which layer denied a request of a tool: the component's grants, the tool's
+//! section, the tenant's section, the network. The commands describe the tool in a
+//! [`RequestOrigin`] and call `remedy` with the denials. It returns a [`Remedy`] to print: lines to
+//! paste into the configuration with their place, warnings of dangerous grants before them, and the
+//! approval that is needed afterwards. A host on a private network needs a grant that names the
+//! network; its name is looked up only if the caller allows it, because a lookup of a name that the
+//! tool computed could carry data away. [`how_to_learn`] returns the hint with the `learn` command.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,11 @@
 //! Decides about a request, and finds the rule of the configuration that decided.
 //!
-//! In: a request, a tool's rights, the configuration.
-//! Out: the decision; the rule in its written form, with its line.
-//! Invariants: the decision comes from the functions that decide in a call, private networks
-//! included. A host's name is looked up.
+//! `explain` and `learn` call [`decided_by`] or [`decide`] with a tool's rights and a request, such
+//! as "GET this URL". It returns an [`Answer`]: allowed, denied by a layer, or granted but not for
+//! the private network of the host. The decision comes from the functions that decide in a call;
+//! for HTTP, the name of the host is looked up. [`deciding_rule`] then returns the rule in its
+//! written form with its line in the file. [`with_private`] writes a rule with further private
+//! networks.
 
 use std::collections::BTreeSet;
 

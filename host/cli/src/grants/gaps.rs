@@ -1,9 +1,12 @@
-//! Declared needs that are not granted, and rules of a configuration that have no effect.
+//! Finds declared needs that are not granted, and rules of a configuration that have no effect.
 //!
-//! In: the tools of components under their grants.
-//! Out: needs with the part that is granted, rules with their place.
-//! Invariants: the decisions use the same rights as a call. A part that cannot be computed is not
-//! reported.
+//! A tool declares needs, such as "GET https://api.example.com"; an operator grants rules.
+//! [`missing_needs`] takes a tool's definition and rights and returns a [`Gap`] for each need that
+//! is granted only in part or not at all, with the part that remains and the section that takes the
+//! rest away. [`rules_without_effect`] takes all loaded components and returns the rules that allow
+//! no request of any tool, each with its place, the reason and a hint. `check`, `approve`, `run`
+//! and the loading of components use them. The results come from the rights that decide in a call.
+//! A part that cannot be computed is not reported.
 
 use std::collections::BTreeSet;
 use std::fmt;

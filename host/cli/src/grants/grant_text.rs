@@ -1,9 +1,12 @@
-//! Grants as text to paste into a configuration: the lines and their place.
+//! Writes grants as text to paste into a configuration: the lines and their place.
 //!
-//! In: the wanted grants, a component, and the configuration if there is one.
-//! Out: lines of TOML, their place, and the steps that are needed before they work.
-//! Invariants: a configuration with these lines in this place is valid TOML. No existing grant is
-//! lost.
+//! Commands that suggest grants call [`pasted`] or [`advice`] with the wanted grants, the component
+//! and the configuration. It returns lines of TOML with the instruction where to put them: in the
+//! component's section, in a new section, in place of existing lines, or as `--grant` options.
+//! [`steps`] returns what remains to do, such as setting the value of a secret. A configuration
+//! with these lines in this place is valid TOML, and no existing grant is lost. Where the old text
+//! cannot be rewritten safely, for example because it has comments, the line is a comment that says
+//! what to add.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,11 @@
-//! Explains that a tenant is not offered a tool: the list `tools` in the tenant's section.
+//! Explains that a tenant is not offered a tool.
 //!
-//! Not here: the enforcement (`toolcell_config`). A call of such a tool is answered like one of a
+//! The section of a tenant can have a list `tools`; a tool outside of it does not exist for that
+//! tenant. `explain` and `learn` call `NotOffered::first_not_offered` with the tenant and the names
+//! of the tools that a request involves. It returns the first one that is not offered, with the
+//! list in its written form and its line, to print as the decision or as a warning with a hint.
+//!
+//! Not here: the enforcement, in `toolcell-config`. A call of such a tool is answered like one of a
 //! tool that does not exist.
 
 use serde_json::{Value, json};

@@ -1,7 +1,12 @@
-//! Finds the place of a rule in the configuration.
+//! Finds the place of a rule in the text of the configuration.
 //!
-//! In: the file's text, read again; a request.
-//! Out: lines, counted from 1.
+//! The parsed configuration no longer knows where each rule stands. [`RuleLines`] reads the file
+//! again, and returns for a path of keys, such as `components`, `notes`, `grants`, `http`, the line
+//! (counted from 1), the written text, or the items of a list with their byte ranges. Explanations
+//! and the writer of lines to paste use it. [`keys`] returns the key for a kind of request, in
+//! grants and in sections that narrow them. If the file can no longer be read there are no places,
+//! and the callers leave them out.
+//!
 //! Not here: the meaning of the rules. The file has been read and accepted before.
 
 use std::ops::Range;

@@ -1,4 +1,10 @@
-//! The sources of the secrets' values, for `check` and `approve`. The values are never shown.
+//! Tells where the values of secrets come from, for `check` and `approve`; the values are never
+//! shown.
+//!
+//! A secret's value can come from a variable or a file, and a tenant can have its own. [`origin`]
+//! takes the configuration and the name of a secret and returns its sources in words, the shared
+//! one first. [`lines`] and [`to_json`] do so for all secrets: the first as one line for each
+//! secret of which a tenant has its own value, the second as an object.
 
 use std::collections::BTreeMap;
 

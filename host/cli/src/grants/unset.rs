@@ -1,4 +1,9 @@
-//! Messages about secrets without a usable value, with equal wording in every command.
+//! Words the messages about secrets without a usable value, equally in every command.
+//!
+//! The host refuses calls of a tool that may use a secret whose value is not set. [`problem_text`]
+//! takes the problem that the configuration found and the names of the tools, and returns one
+//! sentence for `check`, `explain` and the loading of components. [`print_refused`] prints the
+//! problems and hints of a call that was refused for this reason.
 
 use toolcell::Refusal;
 

@@ -1,8 +1,10 @@
-//! The requests that a component can make at all: a grant is useless without an import that uses
-//! it.
+//! Tells which kinds of requests a component can make at all.
 //!
-//! In: a component's imports.
-//! Out: true if it can make requests of a kind.
+//! A component can use a grant only if it imports an interface of the host for it; otherwise the
+//! grant is useless. [`can_use`] takes a component's imports and a kind of need or key of the
+//! configuration, and returns true if some import can use it; true also for a kind that it does not
+//! know. [`can_request`] does so for a request. `explain`, `inspect` and the search for rules
+//! without effect use them.
 
 use toolcell::component::Inspection;
 use toolcell::grants::Request;

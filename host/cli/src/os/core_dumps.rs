@@ -1,4 +1,8 @@
-//! Disables core dumps: the memory of this process holds the values of secrets.
+//! Disables core dumps, because the memory of this process holds the values of secrets.
+//!
+//! `main` calls [`disable`] first. It sets the limit on the size of core files to zero for this
+//! process and its children, permanently. If the system refuses, its setting stays and the command
+//! runs.
 //!
 //! Not here: `PR_SET_DUMPABLE`. It would also keep the process from seeing which of its own pages
 //! were written to, which makes the pool of cells fast.

@@ -1,10 +1,14 @@
 //! Handles Ctrl-C, SIGTERM and SIGHUP, and removes temporary files whenever a command ends.
 //!
-//! Invariants: the process ends by the default action of the signal, so that a shell sees which one
-//! it was; its temporary files are removed first. Calls are asked to end, and ended by force after
-//! [`GRACE`], so that each has its result. A run that is given up has [`FLUSH`] to print the
-//! messages of its calls. A signal that was ignored when the command began stays ignored (`nohup`,
-//! background jobs of a script).
+//! `main` creates one [`Interrupt`]; a thread of it waits for signals. A command that makes calls
+//! takes an abort signal from it. At the first signal of the system the calls are asked to end, and
+//! are ended by force after [`GRACE`], so that each has its result; a second one ends the command.
+//! A run that is given up has [`FLUSH`] to print the messages of its calls. A server gives its
+//! calls a time of its own.
+//!
+//! The process ends by the default action of the signal, so that a shell sees which one it was; its
+//! temporary files are removed first. A signal that was ignored when the command began stays
+//! ignored (`nohup`, background jobs of a script).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,13 @@
 //! Finds the source lines of a trap in a process of its own: this command starts itself again, as
 //! the child.
 //!
-//! Debug information of an untrusted component can be made so that reading it takes any amount of
-//! time and memory. The child has limits for both, and an empty environment. Lines that it does not
-//! find in time are not shown.
+//! After a trap, `run` calls [`find`] with the component's bytes and the positions on the stack. It
+//! sends them to the child, which runs [`work`], and returns the places in the author's files that
+//! the child answers; the list is empty if that fails.
+//!
+//! A child is needed because debug information of an untrusted component can be made so that
+//! reading it takes any amount of time and memory. The child has limits for both, and an empty
+//! environment. Lines that it does not find in three seconds are not shown.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;

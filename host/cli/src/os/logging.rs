@@ -1,8 +1,10 @@
-//! The diagnostic log on standard error (`tracing`), and the message for a panic.
+//! Sets up the diagnostic log on standard error (`tracing`), and the message for a panic.
 //!
-//! Invariants: by default only toolcell's own warnings are printed, not those of libraries, for
-//! example about a client that disconnects. Of a panic only the place is printed, because its
-//! message may contain untrusted text or a secret.
+//! `main` calls [`start`] once with the number of `-v` options; the variable `TOOLCELL_LOG`
+//! overrides it with a filter. By default only toolcell's own warnings are printed, not those of
+//! libraries, for example about a client that disconnects. [`report_panics`] replaces the message
+//! of a panic: only its place in the code is printed, because the message may contain untrusted
+//! text or a secret.
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};

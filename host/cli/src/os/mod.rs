@@ -1,4 +1,10 @@
 //! The process: environment, signals, files, standard streams, the diagnostic log.
+//!
+//! The commands reach the operating system through these modules. Each hides one subject:
+//! environment variables (`env`), bounded reads (`files`), signals (`interrupt`), the state
+//! directory (`state`), source lines from a child process (`lines`), the log (`logging`), exported
+//! spans (`traces`), systemd (`supervisor`), and two checks at the start of the process
+//! (`core_dumps`, `stdout`).
 
 pub(crate) mod core_dumps;
 pub(crate) mod env;

@@ -1,8 +1,12 @@
-//! State that a user's commands share: the key that seals states between question and answer.
+//! Finds the state directory, which a user's commands share, and the key in it that seals states.
 //!
-//! In: `--state-dir`, or the environment.
-//! Out: a [`Sealer`], equal for every call of this user; a directory.
-//! Not here: the protection of the key ([`Sealer::kept_in`]).
+//! A tool that asks a question leaves a state, which the host seals (encrypts and authenticates)
+//! for the caller. A later command must open it with the same key. [`sealer`] returns the
+//! [`Sealer`] of this user, and creates its key if there is none. The directory is the one of
+//! `--state-dir`, or the user's own ([`dir`]); without either, sealing is an error with a hint.
+//! [`create_state_dir`] creates the directory and checks that it can be written to.
+//!
+//! Not here: the protection of the key file, in [`Sealer::kept_in`].
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;

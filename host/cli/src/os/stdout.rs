@@ -1,8 +1,11 @@
-//! Checks that standard output can be written to.
+//! Checks that standard output can be written to, so that no result is lost silently.
+//!
+//! `main` calls [`fault`] before it runs a command. It returns a reason if standard output is
+//! closed or open for reading only.
 //!
 //! Rust's runtime opens `/dev/null` in place of a closed standard output before `main`, and its
-//! library ignores that a descriptor cannot be written to: results would be lost silently. So this
-//! check runs before the runtime starts.
+//! library ignores that a descriptor cannot be written to. So whether it was closed is recorded by
+//! a function that the loader calls before the runtime starts.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,9 @@
 //! Notifies the supervisor that started the server when it is ready and when it stops: the protocol
 //! `sd_notify` of systemd.
 //!
-//! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`.
-//! Out: one datagram for each state.
-//! Invariants: a socket that cannot be used causes a warning only. A supervisor that does not read
+//! `serve` calls [`notify`] once the server listens, and again when a signal ends it. If the
+//! variable `NOTIFY_SOCKET` has a path, or an abstract name after `@`, one datagram is sent to that
+//! socket. A socket that cannot be used causes a warning only. A supervisor that does not read
 //! delays the server by [`SEND_TIMEOUT`] at most. No child of the server gets the variable, because
 //! children start with an empty environment.
 

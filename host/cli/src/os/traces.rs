@@ -1,7 +1,10 @@
-//! `toolcell serve --otlp`: the exporter of spans.
+//! Starts the exporter of spans for `toolcell serve --otlp`.
 //!
-//! Invariants: without the option, and in every other command, nothing is started. Waiting spans
-//! are sent before the server ends.
+//! A span is a timed step of a request; OpenTelemetry collectors receive them. `main` calls
+//! `Traces::start` with the collector's address, if the command has one, and adds the layer that it
+//! returns to the log's subscriber. `serve` connects it with the service, which reports a collector
+//! that fails, and calls `finish` at its end, so that waiting spans are sent. Without the option,
+//! in every other command, and in a build without the feature `otlp`, nothing is started.
 
 use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;

@@ -1,6 +1,9 @@
 //! Exit statuses: one number for each kind of end, equal for every command.
 //!
-//! Invariants: a number never changes its meaning. The table in `--help` is defined here.
+//! A command returns an [`ExitStatus`], which `main` turns into the status of the process. It is
+//! made from the result of a call or from the halt of a run (0 ok, 10 the tool's error, 20 a trap
+//! or timeout, 21 a refusal, and so on); a failure of the command has its own. A number never
+//! changes its meaning, since scripts depend on it. [`HELP`] is the table of `toolcell --help`.
 
 use std::process::ExitCode;
 

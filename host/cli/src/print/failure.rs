@@ -1,7 +1,13 @@
 //! The error of a command: its causes and a hint for a person, and its JSON for a program.
 //!
-//! Not here: failures of a *call*, which are part of its completion; the output of the error
-//! (`printer`).
+//! A command that cannot do its work returns a [`Failure`]: a kind such as `usage` or
+//! `not_granted`, the error with its causes, a hint, and the exit status. Errors of the libraries
+//! convert into it. `main` passes it to the printer, which prints text or, with `--json`, an
+//! object. A child process sends a failure to its parent as one line of JSON, which the parent
+//! reads back with [`Failure::of_words`]; unknown kinds and statuses are not taken over.
+//!
+//! Not here: failures of a *call*, which are part of its completion; the output of the error, in
+//! `printer.rs`.
 
 use anyhow::anyhow;
 use serde::Deserialize;

@@ -1,6 +1,10 @@
-//! The option `--format`: JSON in our own form, or in a provider's.
+//! The value of the option `--format`: JSON in our own form, or in a model provider's.
 //!
-//! Not here: the forms (`toolcell::Provider`).
+//! `batch` and `tools` parse the option with [`parser`] into a [`Format`], which is our own form or
+//! one of the providers of the library. A provider's form cannot express everything; the library
+//! returns a note for each change, and [`print_notes`] prints each once, at most 100.
+//!
+//! Not here: the forms, in `toolcell::Provider`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,9 @@
 //! Output: the one printer, errors, tables, units.
+//!
+//! Commands build text or JSON and print it with `printer`. The other modules serve it: harmless
+//! text for terminals (`clean`), exit statuses (`exit`), errors with hints (`failure`), formats of
+//! providers (`format`), JSON Schemas in words (`schema`), columns (`table`), numbers with units
+//! (`units`).
 
 pub(crate) mod clean;
 pub(crate) mod exit;

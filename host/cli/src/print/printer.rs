@@ -1,11 +1,14 @@
-//! The only module that writes output.
+//! Writes all output of the commands to standard output and standard error.
 //!
-//! In: our own and untrusted text.
-//! Out: standard output, and standard error with spinners and bars.
-//! Invariants: no harmful character of untrusted text reaches a terminal (`clean`). A reader that
-//! went away is not an error. Lines on standard error never mix with a spinner or a bar. Labels
-//! have colours only on a terminal, unless the environment says otherwise (`NO_COLOR`,
-//! `CLICOLOR_FORCE`).
+//! `main` creates one [`Printer`], and each command gets it. Results go to standard output as text
+//! or JSON. Notes, warnings, errors, progress and the log go to standard error, each line with a
+//! label such as `hint`. With `--quiet` only results and errors are printed. The printer also tells
+//! if a person is at the terminal who can answer a question.
+//!
+//! No harmful character of untrusted text reaches a terminal. Further lines of a text are indented,
+//! so that they cannot be taken for our own. A reader of standard output that went away is not an
+//! error. Lines on standard error never mix with a spinner or a bar. Labels have colours only on a
+//! terminal, unless the environment says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};

@@ -1,6 +1,12 @@
 //! `toolcell new`, `build`, `test` and `dev`: the commands for authors of tools.
 //!
-//! Not here: the creation, build and test of a project (`toolcell_author`).
+//! [`create`] makes a project from a template and prints the next commands. [`build`] builds the
+//! component of a project (the WebAssembly file with its tools) and prints its path, or a JSON
+//! object with its size and tools. The other two are in the modules [`test`](mod@test) and
+//! [`dev`](mod@dev). While a build runs, its steps are shown on the terminal; its warnings are
+//! printed as notes.
+//!
+//! Not here: the creation, build and test of a project, which the package `toolcell-author` does.
 
 pub(crate) mod dev;
 pub(crate) mod test;

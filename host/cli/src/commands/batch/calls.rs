@@ -1,10 +1,11 @@
 //! Reads the list of calls of a batch.
 //!
-//! In: a JSON array or one JSON object a line in our own form; or documents of a provider, one for
-//! the whole text or one a line.
-//! Out: the calls in order, and a provider's calls that cannot be read.
-//! Invariants: all calls are read or none; an error names its place. Arguments are passed on
-//! unchanged and checked with their call, which fails alone.
+//! `toolcell batch` calls [`read`] with a file, or `-` for standard input, and returns a [`List`]:
+//! the calls in order, and the calls of a provider that cannot be read. Two kinds of text are
+//! accepted: our own form, which is a JSON array or one object a line; or documents of a model
+//! provider, one for the whole text or one a line. Without `--calls-format` the form is detected.
+//! All calls are read or none; an error names its line. Arguments are passed on unchanged and are
+//! checked with their call, which then fails alone. At most a million calls are read.
 
 use std::collections::HashSet;
 use std::fmt;

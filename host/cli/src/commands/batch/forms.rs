@@ -1,8 +1,11 @@
 //! Reads the calls of a model provider: a whole response, a message, or the list of its calls.
 //!
-//! In: a document, and its form if that was typed.
-//! Out: its calls, and those that cannot be read.
-//! Not here: the forms (`toolcell::Provider`), and our own list (`calls`).
+//! The reader of a batch's calls passes a parsed JSON document and the form, if the user typed one;
+//! otherwise the form is detected. [`read`] returns the calls and those that cannot be read, or a
+//! sentence about the fault. A single item of a provider's list is accepted, and so are several MCP
+//! requests in a list. A message of text alone has no calls.
+//!
+//! Not here: the formats themselves, in `toolcell::Provider`, and our own form, in `calls.rs`.
 
 use serde_json::Value;
 use toolcell::Provider;

@@ -1,10 +1,11 @@
-//! A run that yields a last event for every call, also if it is given up.
+//! A run of calls that yields a last event for every call, also if the run is given up.
 //!
-//! In: a run, the signal that gives it up, and the halt of a call that could not be read.
-//! Out: the run's events; for calls that have not ended when the run is given up, the events of
-//! cancelled calls.
-//! Invariants: each call has one last event. A call that ended before keeps its own. A call starts
-//! once.
+//! `batch` creates a [`Watched`] and reads its events until there are none. It passes on the events
+//! of the library's run. If the user presses Ctrl-C again, the signal that gives the run up is
+//! raised. The calls that have not ended are then dropped, and a second run, which is aborted from
+//! the beginning, yields the events of cancelled calls for them. A call that had ended before keeps
+//! its own end, and no call has two start events. If the list had a call that could not be read and
+//! failures halt the run, the earlier of the two halts counts.
 
 use std::collections::HashSet;
 

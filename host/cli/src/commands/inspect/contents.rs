@@ -1,4 +1,11 @@
-//! Text about a component's parts, and about its abilities without any grant.
+//! Describes a component's parts, and its abilities without any grant, as text and JSON.
+//!
+//! `inspect` calls it with the library's analysis of a component file: its imports (`Inspection`),
+//! and its sections, modules and producers (`Contents`; a producer is a program that made it). It
+//! returns lines such as the sizes by kind of section, the languages and compilers, and "can
+//! compute, log, read the clock". [`brought_by`] tells who brought an import: the author's own
+//! module, another module, or a language runtime such as CPython, which imports everything that any
+//! tool may use. Names from the file are escaped.
 
 use serde_json::{Value, json};
 use toolcell::component::{Contents, Inspection, Producer};

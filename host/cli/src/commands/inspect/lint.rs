@@ -1,8 +1,11 @@
-//! Suggestions for a component's author: unused rights, missing texts, schemas that an API changes,
-//! unneeded bytes.
+//! Finds suggestions for a component's author: unused rights, missing texts, schemas that an API
+//! changes, unneeded bytes.
 //!
-//! Invariants: no finding makes a component unusable. Equal findings are reported once. Their
-//! number is bounded.
+//! `inspect` and `list` call [`findings`] with the imports, the contents and the definitions of a
+//! component. A finding has a code such as `unused_need` or `no_description` and a sentence. No
+//! finding makes a component unusable. A component with a language runtime imports everything, so
+//! its imports say nothing about the needs and are not judged. At most 100 findings are returned;
+//! the text shows five of each code, `--json` shows all.
 
 use serde::Serialize;
 use toolcell::component::{ComponentKind, Contents, Inspection};

@@ -1,10 +1,11 @@
-//! Grants that are too narrow for the requests of a dry run: an address that the rule does not
-//! allow, a request that a secret is not for.
+//! Finds grants that are too narrow for the requests of a dry run, and the text that widens them.
 //!
-//! In: a component's rights, the recorded requests.
-//! Out: parts of the configuration to replace.
-//! Invariants: the decisions come from the functions that decide in a call. A name is looked up
-//! only if the user approved the rule that names it.
+//! After a dry run (a run without effects), `learn` calls [`changed`] with the tool's rights and
+//! the recorded requests. Two kinds of rules are found: an HTTP rule that covers a URL but not the
+//! private network of its host, and a secret whose `for` does not cover the place where the tool
+//! used it. The result has the parts of `toolcell.toml` to replace, the requests that are not
+//! granted until then, and warnings. The decisions come from the functions that decide in a call. A
+//! name is looked up only if the user approved the rule that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,9 @@
-//! Paths that a tool looked for in a dry run and does not declare.
+//! Lists paths that a tool looked for in a dry run and does not declare as a need.
+//!
+//! `learn` adds the denials of [`undeclared`] to those that it reports, because a dry run answers
+//! such paths with stand-ins and so sends no event of a denial. Such a path stays denied whatever
+//! the operator grants, since only the tool's author can declare it. At most five paths are
+//! returned. System paths are left out, because language runtimes look there by themselves.
 
 use toolcell::grants::{Decision, Denial, Layer, Request, Rights};
 use toolcell::runtime::Recorded;

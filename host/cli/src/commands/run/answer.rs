@@ -1,8 +1,11 @@
 //! Asks a person at the terminal for the answer to a tool's question.
 //!
-//! In: the question.
-//! Out: an answer that fits its schema and is one of its options; none if the person gives none.
-//! Not here: an answer on the command line (`--answer`).
+//! A tool can end its call with a question to the user. `run` then calls [`ask`] with the question.
+//! It prompts until the typed answer fits the question's JSON Schema and, if the question lists
+//! plain options, is one of them. It returns the answer as JSON, or `None` if there is no terminal
+//! or the person types nothing. The schema's type decides if the text is read as text or as JSON.
+//!
+//! Not here: an answer on the command line (`--answer`), in `args/context.rs`.
 
 use serde_json::Value;
 use toolcell::{Json, Question};

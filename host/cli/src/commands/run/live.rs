@@ -1,8 +1,11 @@
 //! Prints log lines and progress of a running tool on standard error.
 //!
-//! Invariants: a slow terminal never delays the call. Log lines wait, bounded by the call's log
-//! limit; progress is dropped while too many lines wait. The text of a panic is not printed here,
-//! because the error has it.
+//! `run` starts a [`Live`] before a call and passes its sink to the executor, which sends it the
+//! events. A thread prints the lines, so that a slow terminal never delays the call. Log lines
+//! wait, and their amount is bounded by the call's log limit; progress is dropped while too many
+//! lines wait. [`Live::finish`] waits until every line is written and returns the denied requests,
+//! each once, for hints. Lines that may be the text of a panic are held back; they are not printed
+//! if the call's error has that text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

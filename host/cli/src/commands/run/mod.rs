@@ -1,4 +1,13 @@
 //! `toolcell run`: makes one call and prints its result.
+//!
+//! [`run`] takes a component, a tool and its arguments from the command line. It loads the
+//! component, in this process or in a worker process if the configuration asks for that, makes the
+//! call with the limits and the tenant's rules, and prints the result for a person or, with
+//! `--json`, the whole completion. Log lines of the tool are printed while it runs. If the tool
+//! asks a question and a person is at the terminal, the answer is read there and the call is made
+//! again. The exit status tells how the call ended.
+//!
+//! All options are checked and all files are read before anything is compiled.
 
 mod answer;
 pub(crate) mod argument_faults;

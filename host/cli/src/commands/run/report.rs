@@ -1,6 +1,12 @@
 //! Prints the end of a call for a person: the handler's text on standard output, the host's on
 //! standard error.
 //!
+//! `run` calls [`show`] with the result of a call. A string is printed as text, any other value as
+//! JSON. For a tool error (a trap, a timeout, an unusable answer) and for a refusal it prints the
+//! reason in the words of the contract, the source lines or the functions on the stack, and a hint:
+//! the limit to raise, with its present value, or that the tool has a bug. [`question`] prints a
+//! tool's question with its options and the schema of the answer.
+//!
 //! Not here: the form for programs, which is the completion's own JSON.
 
 use std::fmt::Display;

@@ -1,6 +1,11 @@
-//! The command that answers a tool's question, and the advice if it is refused.
+//! Writes the command that answers a tool's question, and the advice if an answer is refused.
 //!
-//! Invariants: the command can be pasted into a POSIX shell, and makes the same call again.
+//! A tool can end its call with a question and a state, which the host seals (encrypts) for the
+//! caller to keep. If nobody answers at the terminal, `run` prints [`hint`]: a command with the
+//! same component, tool, arguments and options, the state, and `--answer ANSWER`. It can be pasted
+//! into a POSIX shell and makes the same call again, because an answer is accepted only with
+//! identical arguments. Arguments from standard input that are too long to repeat are named
+//! instead. [`remedy`] returns the advice for each reason for which the host refuses a state.
 
 use toolcell::Question;
 use toolcell::outcome::ResumeFault;

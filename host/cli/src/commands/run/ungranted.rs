@@ -1,4 +1,10 @@
 //! Reports missing grants of a failed tool, if its declarations or its error text show them.
+//!
+//! A tool that lacks access often fails with a text that does not say so. After an error or a trap,
+//! `run` calls [`not_granted`]. It prints a note for each need that the tool declares and that is
+//! not granted. For a program used with `--as command`, which declares nothing, it looks in the
+//! error text for an absolute path that may not be read. If there is any note, a hint with the
+//! `learn` command follows. Paths of the system are skipped.
 
 use toolcell::Definition;
 use toolcell::grants::{Access, Decision, Request, Rights};

@@ -1,9 +1,13 @@
 //! Returns the memory of a burst of requests to the system, while no request runs.
 //!
-//! The allocator of glibc keeps freed memory, for each thread in an arena of its own, for later
-//! allocations: a server would keep the memory of its largest burst forever. This belongs to the
-//! command, and not to the library, because the allocator is the whole process's. Other allocators
-//! return memory by themselves: with them, this does nothing.
+//! `serve` runs [`trimmed`] beside the server for its whole life. Every ten seconds it compares the
+//! memory of the process with that after the last time; if it has grown by 64 MiB and no request
+//! runs, it calls `malloc_trim` of glibc. The reason: this allocator keeps freed memory for later
+//! allocations, for each thread in an arena of its own, so a server would keep the memory of its
+//! largest burst forever.
+//!
+//! It belongs to the command and not to the library, because the allocator is the whole process's.
+//! Other allocators return memory by themselves: with them, this does nothing.
 
 use std::time::Duration;
 

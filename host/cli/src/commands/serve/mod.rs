@@ -1,9 +1,14 @@
 //! `toolcell serve`: serves the approved tools of a configuration over HTTP and MCP.
 //!
-//! In: a configuration.
-//! Out: a server, until a signal ends it.
-//! Invariants: only approved tools are served. A reload that fails changes nothing, and is reported
-//! on standard error and by `/ready`.
+//! [`serve`] reads the configuration, loads its components through `toolcell-config`, and runs the
+//! server of `toolcell-server` until a signal ends it: an HTTP listener or, with `--stdio`, the
+//! Model Context Protocol on standard input and output for one client. It watches the files. A
+//! changed configuration is loaded beside the running one and replaces it; a reload that fails
+//! changes nothing and is reported on standard error. With `--check` it only loads everything and
+//! prints the problems.
+//!
+//! Only approved tools are served, or those of components in development mode, with a warning. At a
+//! signal, running calls get the time of `--drain` to finish.
 
 mod heap;
 mod problems;

@@ -1,5 +1,11 @@
 //! Reports the parts of a configuration that are not served, or served only in part, to the
 //! operator.
+//!
+//! `serve` calls [`print_problems`] after the first load and after each reload, with the loaded
+//! state. It prints an error or a warning with a hint for each component, tool or tenant that has a
+//! problem, for example a component that is not approved; `--check --json` prints them as one
+//! object. It returns their number, which decides the exit status of `--check`. [`summary`] returns
+//! the changes of a reload in one line.
 
 use std::collections::BTreeSet;
 

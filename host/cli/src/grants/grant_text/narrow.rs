@@ -1,7 +1,10 @@
-//! The lists of a section that narrows grants, extended by requests.
+//! Extends the lists of a section that narrows grants, as text to paste.
 //!
-//! In: requests, the place of the section.
-//! Out: lines that replace the section's own lists.
+//! The section of a tool or of a tenant can list which of the component's grants remain. If such a
+//! list denies a request, `explain`, `run` and `learn` call [`narrowed_lines`] with the place of
+//! the section and the denied requests. It returns a line for each list that must change: the old
+//! list with the requests added, and the line that it replaces. A kind that the section does not
+//! list is not narrowed by it and gets no line.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
-//! Tests of new grants beside old ones, in every form of the old ones.
+//! Tests that new grants are added beside old ones, in every form that the old ones can have.
+//!
+//! TOML allows lists in one or several lines, inline tables, dotted keys, and headers for parts of
+//! a section. For each, the lines to paste must keep the old grants and give valid TOML.
 
 use toolcell::grants::Request;
 
