@@ -1,11 +1,14 @@
 //! Runs a tenant's tools in a process of their own, for `isolation = "process"`: this command
 //! starts itself again, as the child.
 //!
-//! In: the command line, and its components.
-//! Out: their tools, whose calls run in the child.
-//! Invariants: for such a call no guest code runs in this process. The child's environment has the
-//! variables that this command reads itself, and the variables of secrets that the tenant may use.
-//! The child checks all that it reads, as this process does.
+//! `run` and `batch` call [`start`] if the configuration asks for this isolation. It starts the
+//! child with the same options, components and grants, and returns its tools, whose calls run
+//! there; no guest code of such a call runs in this process. In the child, `main` calls [`work`],
+//! which reads the configuration, loads the components with all checks, and serves calls until the
+//! parent is gone; a failure is sent to the parent.
+//!
+//! The child's environment has the variables that this command reads itself, and those of the
+//! secrets that the tenant may use.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

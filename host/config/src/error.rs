@@ -1,6 +1,10 @@
 //! The error type of this crate.
 //!
-//! Invariants: each error has a hint; an error about a line of a file names the file and the line.
+//! Reading, approving and loading a configuration return an [`Error`]. Its message is one sentence,
+//! and `hint` suggests how to correct the problem. An error about lines of a file has a `Problem`
+//! for each, with file, line and column. The variant tells the kind: an invalid file, a missing
+//! signature, another digest, a file that cannot be used, a wrong name, a missing approval, a clash
+//! of names, or an error of the library.
 
 use std::io;
 

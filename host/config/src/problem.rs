@@ -1,7 +1,10 @@
-//! Problems of a configuration, each with its place.
+//! Collects the problems of a configuration or a lock, each with its place in the file.
 //!
-//! In: byte offsets and messages. Out: [`Problem`]s with line and column.
-//! Invariants: all problems are collected, not only the first; columns count characters.
+//! The functions that read a file share a [`Problems`]. They add an error or a warning with a byte
+//! range of the text, a message and a hint; it computes the line and the column, which counts
+//! characters. All problems are collected, not only the first, so that a user can correct them at
+//! once. A [`Problem`] is one of them, as it is shown and serialised. [`in_order`] sorts them by
+//! place and keeps at most 100.
 
 use std::fmt;
 use std::ops::Range;

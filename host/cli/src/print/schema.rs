@@ -1,9 +1,13 @@
 //! Describes a JSON Schema in few words for a person.
 //!
-//! In: an untrusted schema, of any shape.
-//! Out: parameters with a path, a type with its bounds, and a description.
-//! Invariants: never fails, follows references to a bounded depth, says `any` if it is not sure.
-//! Not here: the check of a value (the library).
+//! `inspect`, `run` and the parser of arguments pass the schema of a tool's parameters or of a
+//! question's answer. [`parameters`] lists the members, nested ones with their path
+//! (`style.digits`), each with a type, its bounds and a description; [`kind`] names the type of the
+//! whole, such as "array of string (at most 3 items)". [`types_of`] and [`own_types`] return the
+//! JSON types that a value may have. The schema is untrusted and can have any shape: nothing fails,
+//! references are followed to a bounded depth, and the answer is `any` where it is not clear.
+//!
+//! Not here: the check of a value against a schema, which the library does.
 
 use serde_json::Value;
 

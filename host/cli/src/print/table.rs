@@ -1,4 +1,10 @@
-//! Aligned columns and wrapped paragraphs.
+//! Lays out text for a terminal: aligned columns and wrapped paragraphs.
+//!
+//! [`columns`] takes rows of cells and returns lines in which each column is as wide as its widest
+//! cell, up to a given width; a longer cell pushes its line to the right. [`paragraph`] wraps
+//! running text at 100 characters. Both indent by a number of blanks. Cells can have untrusted
+//! text: line breaks become blanks and harmful characters are removed, so that the width of a cell
+//! is its number of characters.
 
 use super::clean;
 

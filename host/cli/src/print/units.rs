@@ -1,4 +1,9 @@
-//! Time, sizes, counts and dates in the form that a person writes.
+//! Numbers and dates in the form that a person writes, for options and messages.
+//!
+//! The command line uses [`Date`] for `--now` (RFC 3339, or seconds since 1970), [`number`] for a
+//! seed, and [`whole_number_parser`] for whole numbers in bounds; each error says which form is
+//! expected. Messages use [`counted`] for "1 tool" and "2 tools". Times, sizes and counts (`2s`,
+//! `64MiB`, `500M`) are types of `toolcell-config` and are re-exported.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,11 +1,14 @@
-//! Development mode: components that need no approval.
+//! Development mode: decides which components need no approval.
 //!
-//! In: `[dev]` of a configuration that was named. Out: the reason why a component needs no
-//! approval, for the warning at each use.
-//! Invariants: a configuration that was found never waives an approval, even if this user approved
-//! it: its folder may be another person's, and its files could change afterwards. The same holds
-//! for a folder that others can write to.
-//! Not here: the warning (`components`), grants on the command line (`typed`).
+//! An author rebuilds a component often, so `[dev]` of the configuration can list folders whose
+//! components are used without approval. Reading a configuration calls [`Folders::of`] with that
+//! section. `development` then returns, for a component's path, the reason why it needs no
+//! approval, which is printed as a warning at each use. [`Development::Typed`] is the other reason:
+//! grants that were typed with `--grant`.
+//!
+//! Only a configuration that the user named can do this. One that was found in a folder never
+//! waives an approval, even if this user approved it: the folder may be another person's, and its
+//! files could change afterwards. A folder of `[dev]` that others can write to is an error, too.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};

@@ -1,10 +1,14 @@
 //! Compares a component with its approved version.
 //!
-//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, and lines for
-//! display.
-//! Invariants: two definitions have a change if and only if they differ; an invisible character is
-//! shown as its number; the start of each change is shown, however long the changes before it are,
-//! and truncation is reported.
+//! The lock records each approved component as an [`Approved`]: digest, imports, the tools'
+//! definitions. A [`Difference`] takes the old one and the present one. `state` returns an
+//! [`ApprovalState`]: approved, other code only, changed, or new. The checks before loading use it,
+//! with `sentence` for the error. `toolcell approve` shows `page`, the lines for a person, or
+//! `to_json`.
+//!
+//! Two definitions have a change if and only if they differ. An invisible character is shown as its
+//! number. The start of each change is shown, however long the changes before it are, and
+//! truncation is reported. Texts are untrusted, so the time for comparing them is bounded.
 
 mod rest;
 mod text;

@@ -1,13 +1,15 @@
 //! Verifies the signatures of components by the keys of their publishers.
 //!
-//! In: keys in the format of a `.pub` file; a signature of `ssh-keygen -Y sign`, and the signed
-//! bytes.
-//! Out: the [`Signer`], or the [`Fault`].
-//! Invariants: no I/O; a signature is valid if it is over these bytes, for this purpose, by a
-//! publisher's Ed25519 key; a key belongs to one publisher; a revoked key is never valid; untrusted
-//! text is truncated and escaped.
+//! Reading a configuration adds the keys of `[publishers]` to a [`Publishers`], in the form of a
+//! `.pub` file. When a component is read, `verify` takes the text of its signature, as
+//! `ssh-keygen -Y sign` writes it, and the component's bytes. It returns the [`Signer`], or a
+//! [`Fault`] with a hint. A signature is valid if it is over these bytes, for the purpose
+//! `toolcell`, by an Ed25519 key of a publisher. A key belongs to one publisher, and a revoked key
+//! is never valid. There is no I/O, and untrusted text is truncated and escaped.
+//!
 //! Not here: detecting that an older version was put back, whose signature is still valid. A digest
 //! or the lock detects it.
+//!
 //! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
 
 use std::collections::BTreeMap;

@@ -1,10 +1,13 @@
 //! Decides which components must be signed, and by which publisher.
 //!
-//! In: the publishers and components of a file. Out: a [`Demand`] for each component that must be
-//! signed.
-//! Invariants: a signature that is not demanded is not read; a signature whose path is configured
-//! is demanded.
-//! Not here: verifying a signature (`signature`).
+//! Reading a configuration creates [`Signatures`] from its publishers, and asks it for each
+//! component. The result is a [`Demand`] if the component names a publisher, or if `require_signed`
+//! of `[host]` demands a signature of every component. When the component is read, the demand finds
+//! the signature's file (`FILE.sig` unless configured) and returns the signer or an error at the
+//! place of the demand. A signature that is not demanded is not read. A configured path of a
+//! signature without a demand is an error, because it would check nothing.
+//!
+//! Not here: the verification of a signature, in `signature.rs`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,11 +1,14 @@
-//! Decides if a configuration that was found, not named, may be used. Another person may have
-//! created its folder.
+//! Decides if a configuration that was found, not named, may be used.
 //!
-//! In: its path, its text, the text of its lock, the state directory. Out: an [`Approval`].
-//! Invariants: an approval is for the parsed content of one path, and for the exact bytes of its
-//! lock; the record belongs to the user and is never in the folder itself; a record that cannot be
-//! read approves nothing; a record is written atomically. Layout: `approvals/store.db` below the
-//! state directory, with a record for each configuration by the hash of its path.
+//! A command without `--config` uses the nearest `toolcell.toml`, and another person may have
+//! created that folder. Reading the file creates a [`FoundConfiguration`] from its path, its text
+//! and the text of its lock. `approval` compares them with the record of this user's last approval
+//! and returns an [`Approval`]. `approved` makes the record of a new one. An approval is for the
+//! parsed content (comments do not count) of one path, and for the exact bytes of its lock.
+//!
+//! The records belong to the user and are never in the folder itself: they are in the database
+//! `approvals/store.db` below the state directory, by the hash of the configuration's path. A
+//! record that cannot be read approves nothing. Files of earlier versions are migrated.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,12 +1,13 @@
 //! Keeps approved versions of components, so that one is still served when its file has changed,
 //! and can be restored.
 //!
-//! In: approvals, and the bytes of components. Out: the bytes by their digest, and earlier
-//! approvals.
-//! Invariants: bytes are used only if they have the requested digest; a directory or a list that
-//! others can write to is not used. Layout: `versions/PROJECT/NAME/` below the state directory,
-//! with `HEX.wasm`, its signature as `HEX.wasm.sig`, and `history.lock`: the approvals in the
-//! format of a lock, the latest last.
+//! When a component is approved or used, `store` keeps its bytes and signature with the list of
+//! approvals, at most eight for each component. Loading calls `find` with the approved digest if
+//! the file has another one; a rollback reads `history`. Bytes are used only if they have the
+//! requested digest. A directory or a list that others can write to is not used.
+//!
+//! Layout: `versions/PROJECT/NAME/` below the state directory, with `HEX.wasm`, its signature as
+//! `HEX.wasm.sig`, and `history.lock`: the approvals in the format of a lock, the latest last.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};

@@ -1,9 +1,14 @@
-//! Records an approval in the lock beside the configuration and, for a configuration that was
-//! found, in the user's own record. Keeps the approved versions.
+//! Records an approval, and keeps the approved versions.
 //!
-//! Invariants: files are replaced atomically; the lock is synced to disk before the record is
-//! written, and is renamed into place after it. If the process ends in between, the configuration
-//! is not approved.
+//! `toolcell approve`, or an embedder, calls `Configuration::approve` with the lock that was read,
+//! the components as they were shown, and those to remove. It writes the lock beside the
+//! configuration and, for a configuration that was found, the user's own record. Then it keeps a
+//! copy of each approved version, for a rollback. `review` loads a component without grants and
+//! returns its present form, to be shown first.
+//!
+//! Files are replaced atomically. The new lock is synced to disk before the record is written, and
+//! is renamed into place after it. If the process ends in between, the configuration is not
+//! approved.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

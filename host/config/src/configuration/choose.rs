@@ -1,7 +1,11 @@
 //! Resolves a word on the command line to a component of the configuration, or to a file.
 //!
-//! Invariants: a component of a configuration that was found and is not approved can be inspected
-//! but not used; a file that no configuration names has no grants.
+//! `choose` takes a word such as `notes` or `tools/notes.wasm` and returns a `ResolvedComponent`:
+//! its file, its settings in the configuration if it has any, its limits and isolation. `used` does
+//! so for a command that makes calls, and refuses a component of a configuration that was found and
+//! is not approved; such a component can only be inspected. A file that no configuration names has
+//! no grants. A name that is unknown is an error with the nearest name. `all` returns every
+//! component.
 
 use std::path::Path;
 

@@ -1,9 +1,11 @@
 //! Loads the approved tools of a configuration.
 //!
-//! In: a configuration, its lock, the files of its components. Out: a [`Loaded`].
-//! Invariants: a component that cannot be served does not prevent others from being served; each
-//! name belongs to one tool; if a file cannot be used or is not approved, the approved version,
-//! whose bytes are kept, is still served; each version that is served passed the same checks.
+//! A server calls `Configuration::load` with the engines, and again through a reload. Up to eight
+//! components are loaded at the same time. The result is a [`Loaded`]: the tools in a registry, an
+//! executor with the tenants, and the problems. A component that cannot be served does not prevent
+//! others from being served. If its file cannot be used or is not approved, the approved version,
+//! whose bytes are kept, is still served. Each version that is served passed the same checks. Two
+//! tools with one name, or with names that look alike, are both left out with their components.
 
 use std::collections::BTreeMap;
 use std::io;

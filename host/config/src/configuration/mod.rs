@@ -1,11 +1,15 @@
 //! Reads `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
 //!
-//! In: `--config`, the environment, or the nearest file of that name. A file of another user is not
-//! read, and a command that needs it reports so. Out: a [`Configuration`], or all problems of the
-//! file.
-//! Invariants: a file is used as a whole or not at all; without a file nothing is granted. A file
-//! that was found and that this user has not approved can only restrict: none of its components is
-//! used, no secret's value is read, no limit is raised.
+//! A command or a server calls [`Configuration::read`] with a path, or [`Configuration::find`] for
+//! the nearest file of that name, and gets a [`Configuration`] or all problems of the file, each
+//! with its line. The text is parsed, checked against the schema, and resolved by the other modules
+//! of this crate into grants, limits, tenants (customers, whose rules can only narrow), values of
+//! secrets and network settings. The modules below it load, approve, reload and roll back its
+//! components.
+//!
+//! A file is used as a whole or not at all; without a file nothing is granted. A file of another
+//! user is not read. A file that was found and that this user has not approved can only restrict:
+//! none of its components is used, no secret's value is read, no limit is raised.
 
 mod approve;
 mod choose;

@@ -1,9 +1,12 @@
 //! Rolls a component back to the version that was approved before the current one, or restores the
 //! current one if another file has replaced it.
 //!
-//! Invariants: the restored version was approved by this user and has the digest of that time; it
-//! must meet the configuration's demands for a signature or a digest, as any other version; a file
-//! that was never approved is kept beside the component.
+//! `toolcell rollback` calls `Configuration::rollback` with a component's name. It changes the lock
+//! and replaces the component's file, and returns both digests. The restored bytes come from the
+//! kept versions and have the digest of that approval. They must meet the configuration's demands
+//! for a signature or a digest, as any other version. A replaced file that was never approved is
+//! kept as a copy beside the component. An error changes nothing, but for one case that the
+//! function documents.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,13 @@
-//! The secrets of a configuration: their sources, the components that may use them, and those that
-//! have no value.
+//! Answers questions about the secrets of a configuration: their sources, the components that may
+//! use them, and those that have no value.
 //!
-//! Invariants: a tenant's process reads only the secrets that its components are granted and that
-//! the tenant is left; the tool's rights decide if it may use a secret, as at the use itself; a
-//! tenant whose own value cannot be read does not get the shared value.
+//! A secret is a named value that the host adds to a tool's requests or, if it is revealed, that
+//! the tool reads. `secrets_of` and `variables_of` return what a tenant's own process needs: only
+//! the secrets that its components are granted and that the tenant's rules leave. The `unset`
+//! functions return secrets without a value, which `check` prints. `stopped` wraps a tool so that
+//! its calls are refused while a secret that they may use has no value; the tool's rights decide
+//! that, as at the use itself. A tenant whose own value cannot be read does not get the shared
+//! value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -1,8 +1,12 @@
 //! Resolves parts of the file: its components, the values of secrets, the network settings.
 //!
-//! In: sections of the file, and the options that it is read with. Out: typed parts of a
-//! configuration.
-//! Not here: the keys of the file (`schema`), grants (`grants`).
+//! Reading a configuration first gives the sections of `toolcell.toml` as the types of `schema`.
+//! The modules here turn some of them into values that can be used: a component with its bytes and
+//! its checks (`resolved`), the values of secrets from variables and files (`secrets`), proxy and
+//! certificate authorities (`network`). `options` has the directories and variables with which a
+//! file is read.
+//!
+//! Not here: the keys of the file, in `schema`; grants, in `grants`.
 
 pub(crate) mod network;
 pub(crate) mod options;

@@ -1,10 +1,14 @@
 //! The network settings of tools' requests: an operator's proxy, and additional certificate
 //! authorities.
 //!
-//! In: `[network]`, and the files that it names. Out: [`Network`], and from it an [`Egress`].
-//! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that
-//! is not approved has no network settings; a file that other users can write to is not read, since
-//! its writer could read the requests of tools.
+//! Reading a configuration passes the section `[network]` to `Network::of`, which reads the files
+//! that it names and reports invalid settings with their lines. `egress` returns an [`Egress`], the
+//! part of the library that sends tools' requests, with these settings; a reload replaces them in a
+//! running one.
+//!
+//! The proxy's password is in no message, no page and no `Debug`. A configuration that is not
+//! approved has no network settings (`unused`). A file that other users can write to is not read,
+//! since its writer could read the requests of tools.
 
 use std::path::{Path, PathBuf};
 

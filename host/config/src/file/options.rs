@@ -1,8 +1,12 @@
 //! Options for reading a configuration: directories, environment variables, and the secrets to
 //! read.
 //!
-//! Invariants: the crate reads environment variables and directories of the user only through these
-//! options.
+//! The command and an embedder pass [`ReadOptions`] to `Configuration::read_with` or `find`. By
+//! default they have the environment of this process: its variables, its home directory, and the
+//! cache and state directories of the user; each can be set, and [`ReadOptions::new`] uses none of
+//! it. The state directory has approvals, kept versions and stored keys. The crate reads
+//! environment variables and directories of the user only through these options, so that tests and
+//! servers control them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

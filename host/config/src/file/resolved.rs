@@ -1,8 +1,11 @@
 //! A component that was requested, with its settings in the configuration.
 //!
-//! Out: also its bytes and signer, signed and pinned as the configuration demands.
-//! Invariants: settings for a tool that does not exist are an error, which suggests the nearest
-//! name; untrusted bytes are not parsed before the signature is verified.
+//! `Configuration::choose` returns a [`ResolvedComponent`] for a name or a path. It has the file,
+//! the limits and isolation that apply, and the section of the configuration, if one names it.
+//! `bytes` reads the file and returns its bytes and signer, signed and pinned to a digest as the
+//! configuration demands; untrusted bytes are not parsed before the signature is verified. `grants`
+//! returns its grants, which are empty without a section. `check_tools` refuses settings for a tool
+//! that the component does not have, because with a misspelt name they would restrict nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,10 @@
-//! Selects the secrets that a process reads.
+//! Selects the secrets whose values a process reads.
 //!
-//! Invariants: a tenant's process reads only those that its components are granted and that the
-//! tenant is left.
+//! A caller sets a [`SecretSelection`] in the options for reading a configuration. Commands that
+//! only show tools read none, a server reads all, and a tenant's worker process (a child that runs
+//! the tools of one tenant) reads those that its parent names: the secrets that its components are
+//! granted and that the tenant is left. The reading of secrets asks `has_shared` and `has_own` for
+//! each value; a tenant with its own value gets that in place of the shared one.
 
 /// The secrets whose values are read.
 #[derive(Debug, Clone)]

@@ -1,8 +1,13 @@
 //! Reads the values of secrets from the sources that the file names.
 //!
-//! Invariants: a value is in no message; a name has one value in the whole file, except for a
-//! tenant with its own value, which applies even if it cannot be read; a value that cannot be read
-//! disables the tools that may use it (`unset`), not the configuration.
+//! Reading a configuration calls `Secrets::fetch_all` with the file and the approval. For each
+//! secret that a component is granted it records the [`Origin`], an environment variable or a file,
+//! and reads the value if the configuration is approved and the value is wanted. A tenant (a
+//! customer with a section of its own) can have its own value, which replaces the shared one in its
+//! calls, even if it cannot be read.
+//!
+//! A value is in no message. A name has one value in the whole file, except for tenants' own. A
+//! value that cannot be read disables the tools that may use it (`unset`), not the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;

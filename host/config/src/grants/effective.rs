@@ -1,9 +1,15 @@
 //! Computes the effective grants of a tool: declared ∩ granted ∩ left to the tool ∩ tenant.
 //!
-//! In: the rules of each layer. Out: rules in their notation, each within all layers. The result is
-//! exact for this reason: of two hosts, two paths or two key prefixes, either one contains the
-//! other, or they are disjoint. So the intersection consists of hosts, paths and prefixes that
-//! occur in a layer, and such a rule is within all layers exactly if its smallest request is.
+//! `check`, `approve` and `inspect` show what a tool's calls may access. [`effective`] takes the
+//! tool's rights, its definition and, for a tenant, the tenant's overlay (rules that only narrow).
+//! It returns rules by kind, in the notation of a configuration, each within all layers; [`rows`]
+//! formats them. Without a bound an untrusted definition could name any number of rules: above it,
+//! one line says that there are too many, and none is shown.
+//!
+//! The result is exact for this reason: of two hosts, two paths or two key prefixes, either one
+//! contains the other, or they are disjoint. So the intersection consists of hosts, paths and
+//! prefixes that occur in a layer, and such a rule is within all layers exactly if its smallest
+//! request is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,10 @@
-//! Limits in the units of the command line.
+//! Converts the limits of one call from the file's notation, such as `2s` or `64MiB`, to `Limits`.
 //!
-//! In: the limits in a file. Out: [`Limits`], and those that differ from the defaults.
+//! Reading a configuration calls [`overlaid`] for each section with limits. It takes the limits of
+//! the section and a base, and returns the base with the section's values in their place; a value
+//! that cannot be parsed is a problem with its line. [`unusual`] returns the limits that differ
+//! from the defaults, in words, for the page of `toolcell approve`. [`amount`] parses one number
+//! with a unit, also for quotas and directories.
 
 use std::str::FromStr;
 

@@ -1,9 +1,14 @@
 //! Reads files, with a limit on their size.
 //!
-//! In: paths. Out: a component's bytes, a configuration and its related files, a secret's value.
-//! Invariants: the size is known or bounded before anything is read. Only regular files are opened,
-//! so that opening neither waits for a writer nor triggers a device, even if the path is replaced
-//! while it is opened.
+//! Each kind of file has a function: [`component`], [`configuration`], [`lock`], [`signature`],
+//! [`secret`] and so on. It takes a path and returns the content, or an error with a hint such as
+//! the most similar name. The size is known or bounded before anything is read. Only regular files
+//! are opened, so that opening neither waits for a writer nor triggers a device, even if the path
+//! is replaced while it is opened.
+//!
+//! Files that decide about the rights of tools are refused if other users could have written them,
+//! and a secret if other users can access it. [`foreign`] tells which part of a found file belongs
+//! to another user.
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};

@@ -1,9 +1,12 @@
-//! Decides which directories of the host may be granted.
+//! Decides which directories of the host may be granted to a tool.
 //!
-//! In: a path as the user wrote it. Out: the directory that it leads to, with links resolved, or
-//! the reason why it cannot be granted.
-//! Invariants: the decision is about the resolved path, not its spelling; the resolved path is the
-//! one that is granted.
+//! Reading a configuration fills a [`Guarded`] with the places to protect: the user's home,
+//! toolcell's own directories, files with secrets, and files that decide about a tool's code and
+//! rights. For each granted directory it calls `resolve` with the path as the user wrote it and the
+//! access. It returns the directory that the path leads to, with links resolved, or the reason why
+//! it cannot be granted and a hint. Directories of the system are refused on every machine. The
+//! decision is about the resolved path, not its spelling, and the resolved path is the one that is
+//! granted.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,6 +1,10 @@
-//! The use of a component: its tools, its functions, or one command.
+//! The use of a component, which the keys `as` and `command` of its section set.
 //!
-//! In: `as` and `command` of a component's section. Out: a [`ComponentKind`].
+//! A component usually describes its own tools. With `as = "functions"` each exported function is a
+//! tool; with `as = "command"` the program is one tool, and `[components.NAME.command]` says which
+//! arguments it gets and how its output is read. Reading a configuration calls [`of_component`]
+//! with the section. It returns the library's [`ComponentKind`], and reports settings that
+//! contradict each other, such as `media_type` for an output of text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,8 +1,12 @@
 //! The schema of `toolcell.toml`: its keys and the types of their values.
 //!
-//! Invariants: the JSON Schema for editors is generated from these types and their comments;
-//! unknown keys are refused.
-//! Not here: the meaning of the values (`grants`, `secrets`), the places of errors (`shape`).
+//! Reading a configuration deserialises the file into [`File`] and the types below it, one for each
+//! section; unknown keys are refused. Values keep their place in the file, so that a later problem
+//! has its line. The JSON Schema for editors, which `toolcell check --schema` prints, is generated
+//! from these types and their comments by [`schema`]; so the comments are texts for users.
+//!
+//! Not here: the meaning of the values, in `grants`, `file` and `tenants`; the errors for a file of
+//! another shape, in `shape.rs`.
 
 pub(crate) mod isolation;
 pub(crate) mod kind;

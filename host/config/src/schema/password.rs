@@ -1,8 +1,9 @@
 //! Finds the proxy's password in the text of a configuration, and hides it.
 //!
-//! In: the text. Out: the same text with the password replaced.
-//! Invariants: line numbers stay the same; if the place of the password cannot be determined, the
-//! whole value is hidden.
+//! The URL of a proxy in `[network]` can have a password. Before the text of a configuration is
+//! shown, as by `toolcell approve`, [`without_password`] replaces the password by `***`. Line
+//! numbers stay the same. If the place of the password cannot be determined, the whole value is
+//! hidden. [`has_password`] says if there is one; then no tool may be granted to read the file.
 
 use std::ops::Range;
 

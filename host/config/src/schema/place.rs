@@ -1,4 +1,9 @@
-//! Values with their place in the file, and values with a short form.
+//! Types of values in the file: with their place, or with a short form.
+//!
+//! The schema uses two wrappers around its values. [`At`] holds a value and its byte range in the
+//! file, from which a problem gets its line and column. [`Either`] is a value that can be written
+//! in a short form, text or a boolean, or as a table; unlike serde's untagged enums it keeps the
+//! places inside. Both are transparent in the JSON Schema.
 
 use std::borrow::Cow;
 use std::fmt;

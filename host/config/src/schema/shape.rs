@@ -1,10 +1,13 @@
 //! Validates a file against its schema, and reports all violations at once.
 //!
-//! In: the file as a tree with spans, and the JSON Schema of [`File`](crate::schema::File). Out:
-//! problems.
-//! Invariants: no key is hard-coded; an unknown key is reported with the nearest known one.
-//! Not here: JSON Schema in general. It supports only what is generated from our types, and ignores
-//! the rest.
+//! A deserializer stops at the first error, so reading a configuration calls [`check`] before it.
+//! `check` takes the file as a tree with places and the JSON Schema of the file's types. It reports
+//! each unknown key with the nearest known one, each value of another type with an example, and
+//! each missing key. Invalid parts are removed from the tree, so that the rest can be deserialised
+//! and checked further. No key is hard-coded.
+//!
+//! Not here: JSON Schema in general. Only the keywords that are generated from our types are
+//! supported; the rest is ignored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

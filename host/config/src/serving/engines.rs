@@ -1,8 +1,10 @@
-//! Builds the engines of a configuration, one for each kind of isolation, with its secrets, its
-//! key-value store and its cache.
+//! Builds the engines of a configuration, with its secrets, its key-value store and its cache.
 //!
-//! Invariants: nothing passes from one engine to the other; a reload replaces the values of secrets
-//! for all of them at once.
+//! An engine compiles and runs WebAssembly. A server calls `Configuration::engines`, changes
+//! settings of the [`EnginesBuilder`] if needed, and builds [`Engines`]. There are two: one whose
+//! cells take memory from a pool, and one with strict isolation, which is created when a component
+//! first needs it. `of` returns the engine for an isolation. Nothing passes from one engine to the
+//! other. A reload replaces the values of secrets and the network settings for both at once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

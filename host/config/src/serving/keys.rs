@@ -1,10 +1,14 @@
 //! The key-value stores of tools: one for each configuration, in the user's state directory, opened
 //! at the first use.
 //!
-//! Invariants: a command whose tools do not use keys creates no store; tools of one configuration
-//! neither see nor wait for the keys of another. Layout: `projects/NAME-HASH/store.db` below the
-//! state directory, with the name of the configuration's folder and a hash of its path. Calls
-//! without a configuration use `projects/none`.
+//! An engine gets a [`Keys`] as its store and calls it when a tool reads or writes a key. It opens
+//! a SQLite database then, so a command whose tools do not use keys creates none. A failure is not
+//! cached; the next operation tries again. Tools of one configuration neither see nor wait for the
+//! keys of another.
+//!
+//! Layout: `projects/NAME-HASH/store.db` below the state directory, with the name of the
+//! configuration's folder and a hash of its path. Calls without a configuration use
+//! `projects/none`.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};

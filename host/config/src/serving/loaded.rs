@@ -1,9 +1,12 @@
 //! The approved tools of a configuration, ready to be called.
 //!
-//! Out: a [`Registry`], an [`Executor`] with the tenants, and a problem for each component that is
-//! not served, or only in part.
-//! Invariants: immutable; each name belongs to one tool.
-//! Not here: loading them (`configuration::load`).
+//! `Configuration::load` returns a [`Loaded`], and a reload makes a new one; it never changes
+//! itself. It has a [`Registry`] with the tools, in which each name belongs to one tool, an
+//! [`Executor`] with the tenants and the limits, the settings of each tenant, and a problem for
+//! each component that is not served, or only in part. A server takes these parts to answer
+//! requests.
+//!
+//! Not here: loading them, in `configuration/load.rs`.
 
 use std::collections::BTreeMap;
 

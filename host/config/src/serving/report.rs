@@ -1,4 +1,9 @@
 //! Problems that prevent a component from being served in whole or in part.
+//!
+//! Loading a configuration makes a [`ComponentProblem`] from each error, and a server reports them
+//! to its operator. It has the names of the component, tool or tenant, a [`Reason`] with a stable
+//! code for programs, the file and line, the error with a hint, and what is still served: nothing,
+//! the approved version, or the current file.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,10 +1,10 @@
 //! Disables the tools that may use a secret without a value; all others run.
 //!
-//! In: a tool's rights, and the names of secrets without a value. Out: a tool whose calls are
-//! refused.
-//! Invariants: the tool's rights decide if it may use a secret, as at the use itself; a model gets
-//! the secret's name, never the source of its value; a tenant whose own value cannot be read does
-//! not get the shared value.
+//! `Configuration::stopped` wraps such a tool with the middleware [`Stopped`] (code around a tool's
+//! handler). At each call it finds the tenant and its secrets without a value, and refuses the call
+//! if the tool's rights allow it to use one of them. The rights decide that, as at the use itself.
+//! A model gets the secret's name, never the source of its value. A tenant whose own value cannot
+//! be read does not get the shared value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

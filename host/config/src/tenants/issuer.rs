@@ -1,9 +1,13 @@
-//! The issuer whose tokens a server accepts.
+//! The issuer whose tokens a server accepts: the section `[issuer]`.
 //!
-//! In: `[issuer]`, and the file of its keys if it names one. Out: [`Issuer`].
-//! Invariants: the file of keys is read only if no other user can write to it, because its writer
-//! decides who is authenticated; only asymmetric algorithms can be listed.
-//! Not here: validating the keys, and fetching those that the issuer publishes (the server).
+//! An issuer is a login service whose signed tokens (JWT) name a tenant, so that clients need no
+//! API key. Reading a configuration calls [`issuer`] with the section, which returns an [`Issuer`]:
+//! its URL, the expected audience, the source of its public keys, and the accepted algorithms. Only
+//! asymmetric algorithms can be listed. The file of keys is read only if no other user can write to
+//! it, because its writer decides who is authenticated.
+//!
+//! Not here: validating the keys, and fetching those that the issuer publishes, which the server
+//! does.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,10 @@
-//! The tools that a tenant is offered.
+//! The tools that a tenant is offered: the list `tools` of its section.
 //!
-//! In: `[tenants.NAME] tools`. Out: [`OfferedTools`], which decides by a tool's name.
-//! Invariants: it only restricts; the patterns apply to tools that a reload adds; names match as in
-//! a grant of `invoke`.
+//! Reading a configuration makes an [`OfferedTools`] from the list, which has names and prefixes
+//! such as `notes_*`. `has` decides by a tool's name; without a list every tool is offered. Loading
+//! wraps each tool with [`hidden`], so that it is not visible in calls for tenants that are not
+//! offered it. The list only restricts. Its patterns apply to tools that a reload adds. Names match
+//! as in a grant of `invoke`. `unknown` reports names that no tool has, with the nearest one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,11 @@
-//! The quota of each tenant of a server.
+//! The quota of each tenant of a server: calls and fuel in a minute, concurrent calls, bytes of
+//! artifacts.
 //!
-//! In: `[defaults.quota]` and `[tenants.NAME.quota]`. Out: [`TenantQuota`]: for each limit the
-//! tenant's own value, otherwise the default.
+//! Reading a configuration calls [`overlaid`] with the section `[defaults.quota]`, then with
+//! `[tenants.NAME.quota]` and the result as the base. It returns a [`TenantQuota`]: for each limit
+//! the section's own value, otherwise that of the base; `None` means that no limit is configured.
+//! The server enforces it. Fuel counts executed instructions; an artifact is content that the
+//! server stores outside of an agent's messages.
 
 use std::fmt;
 

@@ -1,9 +1,10 @@
 //! Makes untrusted text safe to print: in results, errors, logs and definitions.
 //!
-//! In: any text. Out: text without characters that control a terminal or that are invisible.
-//! Invariants, one a line:
-//! - JSON keeps its value: the characters are escaped.
-//! - Plain text loses the characters, and they are counted.
+//! A tool can write characters that control a terminal, reverse the direction of text, or are
+//! invisible. Commands call one of these functions before they print. [`text`] removes such
+//! characters from plain text and counts them. [`json`] and [`json_line`] escape them, so that the
+//! JSON keeps its value. [`escaped`] shows each as its number, on one line, for texts that a person
+//! judges. [`note`] truncates a long text and says how much was cut off.
 
 use std::borrow::Cow;
 

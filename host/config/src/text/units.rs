@@ -1,6 +1,9 @@
-//! Durations, sizes and counts in the notation for people.
+//! Durations, sizes and counts in the notation for people: `1.5s`, `64MiB`, `500M`.
 //!
-//! In: `1.5s`, `64MiB`, `500M`. Out: typed values, or the accepted forms.
+//! Limits in `toolcell.toml` and options of the command are parsed to [`Time`], [`Size`] and
+//! [`Count`]. A value must be above zero; a time needs a unit and is at least a millisecond. A text
+//! in another form is a [`BadUnit`], whose message lists the accepted forms. Each type prints in a
+//! form that it can parse again. [`Size::rounded`] is for display only.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,10 @@
 //! Finds the parts of a tool's definition that a short description leaves out.
 //!
-//! In: a definition, and the text that was shown. Out: every part whose words or place are not in
-//! that text.
-//! Invariants: approval covers the whole definition, so every text of its author is in one of the
-//! two.
+//! `toolcell approve` shows a new tool in the short form of `toolcell inspect`. An approval covers
+//! the whole definition, so every text of its author must be on the page. `Page::of_new` takes the
+//! definition and the short text and returns its lines, followed by each part whose words or place
+//! the text lacks. Types and keywords of JSON Schema are left out, since they are not the author's
+//! words. `in_words` writes a place as "parameter city, pattern".
 
 use serde_json::{Value, json};
 use toolcell::Definition;

@@ -1,8 +1,11 @@
-//! Compares a configuration with its earlier text.
+//! Compares a configuration with its earlier text, for the page of `toolcell approve`.
 //!
-//! In: two texts. Out: the significant lines that differ, below their section and line number.
-//! Invariants: the compared lines have the same meaning as the whole text; every one that differs
-//! is shown, or the page reports that it is truncated; a control character is shown as its number.
+//! `Page::of_texts` takes the text of the last approval, if there is one, and the present text. It
+//! returns the lines that differ, each group below its section and line number, or all lines of a
+//! new text. Comments and empty lines are left out if the rest parses to the same content;
+//! otherwise such a line can be part of a string, and all lines are compared. Every line that
+//! differs is shown, or the page reports that it is truncated. A control character is shown as its
+//! number, and the password of a proxy is not shown.
 
 use similar::{DiffTag, TextDiff};
 

@@ -1,5 +1,7 @@
-//! Valid and invalid signatures. Forged ones for a command are tested in
-//! `tests/command/signatures`.
+//! Tests of valid and invalid signatures of a component.
+//!
+//! A signature of `ssh-keygen` must be accepted; one with any changed, missing or added byte must
+//! not. A key has one publisher and stays revoked.
 
 use ssh_key::PrivateKey;
 use ssh_key::private::Ed25519Keypair;

@@ -1,4 +1,5 @@
-//! Errors for files that cannot be read.
+//! Tests that a pipe in place of a file does not block, and that files of other users are
+//! recognised.
 
 use super::*;
 

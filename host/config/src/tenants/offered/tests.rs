@@ -1,4 +1,8 @@
-//! Tools that patterns offer, and invalid lists.
+//! Tests which tools the patterns of a tenant offer, and that invalid lists are errors with their
+//! place.
+//!
+//! They read small configurations with a list `tools`, and check that an unknown name is reported
+//! with a hint and a pattern is not.
 
 use crate::problem::in_order;
 use crate::{Configuration, Problem, ReadOptions};
