@@ -1,11 +1,11 @@
 //! `toolcell tenant`: adds, lists and revokes the API keys of tenants.
 //!
 //! A tenant is a customer whose calls are kept apart; a server with tenants accepts a request only
-//! with one of their keys. [`tenant`] runs the subcommand on the key store of the configuration,
-//! which is in the user's state directory. `add` appends the section `[tenants.NAME]` to the
-//! configuration if it is missing, then makes a key; `key` makes a further one for a tenant that
-//! the configuration names. A key is printed once and only its digest is stored. `serve` opens the
-//! same store with [`store`].
+//! with a key of one of them, or with a token of the configured issuer. [`tenant`] runs the
+//! subcommand on the key store of the configuration, which is in the user's state directory. `add`
+//! appends the section `[tenants.NAME]` to the configuration if it is missing, then makes a key;
+//! `key` makes a further one for a tenant that the configuration names. A key is printed once and
+//! only its digest is stored. `serve` opens the same store with [`store`].
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

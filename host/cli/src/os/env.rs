@@ -1,4 +1,10 @@
-//! Reads the environment; no other module does.
+//! Reads the environment of the process for the whole command: variables, words, own program.
+//!
+//! Other modules of the command call these functions and do not read the environment themselves,
+//! so that this list is complete. Each returns the value of one variable, or `None` if it is not
+//! set or not usable; [`args`] returns the command line, [`own_program`] the file to start as a
+//! child. [`own_variables`] returns the variables that a worker process, this command's own child,
+//! needs too.
 //!
 //! | variable | meaning |
 //! |---|---|

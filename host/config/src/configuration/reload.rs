@@ -1,10 +1,10 @@
 //! Reloads a configuration: reads the configuration, the lock and the components again, and serves
 //! the new versions.
 //!
-//! A server creates a [`Reloader`], which loads the configuration once, and takes the present
-//! version with `loaded` for each request. `reload` reads everything again and returns a
-//! [`Reloaded`] with the components that were added, removed or replaced. `changes` is a stream
-//! that watches the files and reloads once a changed file is stable.
+//! A server creates a [`Reloader`], which loads the configuration once; `loaded` returns the
+//! version that is served now. `reload` reads everything again and returns a [`Reloaded`] with the
+//! components that were added, removed or replaced. `changes` is a stream that watches the files
+//! and reloads once a changed file is stable.
 //!
 //! A configuration or a lock that cannot be used changes nothing. Running calls finish on the
 //! version that they started with. A component with the same code and grants is not loaded again.

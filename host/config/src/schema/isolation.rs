@@ -1,12 +1,11 @@
-//! How far calls are kept from each other: the setting `isolation` of `toolcell.toml`.
+//! The setting `isolation` of `toolcell.toml`: the levels at which calls are kept apart.
 //!
 //! [`Isolation`] has three levels, each stricter than the one before. `pooled`: each call has its
 //! own cell (an instance of the component), with memory from a shared pool. `strict`: each cell has
 //! memory of its own. `process`: the same, in a process that runs the tools of one tenant. The
-//! host, a component, a tenant can each set a level. The strictest one applies, since callers
-//! combine the levels by their maximum, so a later layer can only tighten. A component cannot set
-//! `process`, because a process belongs to a tenant; [`of_component`] reports that as an error with
-//! its line.
+//! host, a component, a tenant can each set a level. Reading a configuration combines them by their
+//! maximum, so a later layer can only tighten. A component cannot set `process`, because a process
+//! belongs to a tenant; [`of_component`] reports that as an error with its line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

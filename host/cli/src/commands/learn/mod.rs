@@ -1,10 +1,10 @@
 //! `toolcell learn`: performs a dry run of a tool and prints the grants that it needs.
 //!
 //! [`learn`] takes a tool and arguments. It calls the tool with stand-ins: a request that is not
-//! granted gets an empty answer, a file that is not granted is an empty one, and everything is
-//! recorded. The tool runs again, at most 16 times, while it looks for more files. Standard output
-//! gets the smallest additional grants, as lines for `toolcell.toml`; standard error gets what is
-//! granted already, what remains to do, and warnings.
+//! granted is answered by status 200 and `{}`, a file that is not granted is an empty one, and
+//! everything is recorded. The tool runs again, at most 16 times, while it looks for more files.
+//! Standard output gets the smallest additional grants, as lines for `toolcell.toml`; standard
+//! error gets what is granted already, what remains to do, and warnings.
 //!
 //! No file of the user is changed, and no request without a grant is sent. Existing grants are used
 //! for reading only, and only if the user approved them. No value of a secret is read. The tool's
