@@ -7,8 +7,8 @@
 //! tools. A command whose standard output cannot be written to does not run.
 //!
 //! Results are on standard output, everything else is on standard error, and both go through
-//! [`print::printer`]. Only [`os::env`] and the libraries read environment variables. Untrusted text is
-//! made harmless before it reaches a terminal.
+//! [`print::printer`]. Only [`os::env`] and the libraries read environment variables. Untrusted
+//! text is made harmless before it reaches a terminal.
 
 mod args;
 mod built;
